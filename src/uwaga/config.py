@@ -1,0 +1,211 @@
+"""Typed, closed settings. An unknown key is an error that names the nearest known key."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from uwaga.errors import SettingsError
+
+Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
+Positive = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+
+
+class Closed(BaseModel):
+    """A group of settings that refuses keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TextSettings(Closed):
+    """How text becomes subword ids."""
+
+    kind: Literal["unigram", "bpe"] = Field("unigram", description="subword model")
+    size: int = Field(8000, ge=16, description="pieces in the vocabulary, special symbols included")
+    joint: bool = Field(True, description="one model for both sides, or one per side")
+    normalisation: Literal["nfkc", "identity"] = Field("nfkc", description="Unicode normalisation")
+    coverage: float = Field(1.0, gt=0.9, le=1.0, description="share of characters kept as pieces")
+    byte_fallback: bool = Field(True, description="spell unknown characters in bytes: nothing is lost")
+
+
+class DataSettings(Closed):
+    """The corpora.
+
+    ``train``, ``dev``: one TSV file, a pair of aligned files, or a Moses prefix with ``languages``;
+    plain, .gz, .zst or .xz.
+    """
+
+    train: list[Path] = Field(min_length=1, max_length=2)
+    dev: list[Path] = Field(min_length=1, max_length=2)
+    languages: tuple[str, str] = Field(("src", "tgt"), description="source and target language codes")
+    bad_lines: Literal["skip", "stop"] = Field("skip", description="empty, over-long or bad UTF-8 lines")
+    max_tokens: Positive = Field(256, description="longest side of a training pair, in subwords")
+    max_ratio: float = Field(9.0, gt=1.0, description="longest side divided by shortest, at most")
+    augment: dict[Literal["lower", "upper", "unpunctuated", "unspaced_end"], Probability] = Field(
+        default_factory=dict,
+        description="share of training sources shown in another surface form",
+    )
+    subword_sampling: Probability = Field(
+        0.0, description="alpha of subword regularisation (Kudo 2018) or BPE dropout, 0 for none"
+    )
+
+
+class TransformerSettings(Closed):
+    """The Transformer (M16) and its published variants."""
+
+    family: Literal["transformer"] = "transformer"
+    encoder_layers: Positive = 6
+    decoder_layers: Positive = 6
+    width: Positive = Field(512, description="d_model")
+    heads: Positive = 8
+    feed_forward: Positive = 2048
+    activation: Literal["relu", "gelu", "silu"] = "relu"
+    gated: bool = Field(False, description="gated feed-forward (Shazeer 2020)")
+    norm: Literal["post", "pre"] = Field("post", description="layer norm after or before each block")
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    max_length: Positive = Field(512, description="most tokens on either side")
+    tie: Literal["none", "decoder", "all"] = Field(
+        "all", description="share decoder embeddings with the output, or all three"
+    )
+    dropout: Probability = Field(0.1, description="on embeddings and on every residual branch")
+    attention_dropout: Probability = Field(0.0, description="on attention weights")
+    activation_dropout: Probability = Field(0.0, description="inside the feed-forward")
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> TransformerSettings:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.positions == "sinusoidal" and self.width % 2:
+            raise ValueError(f"sinusoidal positions need an even width, not {self.width}")
+        return self
+
+
+ModelSettings = TransformerSettings
+
+
+class ScheduleSettings(Closed):
+    """The learning rate over time."""
+
+    kind: Literal["inverse_sqrt", "cosine", "linear", "constant"] = "inverse_sqrt"
+    peak: float = Field(5e-4, gt=0.0, description="learning rate at the end of the warm-up")
+    warmup: Natural = Field(4000, description="steps of linear warm-up")
+    floor: float = Field(0.0, ge=0.0, description="lowest rate of cosine and linear")
+
+
+class TrainingSettings(Closed):
+    """The training loop."""
+
+    seed: int = 1
+    steps: Positive = Field(100_000, description="updates at most")
+    batch_tokens: Positive = Field(4096, description="target tokens in a batch, padding included")
+    accumulate: Positive = Field(1, description="batches per update")
+    schedule: ScheduleSettings = Field(default_factory=ScheduleSettings)
+    weight_decay: float = Field(0.0, ge=0.0, description="decoupled, as in AdamW")
+    betas: tuple[float, float] = (0.9, 0.98)
+    epsilon: float = Field(1e-9, gt=0.0)
+    clip: float = Field(0.0, ge=0.0, description="largest gradient norm, 0 for no clipping")
+    label_smoothing: Probability = 0.1
+    precision: Literal["float32", "bfloat16"] = "float32"
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
+    threads: Natural = Field(0, description="CPU threads, 0 for all cores")
+    validate_every: Positive = Field(1000, description="steps between validations")
+    validation_sentences: Natural = Field(500, description="dev sentences decoded for BLEU, 0 for none")
+    validation_beam: Positive = 1
+    patience: Natural = Field(0, description="validations without a better score before stopping, 0: never")
+    early_stopping_metric: Literal["loss", "bleu", "chrf"] = "loss"
+    save_every: Positive = Field(1000, description="steps between checkpoints")
+    keep_last: Positive = Field(5, description="newest checkpoints kept")
+    keep_best: Natural = Field(1, description="best checkpoints kept")
+    average: Natural = Field(5, description="newest checkpoints averaged into the final model, 0: none")
+
+
+class DecodingSettings(Closed):
+    """How a trained model translates unless told otherwise (M23 to M25)."""
+
+    beam: Positive = 5
+    length_penalty: float = Field(1.0, description="exponent alpha")
+    length_formula: Literal["average", "gnmt", "none"] = Field(
+        "average", description="divide by length**alpha, or by ((5 + length) / 6)**alpha, or not"
+    )
+    early_stopping: bool = Field(True, description="stop at `beam` finished hypotheses, or only when none can win")
+    min_length: Natural = Field(0, description="fewest target tokens")
+    max_length: Positive = Field(256, description="most target tokens")
+    max_ratio: float = Field(3.0, gt=0.0, description="most target tokens as a multiple of the source's")
+    max_extra: Natural = Field(20, description="added to that multiple")
+    no_repeat_ngram: Natural = Field(0, description="no n-gram of this size twice, 0 for off")
+
+
+class Settings(Closed):
+    """A whole training run: the file that `uwaga train` reads."""
+
+    run: Path = Field(description="folder for checkpoints, logs and the finished model")
+    data: DataSettings
+    text: TextSettings = Field(default_factory=TextSettings)
+    model: ModelSettings = Field(default_factory=TransformerSettings)
+    training: TrainingSettings = Field(default_factory=TrainingSettings)
+    decoding: DecodingSettings = Field(default_factory=DecodingSettings)
+
+
+Group = TypeVar("Group", bound=Closed)
+
+
+def parse(kind: type[Group], values: object, where: str) -> Group:
+    """Check raw values against a settings class.
+
+    Raises:
+        SettingsError: names ``where``, the key, what is wrong and the nearest known key.
+    """
+    if not isinstance(values, dict):
+        raise SettingsError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(kind, detail) for detail in error.errors(include_url=False)]
+        raise SettingsError(f"{where}: " + "; ".join(lines)) from None
+
+
+def load_settings(path: Path) -> Settings:
+    """Read a training run's YAML settings file.
+
+    Raises:
+        SettingsError: the file is missing, is not YAML, or holds a bad setting.
+    """
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SettingsError(
+            f"{path}: no such settings file; `uwaga train --init {path}` writes one to start from"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    return parse(Settings, values, str(path))
+
+
+def _explain(kind: type[Closed], detail: Any) -> str:
+    place = [str(part) for part in detail["loc"]]
+    name = ".".join(place)
+    if detail["type"] == "extra_forbidden":
+        known = list(_group_at(kind, place[:-1]).model_fields)
+        near = difflib.get_close_matches(place[-1], known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+        return f"unknown setting {name!r}; {hint}"
+    if detail["type"] == "missing":
+        return f"setting {name!r} is missing"
+    return f"{name}: {detail['msg']} (found {detail['input']!r})" if name else str(detail["msg"])
+
+
+def _group_at(kind: type[Closed], place: list[str]) -> type[Closed]:
+    for key in place:
+        field = kind.model_fields.get(key)
+        inner = field.annotation if field else None
+        if not (isinstance(inner, type) and issubclass(inner, Closed)):
+            break
+        kind = inner
+    return kind

@@ -1,0 +1,179 @@
+"""The one contract between search and models.
+
+Search (``uwaga.decoding``) sees only these types, so one search serves the recurrent models, the
+Transformer, ensembles, torch and the native engine. Axes: ``sentences`` counts source sentences,
+``rows`` counts hypotheses (``sentences * beams``, the beams of a sentence side by side), ``k`` counts
+candidates, ``source`` and ``target`` count tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The special token ids that search must know (M22).
+
+    ``start`` is what decoding starts from (``<s>``, or ``<pad>`` for Marian); ``end`` stops it.
+    """
+
+    start: int
+    end: int
+    pad: int
+    unknown: int
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to draw a token from the distribution (M25).
+
+    ``uniform`` (rows,) float64 in [0, 1): one draw per row, made by the search from the seed, the
+    sentence and the step alone, so that a sample does not depend on the batch. The token is the first,
+    in order of falling probability, at which the cumulative probability exceeds the draw.
+    """
+
+    uniform: NDArray[np.float64]
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which candidates a step is to return.
+
+    ``count``: how many per row, best first, ties broken by the lower token id.
+    ``banned``: (pairs, 2) of (row, token) that must not be chosen; their log-probability becomes
+    -inf, the others are not renormalised.
+    ``forced``: (rows,) the one token to choose in a row, or -1 where the row is free. A forced row
+    returns that token first, with its true log-probability, and -inf for the rest.
+    ``sampling``: draw one token per row (``count`` is then 1) instead of taking the best.
+    ``attention``: return cross-attention weights too.
+    """
+
+    count: int
+    banned: Ids | None = None
+    forced: Ids | None = None
+    sampling: Sampling | None = None
+    attention: bool = False
+
+
+class Memory(Protocol):
+    """Encoded sources, one row per sentence; beams never copy it (M21)."""
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences."""
+        ...
+
+    @property
+    def lengths(self) -> Ids:
+        """(sentences,) source tokens of each sentence, its end symbol included."""
+        ...
+
+
+class State(Protocol):
+    """What a decoder remembers between steps: a value that is passed and returned, never kept inside."""
+
+    def reorder(self, rows: Ids) -> State:
+        """The state whose row r is this state's row ``rows[r]``; a row stays within its sentence."""
+        ...
+
+    def select(self, sentences: Ids) -> State:
+        """The state of these sentences only, in this order (their memory included)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """The candidates of one step.
+
+    ``tokens`` (rows, k) int64 and ``log_probs`` (rows, k) float32, falling;
+    ``attention`` (rows, source) float32, padding exactly 0, or None.
+    """
+
+    tokens: Ids
+    log_probs: Floats
+    state: State
+    attention: Floats | None = None
+
+
+class Decoder(Protocol):
+    """A model as search sees it: encode once, start, then step by step."""
+
+    @property
+    def symbols(self) -> Symbols: ...
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of target tokens."""
+        ...
+
+    @property
+    def max_source(self) -> int | None:
+        """Most source tokens (end symbol included) the model can take, None for no limit."""
+        ...
+
+    @property
+    def max_target(self) -> int | None:
+        """Most target tokens the model can make, None for no limit."""
+        ...
+
+    def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
+        """Encode sentences of token ids, each with its end symbol."""
+        ...
+
+    def start(self, memory: Memory, beams: int) -> State:
+        """The state before the first token, ``beams`` rows per sentence."""
+        ...
+
+    def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
+        """Feed ``tokens`` (rows,), the last token of each row, and return the next candidates."""
+        ...
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One finished target.
+
+    ``tokens`` without start and end symbols; ``token_scores`` natural log-probabilities of the tokens
+    and, unless ``truncated``, of the end symbol after them; ``score`` is their sum after length
+    normalisation, ``log_prob`` before it. ``attention`` (target, source) where asked for, a row per
+    entry of ``token_scores``.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+    log_prob: float
+    token_scores: tuple[float, ...]
+    truncated: bool = False
+    attention: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translated text.
+
+    ``tokens`` are the subword pieces and ``source_tokens`` those of the source; ``token_scores``,
+    ``attention`` and ``truncated`` are as in :class:`Hypothesis`. ``alternatives`` holds the rest of
+    the n-best list, best first, without this one.
+    """
+
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+    token_scores: tuple[float, ...]
+    log_prob: float = 0.0
+    truncated: bool = False
+    source_tokens: tuple[str, ...] = ()
+    attention: Floats | None = None
+    alternatives: tuple[Translation, ...] = field(default=())
