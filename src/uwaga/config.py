@@ -132,7 +132,9 @@ class DecodingSettings(Closed):
     length_formula: Literal["average", "gnmt", "none"] = Field(
         "average", description="divide by length**alpha, or by ((5 + length) / 6)**alpha, or not"
     )
-    early_stopping: bool = Field(True, description="stop at `beam` finished hypotheses, or only when none can win")
+    early_stopping: bool = Field(
+        True, description="stop at `beam` finished hypotheses, or only when none can win"
+    )
     min_length: Natural = Field(0, description="fewest target tokens")
     max_length: Positive = Field(256, description="most target tokens")
     max_ratio: float = Field(3.0, gt=0.0, description="most target tokens as a multiple of the source's")

@@ -1,0 +1,77 @@
+# Everything runs in .venv, which the first target makes; a second call reuses it.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# The exact version first: it can then come as a CPU wheel of about 200 MB from a local folder or a CPU
+# index, and the range "torch>=2.5" in pyproject.toml is met and asks for nothing more. The range alone
+# would take the newest release, which on Linux brings several GB of CUDA libraries.
+TORCH ?= torch==2.13.0
+# Test processes; each runs torch on one thread.
+WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+RUN_INSTALLED := $(VENV)/run.installed
+DEV_INSTALLED := $(VENV)/dev.installed
+
+.PHONY: help demo test tests quick lint format docs serve-docs bench clean
+
+help:
+	@echo "make demo    install into .venv and translate with the bundled model"
+	@echo "make test    everything CI checks: lint, types, import contracts, docs, all tests"
+	@echo "make quick   the tests without the slow ones"
+	@echo "make lint    ruff, mypy and the import contracts"
+	@echo "make bench   the benchmarks"
+	@echo "make docs    build the documentation into site/"
+	@echo "make clean   remove .venv and everything built"
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "error: no python3; install it, or name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit("error: Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN_INSTALLED): pyproject.toml | $(BIN)/python
+	$(PIP) install "$(TORCH)"
+	$(PIP) install --editable ".[train]"
+	@touch $@
+
+$(DEV_INSTALLED): pyproject.toml | $(BIN)/python
+	$(PIP) install "$(TORCH)"
+	$(PIP) install --editable ".[dev]"
+	@touch $@ $(RUN_INSTALLED)
+
+demo: $(RUN_INSTALLED)
+	@echo '$$ uwaga translate "I want to buy a car."'
+	@$(BIN)/uwaga translate "I want to buy a car."
+	@echo '$$ uwaga translate < docs/sample.en'
+	@$(BIN)/uwaga translate < docs/sample.en
+
+test: lint docs tests
+
+tests: $(DEV_INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
+
+quick: $(DEV_INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(PYTEST_ARGS)
+
+lint: $(DEV_INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV_INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(DEV_INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+serve-docs: $(DEV_INSTALLED)
+	$(BIN)/mkdocs serve
+
+bench: $(DEV_INSTALLED)
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

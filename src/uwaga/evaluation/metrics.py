@@ -1,0 +1,148 @@
+"""BLEU, chrF and TER of a corpus, with the signatures that make them comparable.
+
+The computing is sacreBLEU's (Post 2018, "A Call for Clarity in Reporting BLEU Scores"); this module
+gives it lines with any number of references each, and errors that name the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, cast
+
+from uwaga.errors import DataError, MissingExtraError, SettingsError
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
+
+METRICS = ("bleu", "chrf", "chrf++", "ter")
+"""Names of the metrics: ``chrf++`` is chrF with word bigrams (Popović 2017)."""
+
+TOKENIZERS = ("13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab")
+"""BLEU's tokenisers; ``none`` for text that is tokenised already. The last two need MeCab."""
+
+DEFAULT_METRICS = ("bleu", "chrf", "ter")
+
+
+@dataclass(frozen=True)
+class MetricScore:
+    """One metric over the whole corpus.
+
+    ``metric`` is its name in :data:`METRICS`; ``value`` is on the scale of 0 to 100 (TER may pass 100);
+    ``signature`` is sacreBLEU's, to be printed with the value; ``detail`` holds BLEU's n-gram precisions
+    and brevity penalty.
+    """
+
+    metric: str
+    value: float
+    signature: str
+    detail: str = ""
+
+    @property
+    def higher_is_better(self) -> bool:
+        """False for TER, which counts edits."""
+        return self.metric != "ter"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The scores of one system over ``sentences`` lines, in the order in which they were asked for."""
+
+    sentences: int
+    scores: tuple[MetricScore, ...]
+
+    def __getitem__(self, metric: str) -> MetricScore:
+        for score in self.scores:
+            if score.metric == metric:
+                return score
+        raise KeyError(metric)
+
+
+def evaluate(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    *,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> Report:
+    """Score a system's output against its references.
+
+    Args:
+        hypotheses: one detokenised translation per line.
+        references: for each line its references, one or more; lines may differ in how many they have.
+        metrics: names from :data:`METRICS`.
+        tokenize: BLEU's tokeniser, from :data:`TOKENIZERS`. chrF and TER have none to choose.
+        lowercase: compare without regard to case.
+
+    Raises:
+        DataError: no lines, unequal counts, or a line without references.
+        SettingsError: an unknown metric or tokeniser.
+        MissingExtraError: sacrebleu or the tokeniser's own library is not installed.
+    """
+    streams = reference_streams(hypotheses, references)
+    scores = []
+    for name, metric in build_metrics(metrics, tokenize=tokenize, lowercase=lowercase).items():
+        result = metric.corpus_score(list(hypotheses), streams)
+        signature = metric.get_signature().format()
+        scores.append(MetricScore(name, float(result.score), signature, result._verbose.strip()))
+    return Report(sentences=len(hypotheses), scores=tuple(scores))
+
+
+def reference_streams(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Turn references per line into sacreBLEU's streams, one per rank, None where a line has fewer.
+
+    The type says str alone because sacreBLEU's does, though it documents None.
+
+    Raises:
+        DataError: as :func:`evaluate` says.
+    """
+    if not hypotheses:
+        raise DataError("nothing to evaluate: there are no hypotheses")
+    if len(hypotheses) != len(references):
+        raise DataError(f"{len(hypotheses)} hypotheses but {len(references)} lines of references")
+    for number, line in enumerate(references, start=1):
+        if isinstance(line, str):
+            raise DataError(f"references of line {number}: expected a sequence of texts, found one text")
+        if not line:
+            raise DataError(f"line {number} has no reference")
+    return cast(list[list[str]], [list(stream) for stream in zip_longest(*references)])
+
+
+def build_metrics(names: Sequence[str], *, tokenize: str, lowercase: bool) -> dict[str, Metric]:
+    """Make sacreBLEU's metric objects, by our names.
+
+    Raises:
+        SettingsError, MissingExtraError: as :func:`evaluate` says.
+    """
+    _check_known("metric", names, METRICS)
+    _check_known("tokeniser", [tokenize], TOKENIZERS)
+    if not names:
+        raise SettingsError(f"no metric asked for; known: {', '.join(METRICS)}")
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+        from sacrebleu.metrics.ter import TER
+    except ImportError:
+        raise MissingExtraError("metrics need sacrebleu: pip install 'uwaga[evaluate]'") from None
+    built: dict[str, Metric] = {}
+    for name in names:
+        if name == "bleu":
+            try:
+                # force: a user who names `none` knows that the text is tokenised
+                built[name] = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
+            except (ImportError, RuntimeError) as error:
+                reason = " ".join(str(error).split())
+                raise MissingExtraError(f"tokeniser {tokenize!r} cannot be used: {reason}") from None
+        elif name == "ter":
+            built[name] = TER(case_sensitive=not lowercase)
+        else:
+            built[name] = CHRF(word_order=2 if name == "chrf++" else 0, lowercase=lowercase)
+    return built
+
+
+def _check_known(what: str, given: Sequence[str], known: Sequence[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise SettingsError(f"unknown {what} {name!r}; known: {', '.join(known)}")

@@ -1,0 +1,100 @@
+"""Is one system really better than another? The paired bootstrap test (Koehn 2004)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from uwaga.errors import DataError, SettingsError
+from uwaga.evaluation.metrics import DEFAULT_METRICS, build_metrics, reference_streams
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems on one metric.
+
+    ``value`` and ``baseline`` are their scores, each with the mean and the half-width of the 95%
+    interval over the resamples. ``p_value`` is the chance of a difference this large between systems
+    that are equally good. ``signature`` names the samples (``bs``) and the seed.
+    """
+
+    metric: str
+    value: float
+    mean: float
+    interval: float
+    baseline: float
+    baseline_mean: float
+    baseline_interval: float
+    p_value: float
+    signature: str
+
+    @property
+    def difference(self) -> float:
+        """``value - baseline``."""
+        return self.value - self.baseline
+
+
+def compare(
+    hypotheses: Sequence[str],
+    baseline: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    *,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    samples: int = 1000,
+) -> tuple[Comparison, ...]:
+    """Compare two systems' outputs for the same lines, by sacreBLEU's paired bootstrap resampling.
+
+    The test sets are drawn with the seed 12345, or the environment's ``SACREBLEU_SEED``, as
+    ``sacrebleu --paired-bs`` does, so that both print the same figures. Arguments are those of
+    :func:`uwaga.evaluation.evaluate`, and ``samples`` the number of test sets to draw.
+
+    Raises:
+        DataError: as ``evaluate``, or the two systems have different numbers of lines.
+        SettingsError: as ``evaluate``, or ``samples`` is less than 1.
+        MissingExtraError: as ``evaluate``.
+    """
+    if samples < 1:
+        raise SettingsError(f"the bootstrap needs 1 sample or more, not {samples}")
+    if len(hypotheses) != len(baseline):
+        raise DataError(f"{len(hypotheses)} hypotheses but {len(baseline)} lines to compare with")
+    streams = reference_streams(hypotheses, references)
+    built = build_metrics(metrics, tokenize=tokenize, lowercase=lowercase)
+
+    from sacrebleu.significance import PairedTest
+
+    systems: list[tuple[str, Sequence[str]]] = [("baseline", baseline), ("system", hypotheses)]
+    results = []
+    for name, metric in built.items():  # one at a time: chrF and chrF++ would share a key
+        test = PairedTest(systems, {name: metric}, streams, test_type="bs", n_samples=samples)
+        signatures, table = test()
+        (key, signature), *_ = signatures.items()
+        (old, old_mean, old_interval, _), (new, new_mean, new_interval, p_value) = map(_figures, table[key])
+        results.append(
+            Comparison(
+                metric=name,
+                value=new,
+                mean=new_mean,
+                interval=new_interval,
+                baseline=old,
+                baseline_mean=old_mean,
+                baseline_interval=old_interval,
+                # With no difference observed every resample shows one at least as large; sacreBLEU,
+                # which counts strictly larger ones, would call a system better than itself.
+                p_value=1.0 if new == old else p_value,
+                signature=signature.format(),
+            )
+        )
+    return tuple(results)
+
+
+def _figures(result: object) -> tuple[float, float, float, float]:
+    """Score, mean, half-width of the 95% interval and p-value (1 for the baseline, which has none)."""
+    from sacrebleu.significance import Result
+
+    assert isinstance(result, Result)
+    assert result.mean is not None
+    assert result.ci is not None
+    p_value = 1.0 if result.p_value is None else result.p_value
+    return float(result.score), float(result.mean), float(result.ci), float(p_value)
