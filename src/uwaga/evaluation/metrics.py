@@ -74,7 +74,7 @@ def evaluate(
         references: for each line its references, one or more; lines may differ in how many they have.
         metrics: names from :data:`METRICS`.
         tokenize: BLEU's tokeniser, from :data:`TOKENIZERS`. chrF and TER have none to choose.
-        lowercase: compare without regard to case.
+        lowercase: BLEU and chrF without regard to case. TER never regards it, as Tercom does by default.
 
     Raises:
         DataError: no lines, unequal counts, or a line without references.
@@ -136,7 +136,7 @@ def build_metrics(names: Sequence[str], *, tokenize: str, lowercase: bool) -> di
                 reason = " ".join(str(error).split())
                 raise MissingExtraError(f"tokeniser {tokenize!r} cannot be used: {reason}") from None
         elif name == "ter":
-            built[name] = TER(case_sensitive=not lowercase)
+            built[name] = TER()
         else:
             built[name] = CHRF(word_order=2 if name == "chrf++" else 0, lowercase=lowercase)
     return built

@@ -1,0 +1,53 @@
+"""The ``uwaga`` command. Verbs import what they need when they run, so that ``--help`` is instant."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from uwaga import __version__
+from uwaga.cli.errors import INTERRUPTED, reported
+from uwaga.cli.evaluate import evaluate
+from uwaga.cli.train import train
+
+app = typer.Typer(
+    name="uwaga",
+    help="Translate with attention: train a model, run it, score with it, measure it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for verb in (train, evaluate):
+    app.command(verb.__name__)(reported(verb))
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"uwaga {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave."),
+    ] = False,
+) -> None:
+    """Take the options that stand before the verb."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line on ``arguments``, those of the process by default.
+
+    Raises:
+        SystemExit: always: 0 done, 1 the input's fault, 2 wrong usage, 130 interrupted.
+    """
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="uwaga")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

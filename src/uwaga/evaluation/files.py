@@ -1,0 +1,96 @@
+"""Reading translations and references, plain or compressed, with errors that name file and line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from uwaga.data import lines as text_lines
+from uwaga.errors import DataError, SettingsError
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 text file.
+
+    Raises:
+        DataError: it is missing, unreadable, damaged, binary or not UTF-8.
+    """
+    return decode_lines(text_lines.read_lines(path), str(path))
+
+
+def decode_lines(raw: Iterable[bytes | None], name: str) -> list[str]:
+    r"""Decode lines; ``\n`` or ``\r\n`` at their ends is dropped, None stands for one beyond all bounds.
+
+    Raises:
+        DataError: a line that is not UTF-8 or is too long; names ``name`` and the line.
+    """
+    lines = []
+    for number, line in enumerate(raw, start=1):
+        if line is None:
+            raise DataError(f"{name}: line {number} is longer than any sentence: is this text, line by line?")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{name}: line {number} is not UTF-8 at byte {error.start + 1}") from None
+        lines.append(text.removesuffix("\n").removesuffix("\r"))
+    return lines
+
+
+def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[str, ...]]:
+    """The references of each line, gathered from one or more files.
+
+    A plain file holds one reference per line. A file named ``.tsv`` holds those ``columns`` of its
+    own, of which empty ones are no reference: so lines may have different numbers of them.
+
+    Raises:
+        DataError: as :func:`read_lines`, or files of unequal length, or a line without a reference.
+        SettingsError: ``columns`` is not a list of columns such as ``2``, ``2,4`` or ``2-``.
+    """
+    wanted = _parse_columns(columns)
+    gathered: list[tuple[str, ...]] = []
+    for path in paths:
+        lines = read_lines(path)
+        if ".tsv" in path.suffixes:
+            found = [_pick(line, wanted) for line in lines]
+            for number, line in enumerate(found, start=1):
+                if not line:
+                    raise DataError(f"{path}: line {number} has no reference in columns {columns}")
+        else:
+            found = [(line,) for line in lines]
+        if path is paths[0]:
+            gathered = found
+            continue
+        check_aligned(str(path), len(found), str(paths[0]), len(gathered))
+        gathered = [before + more for before, more in zip(gathered, found, strict=True)]
+    return gathered
+
+
+def check_aligned(name: str, count: int, other: str, other_count: int) -> None:
+    """Refuse two files that should be aligned and are not.
+
+    Raises:
+        DataError: names both files and their line counts.
+    """
+    if count != other_count:
+        raise DataError(f"{name} has {count} lines but {other} has {other_count}: they must be aligned")
+
+
+def _pick(line: str, wanted: Sequence[tuple[int, int | None]]) -> tuple[str, ...]:
+    cells = line.split("\t")
+    return tuple(cell for first, last in wanted for cell in cells[first - 1 : last] if cell.strip())
+
+
+def _parse_columns(columns: str) -> list[tuple[int, int | None]]:
+    """First and last column of each range, counted from 1, None for "to the end"."""
+    ranges: list[tuple[int, int | None]] = []
+    for part in columns.split(","):
+        match = re.fullmatch(r"\s*([1-9]\d*)\s*(-?)\s*([1-9]\d*)?\s*", part)
+        if not match or (match[3] and not match[2]):
+            raise SettingsError(f"columns {columns!r}: expected column numbers such as 2 or 2,4 or 2-")
+        first = int(match[1])
+        last = int(match[3]) if match[3] else None if match[2] else first
+        if last is not None and last < first:
+            raise SettingsError(f"columns {columns!r}: {first}-{last} runs backwards")
+        ranges.append((first, last))
+    return ranges
