@@ -1,0 +1,128 @@
+"""Lines of plain or compressed text files, as bytes, with every kind of damage reported."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import zstandard
+
+from uwaga.errors import DataError
+
+LONGEST_LINE = 1 << 20  # bytes; what is longer is no sentence, and must not fill the memory
+SAMPLE = 1 << 16
+BLOCK = 1 << 17
+MOST_CONTROL = 0.01  # share of control bytes in a text's beginning
+_CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f"))
+
+
+class _ZstdFile(io.RawIOBase):
+    """Zstandard frames one after another; unlike zstandard's own reader, it notices a cut file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._started = False
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        while not self._ready:
+            if not self._fill():
+                return 0
+        taken = self._ready[: len(view)]
+        view[: len(taken)] = taken
+        self._ready = self._ready[len(taken) :]
+        return len(taken)
+
+    def _fill(self) -> bool:
+        block = self._frame.unused_data if self._frame.eof else b""
+        block = block or self._file.read(BLOCK)
+        if self._frame.eof:
+            self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._started = False
+        if not block:
+            if self._started:
+                raise EOFError("the compressed file ends before its end-of-frame marker")
+            return False
+        self._started = True
+        self._ready = self._frame.decompress(block)
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def open_bytes(path: Path) -> io.BufferedReader:
+    """A file's decompressed bytes. What it is (gzip, zstd, xz, plain) is told by its first bytes.
+
+    Raises:
+        DataError: missing, unreadable.
+    """
+    try:
+        with path.open("rb") as file:
+            magic = file.read(6)
+        if magic.startswith(b"\x1f\x8b"):
+            return io.BufferedReader(gzip.GzipFile(path, mode="rb"), BLOCK)
+        if magic.startswith(b"\x28\xb5\x2f\xfd"):
+            return io.BufferedReader(_ZstdFile(path.open("rb")), BLOCK)
+        if magic.startswith(b"\xfd7zXZ\x00"):
+            return io.BufferedReader(lzma.LZMAFile(path, mode="rb"), BLOCK)
+        return io.BufferedReader(path.open("rb", buffering=0), BLOCK)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def read_lines(path: Path) -> Iterator[bytes | None]:
+    """The lines of a file without their ends (LF or CR LF only: Unicode's own line separators are text).
+
+    A line above a megabyte comes as None. A UTF-8 byte order mark at the start is dropped.
+
+    Raises:
+        DataError: missing, unreadable, cut short, damaged, or not text.
+    """
+    number = 0
+    file = open_bytes(path)
+    try:
+        start = file.peek(SAMPLE)[:SAMPLE]
+        _refuse_binary(path, start)
+        if start.startswith(b"\xef\xbb\xbf"):
+            file.read(3)
+        while line := file.readline(LONGEST_LINE):
+            number += 1
+            if line.endswith(b"\n"):
+                yield line[:-2] if line.endswith(b"\r\n") else line[:-1]
+            elif len(line) == LONGEST_LINE:
+                while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                    pass
+                yield None
+            else:
+                yield line
+    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zstandard.ZstdError) as error:
+        raise DataError(
+            f"{path}: the compressed file is cut short or damaged after line {number} ({error}); "
+            "fetch or compress it again"
+        ) from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read after line {number}: {error.strerror or error}") from None
+    finally:
+        file.close()
+
+
+def _refuse_binary(path: Path, start: bytes) -> None:
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{path}: the text is UTF-16; convert it with `iconv -f UTF-16 -t UTF-8`")
+    control = len(start) - len(start.translate(None, _CONTROL))
+    if control > MOST_CONTROL * len(start):
+        raise DataError(f"{path}: a binary file, not UTF-8 text ({control} control bytes at its beginning)")

@@ -1,0 +1,61 @@
+"""What was wrong with a corpus, by kind, with the numbers of the first lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+Fault = Literal[
+    "empty source",
+    "empty target",
+    "bad UTF-8",
+    "NUL character",
+    "missing column",
+    "line over 1 MiB",
+    "too many tokens",
+    "too unequal lengths",
+]
+KEPT_LINES = 5
+
+
+@dataclass
+class CorpusReport:
+    """Counts of a corpus: ``read`` lines, ``kept`` pairs, and the ``faults`` of the rest.
+
+    ``lines`` holds the first few line numbers (from 1) of each fault. The first fault of a pair counts.
+    """
+
+    name: str = ""
+    read: int = 0
+    kept: int = 0
+    faults: dict[Fault, int] = field(default_factory=dict)
+    lines: dict[Fault, list[int]] = field(default_factory=dict)
+
+    def add(self, fault: Fault, line: int) -> None:
+        """Count a fault of a line."""
+        self.faults[fault] = self.faults.get(fault, 0) + 1
+        first = self.lines.setdefault(fault, [])
+        if len(first) < KEPT_LINES:
+            first.append(line)
+
+    @property
+    def skipped(self) -> int:
+        """Pairs left out."""
+        return sum(self.faults.values())
+
+    def summary(self) -> list[str]:
+        """Lines for a person: the totals, then each fault with its first line numbers."""
+        head = f"{self.name}: " if self.name else ""
+        text = [f"{head}{self.read} lines read, {self.kept} pairs kept, {self.skipped} skipped"]
+        for fault in get_args(Fault):
+            if count := self.faults.get(fault, 0):
+                first = self.lines[fault]
+                more = ", ..." if count > len(first) else ""
+                text.append(f"  {fault}: {count} (line {', '.join(map(str, first))}{more})")
+        return text
+
+    def update(self, other: CorpusReport) -> None:
+        """Become equal to another report."""
+        self.name, self.read, self.kept = other.name, other.read, other.kept
+        self.faults = dict(other.faults)
+        self.lines = {fault: list(first) for fault, first in other.lines.items()}

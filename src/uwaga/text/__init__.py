@@ -1,0 +1,1 @@
+"""Subword tokenisers, normalisation and the surface forms that training may show."""

@@ -1,0 +1,223 @@
+"""SentencePiece (Kudo and Richardson 2018) made exact: text -> ids -> text loses only normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+from sentencepiece import SentencePieceProcessor, set_random_generator_seed
+
+from uwaga.contracts import Symbols
+from uwaga.errors import DataError, ModelError
+
+MARK = "\u2581"  # SentencePiece writes a space as this; the character itself is therefore spelt in bytes
+MARK_BYTES = ("<0xE2>", "<0x96>", "<0x81>")
+# Two serialised protocol buffers put end to end merge into one, the later winning. This one holds only
+# ModelProto.normalizer_spec.add_dummy_prefix = false.
+NO_PREFIX = b"\x1a\x02\x18\x00"
+SEEDS = 2**31
+_sampling = Lock()
+
+
+class Tokeniser:
+    """A trained subword model.
+
+    Special symbols come from the declared ids only: text that spells ``<s>`` stays text. A text that
+    holds no characters has no ids.
+    """
+
+    def __init__(self, model: bytes, name: str) -> None:
+        """Wrap the bytes of a SentencePiece model; ``name`` is used in error messages.
+
+        Raises:
+            ModelError: the bytes are no such model, or it declares no start, end or padding symbol.
+        """
+        self._name = name
+        self._model = model
+        if not model:
+            raise ModelError(f"{name}: the tokeniser file is empty; copy the model again or retrain it")
+        try:
+            self._processor = SentencePieceProcessor(model_proto=model)
+        except RuntimeError as error:
+            raise ModelError(
+                f"{name}: damaged or not a SentencePiece model; copy the model again or retrain it"
+            ) from error
+        self._symbols = Symbols(
+            start=self._processor.bos_id(),
+            end=self._processor.eos_id(),
+            pad=self._processor.pad_id(),
+            unknown=self._processor.unk_id(),
+        )
+        if min(self._symbols.start, self._symbols.end, self._symbols.pad, self._symbols.unknown) < 0:
+            raise ModelError(
+                f"{name}: the tokeniser lacks a special symbol (-1 is missing): {self._symbols}; "
+                "train one with `uwaga train`"
+            )
+        self._special = frozenset((self._symbols.start, self._symbols.end, self._symbols.pad))
+        mark = tuple(self._processor.piece_to_id(piece) for piece in MARK_BYTES)
+        self._mark = (self._symbols.unknown,) if self._symbols.unknown in mark else mark
+
+    @classmethod
+    def load(cls, path: Path) -> Tokeniser:
+        """Read a model file.
+
+        Raises:
+            ModelError: missing, unreadable or damaged.
+        """
+        try:
+            model = path.read_bytes()
+        except FileNotFoundError:
+            raise ModelError(f"{path}: no such tokeniser file; is the model folder complete?") from None
+        except OSError as error:
+            raise ModelError(f"{path}: the tokeniser cannot be read: {error.strerror}") from None
+        return cls(model, str(path))
+
+    @classmethod
+    def from_bytes(cls, model: bytes, name: str) -> Tokeniser:
+        """The tokeniser of a model held in memory; raises ModelError as the constructor does."""
+        return cls(model, name)
+
+    @property
+    def name(self) -> str:
+        """Where the model came from, for messages."""
+        return self._name
+
+    @property
+    def model_bytes(self) -> bytes:
+        """The model file's contents."""
+        return self._model
+
+    @property
+    def size(self) -> int:
+        """Number of pieces, special symbols included."""
+        return int(self._processor.get_piece_size())
+
+    @property
+    def normalisation(self) -> Literal["nfkc", "identity"]:
+        """What the model file does to text; see :func:`uwaga.text.normalisation.normalise`."""
+        ligature = "\ufb01"  # NFKC takes it apart into f and i
+        return "identity" if ligature in self._processor.normalize(ligature) else "nfkc"
+
+    @property
+    def symbols(self) -> Symbols:
+        """The special token ids."""
+        return self._symbols
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without start and end symbols.
+
+        Raises:
+            DataError: the text holds half of a surrogate pair, which no encoding can carry.
+        """
+        if MARK in text:
+            return self._encode_marked(text)
+        try:
+            ids: list[int] = self._processor.encode(text)
+        except RuntimeError:
+            _refuse_surrogates(text)
+            raise
+        return ids
+
+    def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
+        """The ids of many texts, on ``threads`` threads; equals ``encode`` of each."""
+        plain = ["" if MARK in text else text for text in texts]
+        try:
+            rows: list[list[int]] = self._processor.encode(plain, num_threads=threads) if plain else []
+        except RuntimeError:
+            for text in plain:
+                _refuse_surrogates(text)
+            raise
+        for row, text in enumerate(texts):
+            if MARK in text:
+                rows[row] = self._encode_marked(text)
+        return rows
+
+    def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
+        """Draw a segmentation of each text.
+
+        A unigram model samples it in proportion to its probability to the power ``alpha`` (Kudo 2018,
+        section 3.1: 0 is uniform, large is nearly the best); a BPE model drops each merge with
+        probability ``alpha`` (Provilkov et al. 2020). The draw depends on the texts, their order,
+        ``alpha`` and ``seed`` alone, never on earlier draws.
+        """
+
+        # SentencePiece's generator belongs to the thread and takes the seed when the thread first uses
+        # it, so each call has a thread of its own, and no other call may set the seed meanwhile.
+        def draw() -> list[list[int]]:
+            set_random_generator_seed(seed % SEEDS)
+            return [self._draw(text, alpha) for text in texts]
+
+        with _sampling, ThreadPoolExecutor(max_workers=1) as fresh:
+            return fresh.submit(draw).result()
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids. Padding, start and end symbols are dropped; an unknown is shown as U+2047.
+
+        Raises:
+            DataError: an id is outside the vocabulary.
+        """
+        kept = [int(token) for token in ids if token not in self._special]
+        self._check(kept)
+        text: str = self._processor.decode(kept) if kept else ""
+        return text
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces of ids as they stand in the model, U+2581 for a space, special symbols included.
+
+        Raises:
+            DataError: an id is outside the vocabulary.
+        """
+        plain = [int(token) for token in ids]
+        self._check(plain)
+        return [str(self._processor.id_to_piece(token)) for token in plain]
+
+    def _check(self, ids: list[int]) -> None:
+        if ids and not 0 <= min(ids) <= max(ids) < self.size:
+            wrong = next(token for token in ids if not 0 <= token < self.size)
+            raise DataError(
+                f"{self._name}: token id {wrong} is outside the vocabulary of {self.size} pieces; "
+                "do the tokeniser and the model belong together?"
+            )
+
+    def _draw(self, text: str, alpha: float) -> list[int]:
+        if MARK in text:
+            return self._encode_marked(text, alpha)
+        try:
+            ids: list[int] = self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1)
+        except RuntimeError:
+            _refuse_surrogates(text)
+            raise
+        return ids
+
+    def _encode_marked(self, text: str, alpha: float | None = None) -> list[int]:
+        _refuse_surrogates(text)
+        ids: list[int] = []
+        for number, part in enumerate((" " + text).split(MARK)):
+            if number:
+                ids.extend(self._mark)
+            if not part:
+                continue
+            if alpha is None:
+                ids.extend(self._bare.encode(part))
+            else:
+                ids.extend(self._bare.encode(part, enable_sampling=True, alpha=alpha, nbest_size=-1))
+        return ids
+
+    @cached_property
+    def _bare(self) -> SentencePieceProcessor:
+        """The same model, except that it puts no space before a text."""
+        return SentencePieceProcessor(model_proto=self._model + NO_PREFIX)
+
+
+def _refuse_surrogates(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"the text holds half of a surrogate pair (U+{ord(text[error.start]):04X} at character "
+            f"{error.start + 1}), which is not valid Unicode; remove it or decode the text again"
+        ) from None

@@ -1,0 +1,123 @@
+"""Learning a subword model from text."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sentencepiece import SentencePieceTrainer, set_random_generator_seed
+
+from uwaga.config import TextSettings
+from uwaga.errors import DataError, SettingsError
+from uwaga.text.tokeniser import MARK, Tokeniser
+
+SEED = 1
+MOST_LINES = 5_000_000  # SentencePiece holds its lines in memory; of more, it keeps a fair sample
+LONGEST_LINE = 1 << 20  # bytes
+THREADS = 16  # part of the result: sums of unigram expectations are formed per thread
+
+
+class _Lines:
+    """Feeds SentencePiece, which would wrap an exception of the iterator in one of its own."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = lines
+        self.count = 0
+        self.failure: BaseException | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            for line in self._lines:
+                clean = line.replace(MARK, " ").replace("\0", " ").strip()
+                if clean:
+                    clean.encode("utf-8")
+                    self.count += 1
+                    yield clean
+        except UnicodeEncodeError:
+            self.failure = DataError(
+                f"line {self.count + 1} of the tokeniser's training text holds half of a surrogate pair, "
+                "which is not valid Unicode"
+            )
+        except BaseException as error:
+            self.failure = error
+
+
+def train_tokeniser(lines: Iterable[str], settings: TextSettings, prefix: Path) -> Tokeniser:
+    """Learn a subword model from lines of text and write it to ``prefix`` + ``.spm``.
+
+    The lines are streamed. The ids are ``<pad>`` 0, ``<unk>`` 1, ``<s>`` 2 and ``</s>`` 3. The same
+    lines and settings give the same file.
+
+    Raises:
+        DataError: there is no text.
+        SettingsError: ``size`` is more than the text supports, or fewer than its characters need.
+    """
+    path = prefix.with_name(prefix.name + ".spm")
+    source = _Lines(lines)
+    model = io.BytesIO()
+
+    def learn() -> None:
+        set_random_generator_seed(SEED)
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(source),
+            model_writer=model,
+            model_type=settings.kind,
+            vocab_size=settings.size,
+            character_coverage=settings.coverage,
+            byte_fallback=settings.byte_fallback,
+            normalization_rule_name=settings.normalisation,
+            remove_extra_whitespaces=False,
+            add_dummy_prefix=True,
+            pad_id=0,
+            unk_id=1,
+            bos_id=2,
+            eos_id=3,
+            input_sentence_size=MOST_LINES,
+            shuffle_input_sentence=True,
+            max_sentence_length=LONGEST_LINE,
+            num_threads=THREADS,
+            minloglevel=2,
+        )
+
+    try:
+        with ThreadPoolExecutor(max_workers=1) as fresh:  # a fresh thread takes the seed anew
+            fresh.submit(learn).result()
+    except RuntimeError as error:
+        if source.failure is None:
+            raise _explain(error, settings, source.count) from error
+    if source.failure is not None:
+        raise source.failure
+    return _write(model.getvalue(), path)
+
+
+def _write(model: bytes, path: Path) -> Tokeniser:
+    tokeniser = Tokeniser.from_bytes(model, str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(model)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return tokeniser
+
+
+def _explain(error: RuntimeError, settings: TextSettings, count: int) -> Exception:
+    message = " ".join(str(error).split())
+    if not count:
+        return DataError("there is no text to train the tokeniser on; is the corpus empty?")
+    if found := re.search(r"set it to a value <= (\d+)", message):
+        return SettingsError(
+            f"text.size: {settings.size} is more than the training text supports; the largest possible "
+            f"size is {found[1]}"
+        )
+    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return SettingsError(
+            f"text.size: {settings.size} is too small for the characters of the training text; the smallest "
+            f"possible size is {found[1]} (or lower text.coverage)"
+        )
+    return SettingsError(f"the tokeniser cannot be trained with these settings: {message}")
