@@ -1,7 +1,29 @@
 """uwaga: sequence-to-sequence translation with attention."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from uwaga.contracts import Hypothesis, Translation
 from uwaga.errors import UwagaError
 
+if TYPE_CHECKING:
+    from uwaga.translator import Score, Translator
+
+    load = Translator.load
+
 __version__ = "0.1.0"
-__all__ = ["Hypothesis", "Translation", "UwagaError", "__version__"]
+__all__ = ["Hypothesis", "Score", "Translation", "Translator", "UwagaError", "__version__", "load"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the translator only when it is asked for, so that ``import uwaga`` costs nothing."""
+    if name in ("Score", "Translator", "load"):
+        from uwaga import translator
+
+        return translator.Translator.load if name == "load" else getattr(translator, name)
+    raise AttributeError(f"module 'uwaga' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -43,10 +44,11 @@ class DataSettings(Closed):
     train: list[Path] = Field(min_length=1, max_length=2)
     dev: list[Path] = Field(min_length=1, max_length=2)
     languages: tuple[str, str] = Field(("src", "tgt"), description="source and target language codes")
+    licence: str = Field("", description="licence and attribution of the corpora, for the model card")
     bad_lines: Literal["skip", "stop"] = Field("skip", description="empty, over-long or bad UTF-8 lines")
     max_tokens: Positive = Field(256, description="longest side of a training pair, in subwords")
     max_ratio: float = Field(9.0, gt=1.0, description="longest side divided by shortest, at most")
-    augment: dict[Literal["lower", "upper", "unpunctuated", "unspaced_end"], Probability] = Field(
+    augment: dict[Literal["lower", "upper", "unpunctuated"], Probability] = Field(
         default_factory=dict,
         description="share of training sources shown in another surface form",
     )
@@ -118,7 +120,11 @@ class TrainingSettings(Closed):
     validation_beam: Positive = 1
     patience: Natural = Field(0, description="validations without a better score before stopping, 0: never")
     early_stopping_metric: Literal["loss", "bleu", "chrf"] = "loss"
+    bleu_tokenise: str = Field("13a", description="sacreBLEU tokeniser; none for tokenised corpora")
     save_every: Positive = Field(1000, description="steps between checkpoints")
+    save_dtype: Literal["float32", "float16", "bfloat16"] = Field(
+        "float32", description="weights of the finished model"
+    )
     keep_last: Positive = Field(5, description="newest checkpoints kept")
     keep_best: Natural = Field(1, description="best checkpoints kept")
     average: Natural = Field(5, description="newest checkpoints averaged into the final model, 0: none")
@@ -140,6 +146,9 @@ class DecodingSettings(Closed):
     max_ratio: float = Field(3.0, gt=0.0, description="most target tokens as a multiple of the source's")
     max_extra: Natural = Field(20, description="added to that multiple")
     no_repeat_ngram: Natural = Field(0, description="no n-gram of this size twice, 0 for off")
+    split_above: Natural = Field(
+        0, description="source tokens above which a line is translated sentence by sentence, 0: the model's limit"
+    )
 
 
 class Settings(Closed):
@@ -177,17 +186,39 @@ def load_settings(path: Path) -> Settings:
     Raises:
         SettingsError: the file is missing, is not YAML, or holds a bad setting.
     """
+    return parse(Settings, read_yaml(path), str(path))
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file, unchecked.
+
+    Raises:
+        SettingsError: the file is missing, cannot be read or does not hold a YAML mapping.
+    """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except FileNotFoundError:
         raise SettingsError(
             f"{path}: no such settings file; `uwaga train --init {path}` writes one to start from"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise SettingsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    return parse(Settings, values, str(path))
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path}: expected a mapping of settings, found {type(values).__name__}")
+    return values
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, which also reads 1e-4 as a number (YAML 1.2) and not as text (YAML 1.1)."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)$"),
+    list("-+0123456789."),
+)
 
 
 def _explain(kind: type[Closed], detail: Any) -> str:

@@ -58,6 +58,8 @@ class Choice:
     returns that token first, with its true log-probability, and -inf for the rest.
     ``sampling``: draw one token per row (``count`` is then 1) instead of taking the best.
     ``attention``: return cross-attention weights too.
+    ``renormalise``: share the banned tokens' probability among the others before anything is read off
+    (checkpoints whose own library does so ask for it).
     """
 
     count: int
@@ -65,6 +67,7 @@ class Choice:
     forced: Ids | None = None
     sampling: Sampling | None = None
     attention: bool = False
+    renormalise: bool = False
 
 
 class Memory(Protocol):

@@ -1,0 +1,228 @@
+"""The project's own model folder: saved whole or not at all, checked wholly before it is used.
+
+``config.json`` (:mod:`uwaga.checkpoints.schema`), ``model.safetensors``, ``source.spm``, ``target.spm``
+(absent where one tokeniser serves both sides) and ``card.md``. Nothing in it is ever executed.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from uwaga.checkpoints import schema
+from uwaga.checkpoints.atomic import write_folder
+from uwaga.checkpoints.schema import CARD, CONFIG, FILES, SOURCE, TARGET, WEIGHTS, FolderConfig
+from uwaga.checkpoints.weights import DTYPES, check_weights, count_tensors, read_weights, weight_bytes
+from uwaga.config import DecodingSettings, ModelSettings
+from uwaga.errors import ModelError
+from uwaga.models.base import Seq2Seq
+from uwaga.models.transformer import Transformer
+from uwaga.text.tokeniser import Tokeniser
+
+LARGEST_TOKENISER = 1 << 28
+"""Bytes. Real ones have less than ten million."""
+
+LARGEST_BUFFERS = 1 << 26
+"""Numbers that a model may keep beside its stored weights, such as position tables: 256 MiB."""
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model with all that is needed to translate; ``target is source`` where they share a tokeniser."""
+
+    model: Seq2Seq
+    source: Tokeniser
+    target: Tokeniser
+    config: FolderConfig
+
+
+def save_model(
+    folder: Path,
+    model: torch.nn.Module,
+    settings: ModelSettings,
+    decoding: DecodingSettings,
+    source: Tokeniser,
+    target: Tokeniser,
+    languages: tuple[str, str],
+    card: str,
+    dtype: schema.Dtype = "float32",
+) -> None:
+    """Write a model folder in one step, replacing an older model of the same name.
+
+    Args:
+        folder: the folder to make.
+        model: the model that ``settings`` build; tied weights are stored once.
+        settings: of the model.
+        decoding: how it translates unless told otherwise.
+        source: tokeniser of the source side.
+        target: tokeniser of the target side; one equal to ``source`` is stored once.
+        languages: codes of source and target.
+        card: Markdown: data, licence, metrics with their sacreBLEU signatures.
+        dtype: number format of the stored weights.
+
+    Raises:
+        ModelError: the parts do not fit each other, the folder holds something that is not a uwaga model,
+            or it cannot be written. Nothing has changed then.
+    """
+    folder = Path(folder)
+    _check_replaceable(folder)
+    joint = source.model_bytes == target.model_bytes
+    values = {
+        "format": schema.FORMAT,
+        "version": schema.VERSION,
+        "languages": languages,
+        "normalisation": source.normalisation,
+        "weights": dtype,
+        "vocabulary": {"source": source.size, "target": target.size, "joint": joint},
+        "symbols": vars(target.symbols),
+        "model": settings.model_dump(),
+        "decoding": decoding.model_dump(),
+    }
+    config = schema.check_config(values, f"{folder / CONFIG}")
+    _check_tokenisers(folder, config, source, target)
+    files = {
+        CONFIG: schema.config_bytes(config),
+        SOURCE: source.model_bytes,
+        CARD: card.encode("utf-8"),
+    }
+    if not joint:
+        files[TARGET] = target.model_bytes
+    _check_same_weights(model, config)
+    files[WEIGHTS] = weight_bytes(model, dtype)
+    write_folder(folder, files)
+
+
+def load_model(folder: Path, device: str = "cpu", dtype: schema.Dtype = "float32") -> LoadedModel:
+    """Read a model folder, checking everything before memory is taken.
+
+    Args:
+        folder: the folder.
+        device: ``cpu``, ``cuda`` or ``cuda:N``.
+        dtype: number format to compute in, whatever the stored one is.
+
+    Raises:
+        ModelError: a file is missing, cut short or damaged; a key, shape, number format, vocabulary or
+            setting does not fit; the format or family is unknown. The message names the file.
+    """
+    folder = Path(folder)
+    config = schema.read_config(folder)
+    source = _read_tokeniser(folder / SOURCE)
+    target = source if config.vocabulary.joint else _read_tokeniser(folder / TARGET)
+    _check_tokenisers(folder, config, source, target)
+    path = folder / WEIGHTS
+    _check_plausible(folder, config)
+    with torch.device("meta"):
+        skeleton = _build(config)
+    check_weights(path, skeleton, config.weights)
+    _check_buffers(folder, skeleton)
+    with torch.random.fork_rng(devices=[]):  # a model is read, not initialised: no caller's draws change
+        model = _build(config)
+    read_weights(path, model)
+    model.requires_grad_(False)
+    model.eval()
+    try:
+        model.to(device=device, dtype=DTYPES[dtype])
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(f"{folder}: cannot be put on device {device!r}: {error}") from None
+    return LoadedModel(model, source, target, config)
+
+
+def _build(config: FolderConfig) -> Seq2Seq:
+    return Transformer(
+        config.model, config.symbols.symbols(), config.vocabulary.source, config.vocabulary.target
+    )
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse to replace anything but an older model folder."""
+    if not os.path.lexists(folder):
+        return
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: there is a file of this name; give the model another folder")
+    present = sorted(path.name for path in folder.iterdir())
+    if not present:
+        return
+    foreign = [name for name in present if name not in FILES]
+    if foreign or not schema.is_model_folder(folder):
+        what = f"{foreign[0]!r}, which is" if foreign else f"a {CONFIG} that is"
+        raise ModelError(
+            f"{folder}: holds {what} not of a uwaga model, so it is not overwritten; "
+            "give the model another folder or clear this one"
+        )
+
+
+def _read_tokeniser(path: Path) -> Tokeniser:
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
+    if path.stat().st_size > LARGEST_TOKENISER:
+        raise ModelError(f"{path}: larger than {LARGEST_TOKENISER >> 20} MiB, not a tokeniser")
+    return Tokeniser.load(path)
+
+
+def _check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, target: Tokeniser) -> None:
+    wanted = config.symbols.symbols()
+    sides = ((SOURCE, source, config.vocabulary.source), (TARGET, target, config.vocabulary.target))
+    for name, tokeniser, size in sides:
+        place = folder / (SOURCE if config.vocabulary.joint else name)
+        if tokeniser.size != size:
+            raise ModelError(
+                f"{place}: has {tokeniser.size} pieces, config.json says {size}; "
+                "the tokeniser belongs to another model"
+            )
+        if tokeniser.symbols != wanted:
+            raise ModelError(
+                f"{place}: declares {tokeniser.symbols}, config.json says {wanted}; "
+                "the tokeniser belongs to another model"
+            )
+        if tokeniser.normalisation != config.normalisation:
+            raise ModelError(
+                f"{place}: normalises text by {tokeniser.normalisation}, config.json says "
+                f"{config.normalisation}; the tokeniser belongs to another model"
+            )
+
+
+def _check_plausible(folder: Path, config: FolderConfig) -> None:
+    """Hold the settings against the size of the weight file, before anything is built from them."""
+    tensors, size = count_tensors(folder / WEIGHTS)
+    settings, vocabulary = config.model, config.vocabulary
+    learned = settings.max_length if settings.positions == "learned" else 0
+    rows = max(vocabulary.source, vocabulary.target, settings.feed_forward, settings.width, learned)
+    layers = settings.encoder_layers + settings.decoder_layers
+    if layers > tensors:
+        raise ModelError(
+            f"{folder / CONFIG}: {layers} layers, but {WEIGHTS} holds only {tensors} weights; "
+            "the two files are of different models"
+        )
+    if rows * settings.width > size:
+        raise ModelError(
+            f"{folder / CONFIG}: asks for a weight of {rows} x {settings.width} numbers, but {WEIGHTS} has "
+            f"only {size} bytes; the two files are of different models, or it is cut short"
+        )
+    if settings.max_length * settings.width > LARGEST_BUFFERS:
+        raise ModelError(
+            f"{folder / CONFIG}: model.max_length {settings.max_length} at width {settings.width} needs a "
+            f"position table of more than {LARGEST_BUFFERS} numbers"
+        )
+
+
+def _check_buffers(folder: Path, skeleton: torch.nn.Module) -> None:
+    needed = sum(buffer.numel() for buffer in skeleton.buffers())
+    if needed > LARGEST_BUFFERS:
+        raise ModelError(f"{folder / CONFIG}: needs {needed} numbers beside the weights, which is too many")
+
+
+def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
+    """The model must be what its settings build, or nobody could load it again."""
+    with torch.device("meta"):
+        skeleton = _build(config)
+    wanted = {name: tuple(tensor.shape) for name, tensor in skeleton.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    for name in sorted(wanted.keys() | found.keys()):
+        if wanted.get(name) != found.get(name):
+            raise ModelError(
+                f"weight {name!r} has shape {found.get(name)} in the model and {wanted.get(name)} by its "
+                "settings and tokenisers; the model is not saved"
+            )

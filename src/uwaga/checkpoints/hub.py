@@ -1,0 +1,84 @@
+"""From what a user calls a model to the folder that holds it. Nothing here needs torch."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from pathlib import Path
+
+from uwaga.checkpoints.schema import CARD, CONFIG, SOURCE, TARGET, WEIGHTS
+from uwaga.errors import MissingExtraError, ModelError
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
+PATTERNS = (CONFIG, WEIGHTS, SOURCE, TARGET, CARD)
+"""The only files ever fetched: none of them can hold code."""
+
+BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
+
+
+def find_model(name: str | Path | None = None) -> Path:
+    """The folder of a model: the bundled one, a local folder, or a copy of a Hugging Face repository.
+
+    A folder that exists always wins over a hub name. A repository is read from the local cache when it
+    is there and fetched otherwise.
+
+    Raises:
+        ModelError: there is no such folder and no such repository within reach.
+        MissingExtraError: a hub name without ``huggingface_hub`` installed.
+    """
+    if name is None:
+        if not (BUNDLED / CONFIG).is_file():
+            raise ModelError(
+                f"{BUNDLED}: this installation holds no bundled model; "
+                "name another, such as a folder that `uwaga train` wrote"
+            )
+        return BUNDLED
+    folder = Path(os.path.expanduser(name))  # noqa: PTH111 (Path's own fails on an unknown user)
+    if str(name) and folder.is_dir():
+        return folder
+    if str(name) and folder.exists():
+        raise ModelError(f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}")
+    if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
+        return _from_hub(name)
+    raise ModelError(
+        f"{str(name)!r}: no such folder, and not a Hugging Face name (owner/model) either; "
+        "give a folder that `uwaga train` wrote, or leave the model out for the bundled one"
+    )
+
+
+def _from_hub(name: str) -> Path:
+    try:
+        hub = importlib.import_module("huggingface_hub")
+    except ImportError:
+        raise MissingExtraError(
+            f"{name}: no such folder; to fetch it from the Hugging Face hub, `pip install huggingface_hub`"
+        ) from None
+    patterns = list(PATTERNS)
+    cached = _cached(hub, name, patterns)
+    if cached is not None and (cached / WEIGHTS).exists():
+        return cached
+    try:
+        return Path(hub.snapshot_download(name, allow_patterns=patterns))
+    except Exception as error:  # huggingface_hub lets the errors of its transport library through
+        if cached is not None:
+            return cached
+        reason = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else _first_line(error)
+        raise ModelError(
+            f"{name}: no such folder, no copy in the Hugging Face cache, and it cannot be fetched: {reason}; "
+            f"check the name and the network, or on a machine with a network run `hf download {name}` "
+            "and give the folder that it prints"
+        ) from None
+
+
+def _cached(hub: object, name: str, patterns: list[str]) -> Path | None:
+    try:
+        found = Path(hub.snapshot_download(name, allow_patterns=patterns, local_files_only=True))  # type: ignore[attr-defined]
+    except (OSError, ValueError):
+        return None
+    return found if (found / CONFIG).exists() else None
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0][:200] if text else type(error).__name__

@@ -1,0 +1,291 @@
+"""A batch of sentences being decoded, one token further at each step (M21 to M25)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from uwaga.contracts import Choice, Decoder, Hypothesis, Ids, State, Step
+from uwaga.decoding.constraints import Constraints
+from uwaga.decoding.options import SearchOptions
+from uwaga.decoding.rank import Flags, Pool, Ranking, Scores, settled
+from uwaga.decoding.trellis import Layer, Path, Trellis
+from uwaga.errors import ModelError
+
+IMPOSSIBLE = -1e6
+"""What a forced token of probability 0 adds to a hypothesis's rank, so that it is kept all the same."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one step decided, of use where each sentence has one row.
+
+    ``places``, ``tokens``, ``log_probs``: (extended,) the sentences that got a further token, and which.
+    ``left``: (left,) the sentences that are done.
+    """
+
+    places: Ids
+    tokens: Ids
+    log_probs: Scores
+    left: Ids
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The continuations of one step that are looked at, best first; axes (sentences, candidates).
+
+    ``beams`` is the beam that each continues; ``log_probs`` the token's own log-probability; ``ranks``
+    that of the whole as ranked, -inf for none; ``ended`` whether it ends here; ``cut`` whether a limit
+    ended it.
+    """
+
+    tokens: Ids
+    beams: Ids
+    log_probs: Scores
+    ranks: Scores
+    ended: Flags
+    cut: Flags
+
+
+class Batch:
+    """Sentences that are done leave the batch; what they finished with stays in its pool.
+
+    Args:
+        limits: (sentences,) most steps of each sentence.
+    """
+
+    # _places (sentences,): the batch's numbers of the sentences still decoded.
+    # _ranks, _nodes, _tokens (sentences, beams): of each running hypothesis the log-probability as ranked
+    # (-inf where none runs), the trellis node and the last token.
+    # _history (sentences, beams, target): its tokens, where n-grams are blocked.
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        options: SearchOptions,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        limits: Sequence[int],
+    ) -> None:
+        sentences, beams = len(sources), options.rows
+        self._decoder = decoder
+        self._end = decoder.symbols.end
+        self._options = options
+        self._constraints = Constraints(decoder, options, sources, prefixes, limits)
+        self._ranking = Ranking(options.length_formula, options.length_penalty)
+        self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
+        self._pool = Pool(sentences, beams)
+        self._trellis = Trellis()
+        self._depth = 0
+        self._places: Ids = np.arange(sentences)
+        self._ranks: Scores = np.zeros((sentences, beams))
+        if not options.sample:
+            self._ranks[:, 1:] = -np.inf  # before the first token all beams are alike: one goes on
+        self._nodes: Ids = np.zeros((sentences, beams), dtype=np.int64)
+        self._tokens: Ids = np.full((sentences, beams), decoder.symbols.start, dtype=np.int64)
+        self._history: Ids | None = None
+        if options.no_repeat_ngram:
+            self._history = np.zeros((sentences, beams, 0), dtype=np.int64)
+        self._state: State = decoder.start(decoder.encode(sources), beams)
+
+    @property
+    def running(self) -> bool:
+        """Whether a sentence is left to decode."""
+        return len(self._places) > 0
+
+    def step(self) -> Progress:
+        """Make one more token of every hypothesis.
+
+        Raises:
+            ModelError: the decoder's answer is not what the contract says.
+        """
+        self._depth += 1
+        rows = self._tokens.size
+        history = None if self._history is None else self._history.reshape(rows, self._depth - 1)
+        choice = self._constraints.choice(self._depth, self._places, history)
+        made = self._decoder.step(self._tokens.reshape(rows), self._state, choice)
+        self._check(made, rows)
+        found = self._candidates(made, choice)
+        nodes = self._record(made, found)
+        self._finish(found, nodes)
+        extended = (found.ranks[:, 0] > -np.inf) & (found.tokens[:, 0] != self._end)
+        places = self._places
+        stay = self._continue(found, nodes, made.state)
+        return Progress(
+            places[extended], found.tokens[extended, 0], found.log_probs[extended, 0], places[~stay]
+        )
+
+    def hypotheses(self, places: Ids) -> list[list[Hypothesis]]:
+        """The n-best finished hypotheses of sentences, best first."""
+        pool = self._pool
+        row, slot = np.nonzero(pool.scores[places, : self._options.nbest] > -np.inf)
+        place = places[row]
+        paths = self._trellis.paths(pool.nodes[place, slot], pool.depths[place, slot], self._lengths[place])
+        scores, cut = pool.scores[place, slot].tolist(), pool.truncated[place, slot].tolist()
+        found: list[list[Hypothesis]] = [[] for _ in places]
+        for into, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
+            found[into].append(_hypothesis(path, score, truncated, self._end))
+        return found
+
+    def _check(self, made: Step, rows: int) -> None:
+        if made.tokens.shape != made.log_probs.shape or made.tokens.shape[0] != rows:
+            raise ModelError(
+                f"the decoder returned tokens {made.tokens.shape} and log-probabilities "
+                f"{made.log_probs.shape} (rows, k) for {rows} rows"
+            )
+        if np.isnan(made.log_probs).any():
+            raise ModelError(
+                f"the model's log-probabilities are not numbers at target token {self._depth}: "
+                "its weights are damaged, or overflow in this precision"
+            )
+
+    def _candidates(self, made: Step, choice: Choice) -> Candidates:
+        """The continuations to look at: the best of all beams together, or the one of each sample."""
+        sentences, beams = self._tokens.shape
+        k = made.tokens.shape[1]
+        log_probs = made.log_probs.astype(np.float64).reshape(sentences, beams, k)
+        ranks = self._ranks[:, :, None] + self._gains(log_probs, choice)  # (sentences, beams, k)
+        if self._options.sample or beams * k == 1:
+            order = np.broadcast_to(np.arange(beams) * k, (sentences, beams))
+        else:
+            flat = ranks.reshape(sentences, beams * k)
+            order = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
+
+        ranks = np.take_along_axis(ranks.reshape(sentences, beams * k), order, axis=1)
+        tokens = np.take_along_axis(made.tokens.reshape(sentences, beams * k), order, axis=1)
+        log_probs = np.take_along_axis(log_probs.reshape(sentences, beams * k), order, axis=1)
+        alive = ranks > -np.inf
+        limited = (self._constraints.limits[self._places] == self._depth)[:, None] & alive
+        ends = (tokens == self._end) & alive
+        cut = limited if self._options.force_end else limited & ~ends
+        return Candidates(tokens, order // k, log_probs, ranks, ends | limited, cut)
+
+    def _gains(self, log_probs: Scores, choice: Choice) -> Scores:
+        """What each candidate adds to its hypothesis's rank, (sentences, beams, k)."""
+        if choice.forced is None:
+            return log_probs
+        forced = (choice.forced >= 0).reshape(log_probs.shape[:2])
+        gains = log_probs.copy()
+        gains[forced, 0] = np.maximum(gains[forced, 0], IMPOSSIBLE) if self._options.score_forced else 0.0
+        return gains
+
+    def _record(self, made: Step, found: Candidates) -> Ids:
+        """Append the candidates to the trellis and return their nodes, (sentences, candidates)."""
+        rows = found.beams + np.arange(len(self._places))[:, None] * self._options.rows
+        self._trellis.append(
+            Layer(
+                tokens=found.tokens.ravel(),
+                parents=self._nodes.ravel()[rows.ravel()],
+                log_probs=found.log_probs.ravel(),
+                rows=rows.ravel(),
+                attention=made.attention,
+            )
+        )
+        return np.arange(rows.size).reshape(rows.shape)
+
+    def _finish(self, found: Candidates, nodes: Ids) -> None:
+        """Put what ended into the pool, and what cannot go on at all where nothing has ended."""
+        beams = self._options.rows
+        ended = found.ended[:, :beams]  # a beam step finishes only what is among the best `beam`
+        hit = np.nonzero(ended.any(axis=1))[0]
+        if len(hit):
+            scores = np.where(ended[hit], self._scored(found.ranks[hit, :beams], hit, self._depth), -np.inf)
+            self._pool.add(self._places[hit], scores, nodes[hit, :beams], self._depth, found.cut[hit, :beams])
+        stuck = self._stuck(found)  # (sentences, beams)
+        hit = np.nonzero(stuck.any(axis=1))[0]
+        if len(hit):
+            scores = np.where(stuck[hit], self._scored(self._ranks[hit], hit, self._depth - 1), -np.inf)
+            self._pool.add(self._places[hit], scores, self._nodes[hit], self._depth - 1, stuck[hit])
+
+    def _stuck(self, found: Candidates) -> Flags:
+        """Running hypotheses that every token is banned for: their sentence is cut here, and says so.
+
+        Among beams that happens to a sentence only if none of them goes on and none has finished.
+        """
+        alive, goes_on = self._ranks > -np.inf, found.ranks > -np.inf
+        if self._options.sample:
+            return np.asarray(alive & ~goes_on)
+        nothing = ~goes_on.any(axis=1) & (self._pool.scores[self._places, 0] == -np.inf)
+        return np.asarray(alive & nothing[:, None])
+
+    def _scored(self, ranks: Scores, sentences: Ids, depth: int) -> Scores:
+        """Scores (sentences, candidates) of hypotheses of ``depth`` tokens."""
+        return np.asarray(ranks / self._ranking.divisor(self._counted(sentences, depth))[:, None])
+
+    def _counted(self, sentences: Ids, depth: int) -> Ids:
+        return np.asarray(depth - self._constraints.uncounted[self._places[sentences]])
+
+    def _continue(self, found: Candidates, nodes: Ids, state: State) -> Flags:
+        """Run on with what did not end; returns which of the sentences stay, (sentences,)."""
+        sentences, beams = self._tokens.shape
+        stopped = found.ended | (found.ranks == -np.inf)  # (sentences, candidates)
+        if self._options.sample:
+            keep = np.broadcast_to(np.arange(beams), (sentences, beams))
+        else:
+            keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
+        ranks = np.take_along_axis(np.where(stopped, -np.inf, found.ranks), keep, axis=1)
+        stay = self._undecided(ranks)
+        at = np.nonzero(stay)[0]
+        keep, self._ranks = keep[at], ranks[at]
+        came_from = np.take_along_axis(found.beams[at], keep, axis=1)  # (sentences, beams)
+        self._tokens = np.take_along_axis(found.tokens[at], keep, axis=1)
+        self._nodes = np.take_along_axis(nodes[at], keep, axis=1)
+        self._places = self._places[at]
+        if self._history is not None:
+            before = np.take_along_axis(self._history[at], came_from[:, :, None], axis=1)
+            self._history = np.concatenate([before, self._tokens[:, :, None]], axis=2)
+        self._state = _moved(state, at, came_from, sentences)
+        return stay
+
+    def _undecided(self, ranks: Scores) -> Flags:
+        """(sentences,) whether a further step can change the result; ``ranks`` are of what runs on."""
+        best = ranks.max(axis=1)
+        going: Flags = best > -np.inf
+        if self._options.sample or self._options.beam == 1 or not going.any():
+            return going
+        every = np.arange(len(ranks))
+        longest = self._constraints.limits[self._places] - self._constraints.uncounted[self._places]
+        finished = self._pool.scores[self._places]
+        length = self._counted(every, self._depth)
+        return going & ~settled(self._options, self._ranking, best, finished, length, longest)
+
+
+def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:
+    """The state of the sentences that stay, each beam's row taken from the row it continues.
+
+    Args:
+        state: the state of ``before`` sentences.
+        sentences: (staying,) which of them stay.
+        came_from: (staying, beams) the beam that each beam continues.
+        before: how many sentences the state holds.
+    """
+    if not len(sentences):
+        return state
+    if len(sentences) < before:
+        state = state.select(sentences)
+    beams = came_from.shape[1]
+    here = np.arange(beams)
+    if (came_from == here).all():
+        return state
+    return state.reorder((came_from + np.arange(len(sentences))[:, None] * beams).ravel())
+
+
+def _hypothesis(path: Path, score: float, truncated: bool, end: int) -> Hypothesis:
+    """A path as the caller sees it: without its end symbol, and unless truncated with that one's score."""
+    tokens, token_scores, attention = path.tokens.tolist(), path.log_probs.tolist(), path.attention
+    if tokens and tokens[-1] == end:
+        tokens.pop()
+    if truncated:
+        token_scores = token_scores[: len(tokens)]
+        attention = None if attention is None else attention[: len(tokens)]
+    return Hypothesis(
+        tokens=tuple(tokens),
+        score=score,
+        log_prob=math.fsum(token_scores),
+        token_scores=tuple(token_scores),
+        truncated=truncated,
+        attention=attention,
+    )

@@ -1,0 +1,202 @@
+"""What a hypothesis may and must contain, said to the decoder as a :class:`Choice` (M22, M24)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from uwaga.contracts import Choice, Decoder, Ids, Sampling, Symbols
+from uwaga.decoding.draws import uniforms
+from uwaga.decoding.options import SearchOptions
+from uwaga.errors import DataError, SettingsError, TextTooLongError
+
+FREE = -1
+
+
+def step_limit(
+    options: SearchOptions, max_target: int | None, source: int, prefix: int, where: str = "sentence"
+) -> int:
+    """Most decoder steps for one sentence, its end symbol counted (M22).
+
+    Args:
+        options: the limits asked for.
+        max_target: the decoder's own limit.
+        source: source tokens.
+        prefix: tokens of the forced prefix.
+        where: how messages name the sentence.
+
+    Raises:
+        SettingsError: nothing limits the length.
+        TextTooLongError: the prefix leaves no room for a further token.
+    """
+    hard = [limit for limit in (options.max_length, max_target) if limit is not None]
+    limits = list(hard)
+    if math.isfinite(options.max_ratio):
+        needed = max(options.min_length, prefix) + 1
+        limits.append(max(needed, math.floor(options.max_ratio * source) + options.max_extra))
+    if not limits:
+        raise SettingsError("the decoder has no length limit of its own: set max_length or max_ratio")
+    if hard and prefix >= min(hard):
+        raise TextTooLongError(
+            f"{where}: the forced prefix has {prefix} tokens, and a target may have {min(hard)}: "
+            "shorten the prefix" + (" or raise max_length" if min(hard) != max_target else "")
+        )
+    return min(limits)
+
+
+def check_sources(decoder: Decoder, sources: Sequence[Sequence[int]]) -> None:
+    """Refuse sources that the decoder cannot take, before anything is encoded.
+
+    Raises:
+        DataError: a source has no tokens, not even the end symbol.
+        TextTooLongError: a source is longer than the decoder's limit.
+    """
+    for number, source in enumerate(sources, start=1):
+        if not len(source):
+            raise DataError(f"sentence {number}: no tokens; a source holds at least its end symbol")
+        if decoder.max_source is not None and len(source) > decoder.max_source:
+            raise TextTooLongError(
+                f"sentence {number}: {len(source)} tokens, end symbol included, and the model takes at most "
+                f"{decoder.max_source}: split it into shorter sentences"
+            )
+
+
+def check_prefixes(decoder: Decoder, prefixes: Sequence[Sequence[int]], sentences: int) -> None:
+    """Refuse prefixes that no target can begin with.
+
+    Raises:
+        SettingsError: their number is not that of the sentences, or one holds a token that does not
+            exist, the end symbol or padding.
+    """
+    if len(prefixes) != sentences:
+        raise SettingsError(f"{len(prefixes)} forced prefixes for {sentences} sentences: give one for each")
+    symbols = decoder.symbols
+    for number, prefix in enumerate(prefixes, start=1):
+        for token in prefix:
+            if not 0 <= token < decoder.vocabulary:
+                raise SettingsError(
+                    f"sentence {number}: token {token} of the forced prefix is outside the vocabulary of "
+                    f"{decoder.vocabulary}"
+                )
+            if token in (symbols.end, symbols.pad):
+                raise SettingsError(
+                    f"sentence {number}: the forced prefix holds the special token {token}: leave the end "
+                    "and padding symbols out"
+                )
+
+
+def check_tokens(options: SearchOptions, symbols: Symbols, vocabulary: int) -> None:
+    """Refuse options that name tokens this decoder cannot make or cannot do without.
+
+    Raises:
+        SettingsError: a banned or forced token is outside the vocabulary, or the end symbol is banned.
+    """
+    for name, tokens in (("banned", options.banned), ("first", (options.first,))):
+        for token in tokens:
+            if token is not None and token >= vocabulary:
+                raise SettingsError(f"{name}: token {token} is outside the vocabulary of {vocabulary}")
+    if symbols.end in options.banned:
+        raise SettingsError("banned: the end symbol cannot be banned; use min_length to hold it back")
+
+
+class Constraints:
+    """The limits, bans, forced tokens and draws of one batch.
+
+    Attributes:
+        limits: (sentences,) most steps.
+        uncounted: (sentences,) first tokens that count neither in the score nor in its length.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        options: SearchOptions,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        limits: Sequence[int],
+    ) -> None:
+        self._options = options
+        self._symbols = decoder.symbols
+        self._count = 1 if options.sample or options.beam == 1 else min(2 * options.beam, decoder.vocabulary)
+        self.limits: Ids = np.array(limits, dtype=np.int64)
+        lengths = np.array([len(prefix) for prefix in prefixes], dtype=np.int64)  # (sentences,)
+        self.uncounted: Ids = np.zeros_like(lengths) if options.score_forced else lengths
+        self._forced = np.full((len(sources), max(int(lengths.max()), 1)), FREE, dtype=np.int64)
+        for number, prefix in enumerate(prefixes):
+            self._forced[number, : len(prefix)] = prefix
+        if options.first is not None:
+            self._forced[lengths == 0, 0] = options.first
+        self._never = _never_produced(options, decoder.symbols)
+        self._draws = None
+        if options.sample:
+            longest = int(self.limits.max())
+            self._draws = np.array(
+                [
+                    [uniforms(options.seed, source, sample, longest) for sample in range(options.nbest)]
+                    for source in sources
+                ]
+            )  # (sentences, samples, steps)
+
+    def choice(self, step: int, places: Ids, history: Ids | None) -> Choice:
+        """What a step may choose.
+
+        Args:
+            step: its number, from 1.
+            places: (sentences,) the batch's numbers of the sentences still decoded.
+            history: (rows, step - 1) tokens so far, needed for blocking n-grams.
+        """
+        options = self._options
+        rows = len(places) * options.rows
+        never = self._never
+        if step <= options.min_length:
+            never = np.append(never, self._symbols.end)
+        banned = np.stack([np.repeat(np.arange(rows), len(never)), np.tile(never, rows)], axis=1)
+        if options.no_repeat_ngram and history is not None:
+            banned = np.concatenate([banned, repeated_ngrams(history, options.no_repeat_ngram)])
+        sampling = None
+        if self._draws is not None:
+            draw = self._draws[places, :, step - 1].reshape(rows)
+            sampling = Sampling(draw, options.temperature, options.top_k, options.top_p)
+        return Choice(
+            count=self._count,
+            banned=banned if len(banned) else None,
+            forced=self._forced_now(step, places),
+            sampling=sampling,
+            attention=options.attention,
+            renormalise=options.renormalise,
+        )
+
+    def _forced_now(self, step: int, places: Ids) -> Ids | None:
+        forced = np.full(len(places), FREE, dtype=np.int64)  # (sentences,)
+        if step <= self._forced.shape[1]:
+            forced = self._forced[places, step - 1]
+        if self._options.force_end:
+            forced = np.where(self.limits[places] == step, self._symbols.end, forced)
+        if (forced == FREE).all():
+            return None
+        return np.repeat(forced, self._options.rows)  # (rows,)
+
+
+def repeated_ngrams(history: Ids, size: int) -> Ids:
+    """(pairs, 2) of (row, token) that would end an n-gram its row already holds.
+
+    Args:
+        history: (rows, target) tokens so far.
+        size: tokens of an n-gram.
+    """
+    if history.shape[1] < size:
+        return np.zeros((0, 2), dtype=np.int64)
+    windows = np.lib.stride_tricks.sliding_window_view(history, size, axis=1)  # (rows, places, size)
+    suffix = history[:, None, history.shape[1] - size + 1 :]  # (rows, 1, size - 1)
+    row, place = np.nonzero((windows[:, :, :-1] == suffix).all(axis=2))
+    return np.stack([row, windows[row, place, -1]], axis=1)
+
+
+def _never_produced(options: SearchOptions, symbols: Symbols) -> Ids:
+    """Tokens banned at every step: in some models the end symbol also starts or pads, and stays free."""
+    never = {symbols.start, symbols.pad, *options.banned}
+    if not options.unknown:
+        never.add(symbols.unknown)
+    return np.array(sorted(never - {symbols.end}), dtype=np.int64)

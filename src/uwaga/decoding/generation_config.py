@@ -1,0 +1,101 @@
+"""A checkpoint's own generation settings (``generation_config.json``) as :class:`SearchOptions`.
+
+With these options :func:`uwaga.decoding.search` gives the tokens that ``transformers`` gives. Where the
+two count differently:
+
+- ``max_length`` and ``min_length`` count the start symbol there, and not here;
+- there a forced prefix counts neither in a score nor in its length (``score_forced`` False);
+- ``early_stopping`` False is an estimate there (``"estimate"``), ``"never"`` the exact bound (False).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from uwaga.decoding.options import SearchOptions
+from uwaga.errors import SettingsError
+
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "num_beam_groups": (1,),
+    "diversity_penalty": (0, 0.0),
+    "repetition_penalty": (1, 1.0),
+    "encoder_repetition_penalty": (1, 1.0),
+    "encoder_no_repeat_ngram_size": (0,),
+    "exponential_decay_length_penalty": (),
+    "begin_suppress_tokens": (),
+    "sequence_bias": (),
+    "force_words_ids": (),
+    "constraints": (),
+    "guidance_scale": (1, 1.0),
+    "penalty_alpha": (0, 0.0),
+    "min_new_tokens": (0,),
+    "min_p": (0, 0.0),
+    "top_h": (),
+    "typical_p": (1, 1.0),
+    "epsilon_cutoff": (0, 0.0),
+    "eta_cutoff": (0, 0.0),
+    "watermarking_config": (),
+    "stop_strings": (),
+    "max_time": (),
+    "dola_layers": (),
+}
+"""Settings that the search does not know, with the values at which they change nothing."""
+
+
+def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
+    """Read the settings of a checkpoint of an encoder–decoder model.
+
+    Args:
+        values: the mapping in ``generation_config.json``; keys that do not bear on the search (special
+            tokens, versions, what to return) are passed over.
+
+    Raises:
+        SettingsError: a setting asks for something that the search does not do.
+    """
+    for name, neutral in _NEUTRAL.items():
+        if values.get(name) is not None and values[name] not in neutral:
+            raise SettingsError(f"generation setting {name!r} = {values[name]!r} is not supported")
+    beam = int(_value(values, "num_beams", 1))
+    sample = bool(_value(values, "do_sample", False))
+    if sample and beam > 1:
+        raise SettingsError(
+            "generation settings ask to sample with a beam: set num_beams 1 or do_sample false"
+        )
+    early = _value(values, "early_stopping", False)
+    total = _value(values, "max_length", 20)
+    steps = _value(values, "max_new_tokens", total - 1)
+    return SearchOptions(
+        beam=beam,
+        nbest=int(_value(values, "num_return_sequences", 1)),
+        length_penalty=float(_value(values, "length_penalty", 1.0)),
+        length_formula="average",
+        score_forced=False,
+        early_stopping=True if early is True else False if early == "never" else "estimate",
+        min_length=max(0, int(_value(values, "min_length", 0)) - 1),
+        max_length=int(steps),
+        max_ratio=math.inf,
+        force_end=values.get("forced_eos_token_id") is not None,
+        no_repeat_ngram=int(_value(values, "no_repeat_ngram_size", 0)),
+        first=values.get("forced_bos_token_id"),
+        banned=_banned(values),
+        renormalise=bool(_value(values, "renormalize_logits", False)),
+        sample=sample,
+        temperature=float(_value(values, "temperature", 1.0)) if sample else 1.0,
+        top_k=int(_value(values, "top_k", 50)) if sample else 0,
+        top_p=float(_value(values, "top_p", 1.0)) if sample else 1.0,
+    )
+
+
+def _value(values: Mapping[str, Any], name: str, default: Any) -> Any:
+    """A setting, or what ``transformers`` takes where it is missing or null."""
+    return default if values.get(name) is None else values[name]
+
+
+def _banned(values: Mapping[str, Any]) -> tuple[int, ...]:
+    """Tokens never to be produced; longer banned phrases are refused."""
+    words = _value(values, "bad_words_ids", [])
+    if any(len(word) != 1 for word in words):
+        raise SettingsError("generation setting 'bad_words_ids' bans phrases of several tokens: unsupported")
+    return tuple(sorted({word[0] for word in words} | set(_value(values, "suppress_tokens", []))))

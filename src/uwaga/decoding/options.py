@@ -1,0 +1,175 @@
+"""The settings of one search, checked together."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from uwaga.errors import SettingsError
+
+if TYPE_CHECKING:
+    from uwaga.config import DecodingSettings
+
+LengthFormula = Literal["average", "gnmt", "none"]
+EarlyStopping = bool | Literal["estimate"]
+
+STEEPEST_PENALTY = 10.0
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search (M22 to M25). The defaults are those of :class:`uwaga.config.DecodingSettings`.
+
+    Width:
+        ``beam``: hypotheses kept per sentence; 1 is greedy. ``nbest``: how many to return, at most
+        ``beam``. With ``sample`` the beam plays no part: ``nbest`` independent samples are drawn.
+    Ranking:
+        ``length_penalty`` and ``length_formula``: see :mod:`uwaga.decoding.rank`. The length counts the
+        end symbol. A hypothesis that a limit cut competes with the finished ones on its own length and
+        log-probability, as in ``transformers``, and is marked ``truncated``.
+        ``score_forced``: whether tokens that were not chosen but forced count in ``score``. False ranks
+        as ``transformers`` does: a forced prefix adds neither log-probability nor length, a forced first
+        or last token adds length only. ``log_prob`` and ``token_scores`` always hold the true values.
+    Stopping:
+        ``early_stopping`` True: a sentence is done at ``beam`` finished hypotheses. False: only when no
+        running hypothesis can still enter the n-best (an exact bound, ``"never"`` in ``transformers``).
+        ``"estimate"``: when the best running hypothesis, ranked as if it ended now, is worse than the
+        worst of ``beam`` finished ones (False in ``transformers``; may miss a better long hypothesis).
+    Lengths, all in target tokens, a forced prefix included:
+        ``min_length``: fewest tokens, the end symbol not counted. ``max_length``: most steps, so the end
+        symbol is counted, as in a decoder's ``max_target``; None for the decoder's own limit.
+        ``max_ratio`` and ``max_extra``: most steps are ``max_ratio * source tokens + max_extra`` too, but
+        never so few that ``min_length`` or a prefix cannot be met; infinite for no such limit.
+        ``force_end``: make the last permitted step the end symbol. Such a hypothesis is still marked
+        ``truncated``.
+    Constraints:
+        ``no_repeat_ngram``: no n-gram of this size twice, 0 for off. ``first``: token forced as the
+        first, where no prefix is given. ``banned``: tokens never produced (the start and padding symbols
+        never are). ``unknown``: whether the unknown symbol may be produced. ``renormalise``: share the
+        probability of banned tokens among the others (``renormalize_logits`` in ``transformers``).
+    Sampling (M25):
+        ``temperature``, then ``top_k`` (0 for all), then ``top_p`` shape the distribution that is drawn
+        from; reported log-probabilities stay the model's own. ``seed``, the source and the number of
+        the sample alone decide the draws.
+    Other:
+        ``attention``: return cross-attention weights. ``batch_tokens``: source tokens decoded together,
+        padding and beams counted.
+
+    Raises:
+        SettingsError: a value is out of its range or two values cannot go together.
+    """
+
+    beam: int = 5
+    nbest: int = 1
+    length_penalty: float = 1.0
+    length_formula: LengthFormula = "average"
+    score_forced: bool = True
+    early_stopping: EarlyStopping = True
+    min_length: int = 0
+    max_length: int | None = 256
+    max_ratio: float = 3.0
+    max_extra: int = 20
+    force_end: bool = False
+    no_repeat_ngram: int = 0
+    first: int | None = None
+    banned: tuple[int, ...] = ()
+    unknown: bool = True
+    renormalise: bool = False
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+    attention: bool = False
+    batch_tokens: int = 4096
+
+    def __post_init__(self) -> None:
+        """Check every value, then the values together."""
+        for name, least in _WHOLE.items():
+            _check_whole(name, getattr(self, name), least)
+        for name in ("max_length", "first"):
+            if getattr(self, name) is not None:
+                _check_whole(name, getattr(self, name), 1 if name == "max_length" else 0)
+        for token in self.banned:
+            _check_whole("banned", token, 0)
+        _check_between("length_penalty", self.length_penalty, -STEEPEST_PENALTY, STEEPEST_PENALTY)
+        _check_between("max_ratio", self.max_ratio, 0.0, math.inf)
+        _check_between("temperature", self.temperature, 1e-6, 1e6)
+        _check_between("top_p", self.top_p, 1e-9, 1.0)
+        _check_one_of("length_formula", self.length_formula, ("average", "gnmt", "none"))
+        _check_one_of("early_stopping", self.early_stopping, (True, False, "estimate"))
+        self._check_together()
+
+    def _check_together(self) -> None:
+        if not self.sample and self.nbest > self.beam:
+            raise SettingsError(
+                f"nbest {self.nbest} is more than beam {self.beam}: "
+                "raise beam, lower nbest, or set sample to draw independent samples"
+            )
+        if self.max_length is not None and self.min_length > self.max_length:
+            raise SettingsError(f"min_length {self.min_length} is more than max_length {self.max_length}")
+        shaped = self.temperature != 1.0 or self.top_k != 0 or self.top_p != 1.0
+        if shaped and not self.sample:
+            raise SettingsError("temperature, top_k and top_p shape sampling: set sample, or leave them out")
+        if self.first is not None and self.first in self.banned:
+            raise SettingsError(f"token {self.first} is both forced as the first and banned")
+
+    @property
+    def rows(self) -> int:
+        """Decoder rows per sentence: the beam, or the samples."""
+        return self.nbest if self.sample else self.beam
+
+    @classmethod
+    def from_settings(
+        cls, settings: DecodingSettings, overrides: Mapping[str, Any] | None = None
+    ) -> SearchOptions:
+        """A model's own decoding settings, with what the caller asks for instead.
+
+        Args:
+            settings: the settings stored with the model.
+            overrides: values by name; a value None leaves the setting as it is.
+
+        Raises:
+            SettingsError: an override has an unknown name, or a value is impossible.
+        """
+        names = [field.name for field in fields(cls)]
+        values: dict[str, Any] = {name: value for name, value in settings if name in names}
+        for name, value in (overrides or {}).items():
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+                hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(names)}"
+                raise SettingsError(f"unknown decoding option {name!r}; {hint}")
+            if value is not None:
+                values[name] = value
+        return cls(**values)
+
+
+_WHOLE = {
+    "beam": 1,
+    "nbest": 1,
+    "min_length": 0,
+    "max_extra": 0,
+    "no_repeat_ngram": 0,
+    "top_k": 0,
+    "seed": -(2**63),
+    "batch_tokens": 1,
+}
+
+
+def _check_whole(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise SettingsError(f"{name} must be a whole number, {least} or more, not {value!r}")
+
+
+def _check_between(name: str, value: object, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise SettingsError(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")
+
+
+def _check_one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if not any(value is one or (isinstance(one, str) and value == one) for one in allowed):
+        choices = ", ".join(repr(one) for one in allowed)
+        raise SettingsError(f"{name} must be one of {choices}, not {value!r}")

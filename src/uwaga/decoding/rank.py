@@ -1,0 +1,114 @@
+"""How hypotheses of different lengths compare, and when no running one can still win (M24).
+
+Log-probabilities are summed in float64. With ``L`` the log-probability of a hypothesis and ``m`` its
+length, end symbol included, its score is ``L / divisor(m)`` where ``divisor(m)`` is
+
+- ``average``: ``m ** alpha``, the plain normalisation of ``transformers``, Marian and fairseq;
+- ``gnmt``: ``((5 + m) / 6) ** alpha``, Wu et al. 2016, eq. 14;
+- ``none``: 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.contracts import Ids
+from uwaga.decoding.options import SearchOptions
+
+Scores = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A length formula with its exponent alpha."""
+
+    formula: str
+    alpha: float
+
+    def divisor(self, length: Ids) -> Scores:
+        """What a log-probability is divided by at each length; a length of 0 counts as 1."""
+        counted = np.maximum(length, 1).astype(np.float64)
+        if self.formula == "average":
+            return np.asarray(counted**self.alpha)
+        if self.formula == "gnmt":
+            return np.asarray(((5.0 + counted) / 6.0) ** self.alpha)
+        return np.ones_like(counted)
+
+    def bound(self, log_prob: Scores, shortest: Ids, longest: Ids) -> Scores:
+        """The best score that a running hypothesis can end with.
+
+        Log-probabilities only fall, and the divisor rises or falls steadily with the length, so the
+        best is ``log_prob`` over the divisor at one end of the lengths still possible.
+        """
+        return np.maximum(log_prob / self.divisor(shortest), log_prob / self.divisor(longest))
+
+
+class Pool:
+    """The best finished hypotheses of each sentence, best first.
+
+    Axes (sentences, slots); an empty slot scores -inf. ``nodes`` and ``depths`` say where in the trellis
+    the hypothesis ends. Of equal scores the one that finished first, or stood higher in the beam, wins.
+    """
+
+    def __init__(self, sentences: int, slots: int) -> None:
+        self.scores: Scores = np.full((sentences, slots), -np.inf)
+        self.nodes: Ids = np.zeros((sentences, slots), dtype=np.int64)
+        self.depths: Ids = np.zeros((sentences, slots), dtype=np.int64)
+        self.truncated: Flags = np.zeros((sentences, slots), dtype=np.bool_)
+
+    def add(self, places: Ids, scores: Scores, nodes: Ids, depth: int, truncated: Flags) -> None:
+        """Merge candidates into the pool.
+
+        Args:
+            places: (added,) the sentences concerned, each once.
+            scores: (added, candidates), -inf where there is nothing to add.
+            nodes: (added, candidates) trellis nodes.
+            depth: tokens of these hypotheses, end symbol included.
+            truncated: (added, candidates) whether a limit cut them.
+        """
+        slots = self.scores.shape[1]
+        depths = np.full_like(nodes, depth)
+        merged = np.concatenate([self.scores[places], scores], axis=1)  # (added, slots + candidates)
+        best = np.argsort(-merged, axis=1, kind="stable")[:, :slots]  # (added, slots)
+
+        def keep(old: NDArray[np.generic], new: NDArray[np.generic]) -> NDArray[np.generic]:
+            return np.take_along_axis(np.concatenate([old[places], new], axis=1), best, axis=1)
+
+        self.nodes[places] = keep(self.nodes, nodes)
+        self.depths[places] = keep(self.depths, depths)
+        self.truncated[places] = keep(self.truncated, truncated)
+        self.scores[places] = np.take_along_axis(merged, best, axis=1)
+
+
+def settled(
+    options: SearchOptions,
+    ranking: Ranking,
+    running: Scores,
+    finished: Scores,
+    length: Ids,
+    longest: Ids,
+) -> Flags:
+    """Which sentences need no further step, for beam search (M24).
+
+    Args:
+        options: when to stop, and for how many hypotheses.
+        ranking: the length formula.
+        running: (sentences,) log-probability of each sentence's best running hypothesis, as ranked.
+        finished: (sentences, beam) scores of its finished ones, best first, -inf for none.
+        length: (sentences,) tokens of the running hypotheses that count in the length.
+        longest: (sentences,) most tokens that could come to count.
+
+    Returns:
+        (sentences,) True where the sentence is done.
+    """
+    full = finished[:, -1] > -np.inf
+    if options.early_stopping is True:
+        return full
+    if options.early_stopping == "estimate":
+        return full & (running / ranking.divisor(length) <= finished[:, -1])
+    last = finished[:, options.nbest - 1]
+    return ranking.bound(running, length + 1, longest) <= last

@@ -1,0 +1,154 @@
+"""The one search: greedy, beam and sampling over any decoder that keeps the contract (M20 to M25).
+
+Greedy is a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
+among the best ``beam`` that end are finished, the best ``beam`` that do not end run on. Sampling runs
+``nbest`` rows per sentence that know nothing of each other. No row is looked at in Python: a step costs
+a fixed number of numpy calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from uwaga.contracts import Decoder, Hypothesis
+from uwaga.decoding.batch import Batch, Progress
+from uwaga.decoding.batches import length_batches
+from uwaga.decoding.constraints import check_prefixes, check_sources, check_tokens, step_limit
+from uwaga.decoding.options import SearchOptions
+from uwaga.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    """What a stream says of a sentence: a token as it is decided, or, last, the whole hypothesis.
+
+    ``sentence`` numbers the input from 0. ``token`` is None in a sentence's last event, and only then
+    ``hypothesis`` is not. The end symbol is not streamed.
+    """
+
+    sentence: int
+    token: int | None
+    log_prob: float = 0.0
+    hypothesis: Hypothesis | None = None
+
+
+Stream = Generator[StreamEvent, None, list[list[Hypothesis]]]
+
+
+def search(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    options: SearchOptions,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    on_token: Callable[[StreamEvent], None] | None = None,
+) -> list[list[Hypothesis]]:
+    """Translate sentences of token ids.
+
+    A sentence's result does not depend on which others it comes with, provided that the decoder's rows
+    do not depend on each other.
+
+    Args:
+        decoder: the model.
+        sources: sentences of token ids, each with its end symbol; any number, in any order of lengths.
+        options: how to search.
+        prefixes: per sentence, the tokens that its target must begin with (empty for none).
+        on_token: called with each token as it is decided; greedy or a single sample only.
+
+    Returns:
+        For each sentence in the order given, up to ``options.nbest`` hypotheses, best first: distinct
+        ones from a beam, independent ones (which may be alike) from sampling.
+
+    Raises:
+        TextTooLongError: a source, or a prefix, is longer than the model can take.
+        DataError: a source is empty.
+        SettingsError: the options or prefixes do not fit the model.
+        ModelError: the model's log-probabilities are not numbers.
+    """
+    run = _run(decoder, sources, options, prefixes, streaming=on_token is not None)
+    while True:
+        try:
+            event = next(run)
+        except StopIteration as finished:
+            results: list[list[Hypothesis]] = finished.value
+            return results
+        if on_token is not None:
+            on_token(event)
+
+
+def stream(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    options: SearchOptions,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+) -> Iterator[StreamEvent]:
+    """As :func:`search`, yielding every token as it is decided and each hypothesis when it is whole.
+
+    Raises:
+        SettingsError: the options ask for a beam or more than one sample, where no token is decided
+            before the end.
+    """
+    return _run(decoder, sources, options, prefixes, streaming=True)
+
+
+def _run(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    options: SearchOptions,
+    prefixes: Sequence[Sequence[int]] | None,
+    streaming: bool,
+) -> Stream:
+    """Check everything, then decode batch by batch."""
+    if streaming and options.rows != 1:
+        raise SettingsError("streaming needs beam 1 or a single sample: a beam decides its tokens at the end")
+    prefixes = [()] * len(sources) if prefixes is None else prefixes
+    check_tokens(options, decoder.symbols, decoder.vocabulary)
+    check_sources(decoder, sources)
+    check_prefixes(decoder, prefixes, len(sources))
+    limits = [
+        step_limit(options, decoder.max_target, len(source), len(prefix), f"sentence {number}")
+        for number, (source, prefix) in enumerate(zip(sources, prefixes, strict=True), start=1)
+    ]
+    return _decode_all(decoder, sources, options, prefixes, limits, streaming)
+
+
+def _decode_all(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    options: SearchOptions,
+    prefixes: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    streaming: bool,
+) -> Stream:
+    results: list[list[Hypothesis]] = [[] for _ in sources]
+    lengths = [len(source) for source in sources]
+    for numbers in length_batches(lengths, options.rows, options.batch_tokens):
+        batch = Batch(
+            decoder,
+            options,
+            [sources[number] for number in numbers],
+            [prefixes[number] for number in numbers],
+            [limits[number] for number in numbers],
+        )
+        while batch.running:
+            progress = batch.step()
+            if streaming:
+                yield from _events(batch, progress, numbers)
+        for number, hypotheses in zip(numbers, batch.hypotheses(np.arange(len(numbers))), strict=True):
+            results[number] = hypotheses
+    return results
+
+
+def _events(batch: Batch, progress: Progress, numbers: list[int]) -> Iterator[StreamEvent]:
+    """What a stream says after a step: each new token, then each sentence that is done."""
+    decided = zip(
+        progress.places.tolist(), progress.tokens.tolist(), progress.log_probs.tolist(), strict=True
+    )
+    for place, token, log_prob in decided:
+        yield StreamEvent(numbers[place], token, log_prob)
+    for place, found in zip(progress.left.tolist(), batch.hypotheses(progress.left), strict=True):
+        yield StreamEvent(numbers[place], None, hypothesis=found[0])

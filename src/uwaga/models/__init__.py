@@ -1,0 +1,1 @@
+"""Encoder-decoder models behind the one contract (torch)."""

@@ -1,0 +1,74 @@
+"""What every trainable torch model gives the trainer, the scorer and the search."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.contracts import Choice, Ids, Memory, State, Step, Symbols
+
+
+class OutputLayer(NamedTuple):
+    """``logits = weight · features + bias`` (M20): weight (vocabulary, width), bias (vocabulary,) or None."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+
+class Seq2Seq(nn.Module):
+    """A torch model that obeys :class:`uwaga.contracts.Decoder` and can be trained.
+
+    ``features`` stops before the output layer, so that the loss can go over the vocabulary in chunks.
+    """
+
+    symbols: Symbols
+    vocabulary: int
+    max_source: int | None
+    max_target: int | None
+
+    @abstractmethod
+    def features(self, source: Tensor, target_in: Tensor) -> Tensor:
+        """Decoder outputs (sentences, target, width) for a whole known target (teacher forcing).
+
+        Args:
+            source: (sentences, source) ids, padded, each with its end symbol.
+            target_in: (sentences, target) ids, padded, each beginning with the start symbol.
+        """
+
+    @property
+    @abstractmethod
+    def output(self) -> OutputLayer:
+        """The layer from features to logits."""
+
+    @abstractmethod
+    def encode(self, sources: Sequence[Sequence[int]]) -> Memory: ...
+
+    @abstractmethod
+    def start(self, memory: Memory, beams: int) -> State: ...
+
+    @abstractmethod
+    def step(self, tokens: Ids, state: State, choice: Choice) -> Step: ...
+
+    def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
+        """Log-probabilities (sentences, target, vocabulary) of every next token (M20)."""
+        return torch.log_softmax(self.logits(self.features(source, target_in)), dim=-1)
+
+    def logits(self, features: Tensor) -> Tensor:
+        """(..., vocabulary) in float32 from features (..., width)."""
+        layer = self.output
+        return nn.functional.linear(features, layer.weight, layer.bias).float()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+
+def pad(rows: Sequence[Sequence[int]], filler: int, device: torch.device) -> Tensor:
+    """(sentences, longest) ids with ``filler`` behind the shorter rows."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows], device=device)

@@ -1,0 +1,284 @@
+"""The Transformer encoder-decoder (M16; Vaswani 2017) and the variants its settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from uwaga.config import TransformerSettings
+from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
+from uwaga.models.base import OutputLayer, Seq2Seq, pad
+from uwaga.nn.attention import causal_mask
+from uwaga.nn.choice import choose
+from uwaga.nn.dropout import Dropout
+from uwaga.nn.feedforward import FeedForward
+from uwaga.nn.multihead import KeysValues, MultiHeadAttention, extend
+from uwaga.nn.positions import LearnedPositions, SinusoidalPositions
+
+
+@dataclass(frozen=True)
+class TransformerMemory:
+    """Encoded sources: per decoder layer the projected keys and values, made once (M21).
+
+    ``encodings`` (sentences, source, width); ``mask`` (sentences, 1, 1, source) bool, True on tokens.
+    """
+
+    encodings: Tensor
+    mask: Tensor
+    layers: tuple[KeysValues, ...]
+
+    @property
+    def sentences(self) -> int:
+        return self.encodings.shape[0]
+
+    @property
+    def lengths(self) -> Ids:
+        return self.mask[:, 0, 0].sum(-1).cpu().numpy().astype(np.int64)
+
+    def select(self, sentences: Tensor) -> TransformerMemory:
+        """These sentences only, without the source columns that none of them uses."""
+        mask = self.mask[sentences]
+        used = int(mask.sum(-1).max())
+        layers = tuple(
+            KeysValues(layer.keys[sentences, :, :used], layer.values[sentences, :, :used])
+            for layer in self.layers
+        )
+        return TransformerMemory(self.encodings[sentences, :used], mask[..., :used], layers)
+
+
+@dataclass(frozen=True)
+class TransformerState:
+    """Caches of the decoder's self-attention, one per layer, (rows, heads, position, head width)."""
+
+    memory: TransformerMemory
+    beams: int
+    position: int
+    layers: tuple[KeysValues, ...] | None
+
+    def reorder(self, rows: Ids) -> TransformerState:
+        """See :meth:`uwaga.contracts.State.reorder`."""
+        return replace(self, layers=self._rows(torch.from_numpy(rows)))
+
+    def select(self, sentences: Ids) -> TransformerState:
+        """See :meth:`uwaga.contracts.State.select`."""
+        rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
+        kept = torch.from_numpy(sentences).to(self.memory.mask.device)
+        return replace(self, memory=self.memory.select(kept), layers=self._rows(torch.from_numpy(rows)))
+
+    def _rows(self, rows: Tensor) -> tuple[KeysValues, ...] | None:
+        if self.layers is None:
+            return None
+        rows = rows.to(self.layers[0].keys.device)
+        return tuple(
+            KeysValues(layer.keys.index_select(0, rows), layer.values.index_select(0, rows))
+            for layer in self.layers
+        )
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention and feed-forward, each with a residual and a layer norm."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        self.pre = settings.norm == "pre"
+        self.attention = MultiHeadAttention(settings.width, settings.heads, settings.attention_dropout)
+        self.attention_norm = nn.LayerNorm(settings.width)
+        self.feed_forward = _feed_forward(settings)
+        self.feed_forward_norm = nn.LayerNorm(settings.width)
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source)."""
+        inner = self.attention_norm(x) if self.pre else x
+        context, _ = self.attention(inner, self.attention.project(inner), mask)
+        x = x + self.dropout(context)
+        x = x if self.pre else self.attention_norm(x)
+        inner = self.feed_forward_norm(x) if self.pre else x
+        x = x + self.dropout(self.feed_forward(inner))
+        return x if self.pre else self.feed_forward_norm(x)
+
+
+class DecoderBlock(nn.Module):
+    """Causal self-attention, cross-attention and feed-forward, each with a residual and a layer norm."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        self.pre = settings.norm == "pre"
+        self.self_attention = MultiHeadAttention(settings.width, settings.heads, settings.attention_dropout)
+        self.self_attention_norm = nn.LayerNorm(settings.width)
+        self.cross_attention = MultiHeadAttention(settings.width, settings.heads, settings.attention_dropout)
+        self.cross_attention_norm = nn.LayerNorm(settings.width)
+        self.feed_forward = _feed_forward(settings)
+        self.feed_forward_norm = nn.LayerNorm(settings.width)
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        past: KeysValues | None,
+        causal: Tensor | None,
+        memory: KeysValues,
+        memory_mask: Tensor | None,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, KeysValues, Tensor | None]:
+        """One block over all target positions, or over new ones behind cached ones.
+
+        Args:
+            x: (sentences * beams, target, width).
+            past: cached self-attention keys and values, (sentences * beams, heads, past, head width).
+            causal: (target, past + target) bool, or None where one new position sees all before it.
+            memory: (sentences, heads, source, head width).
+            memory_mask: (sentences, 1, 1, source) bool.
+            need_weights: return the cross-attention weights.
+
+        Returns:
+            x of the same shape, the longer cache, and weights (sentences * beams, target, source),
+            the mean over heads, or None.
+        """
+        inner = self.self_attention_norm(x) if self.pre else x
+        cache = extend(past, self.self_attention.project(inner))
+        context, _ = self.self_attention(inner, cache, causal)
+        x = x + self.dropout(context)
+        x = x if self.pre else self.self_attention_norm(x)
+
+        inner = self.cross_attention_norm(x) if self.pre else x
+        rows, target, width = x.shape
+        sentences = memory.keys.shape[0]
+        # The beams of a sentence stand side by side as its queries, so its memory is never copied.
+        side_by_side = inner.reshape(sentences, rows // sentences * target, width)
+        context, weights = self.cross_attention(side_by_side, memory, memory_mask, need_weights)
+        x = x + self.dropout(context.reshape(rows, target, width))
+        x = x if self.pre else self.cross_attention_norm(x)
+
+        inner = self.feed_forward_norm(x) if self.pre else x
+        x = x + self.dropout(self.feed_forward(inner))
+        x = x if self.pre else self.feed_forward_norm(x)
+        if weights is not None:
+            weights = weights.mean(dim=1).reshape(rows, target, -1)  # heads averaged
+        return x, cache, weights
+
+
+class Transformer(Seq2Seq):
+    """Stacks of encoder and decoder blocks behind embeddings (M16).
+
+    Attention weights on request are those of the last decoder layer, averaged over heads.
+    """
+
+    def __init__(
+        self,
+        settings: TransformerSettings,
+        symbols: Symbols,
+        source_vocabulary: int,
+        target_vocabulary: int,
+    ) -> None:
+        super().__init__()
+        self.settings, self.symbols, self.vocabulary = settings, symbols, target_vocabulary
+        self.max_source = self.max_target = settings.max_length
+        self.scale = settings.width**0.5
+        self.source_embedding = nn.Embedding(source_vocabulary, settings.width)
+        self.target_embedding = (
+            self.source_embedding
+            if settings.tie == "all"
+            else nn.Embedding(target_vocabulary, settings.width)
+        )
+        self.source_positions = _positions(settings)
+        self.target_positions = _positions(settings)
+        self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.encoder_layers))
+        self.decoder = nn.ModuleList(DecoderBlock(settings) for _ in range(settings.decoder_layers))
+        pre = settings.norm == "pre"
+        self.encoder_norm = nn.LayerNorm(settings.width) if pre else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(settings.width) if pre else nn.Identity()
+        self.output_weight = (
+            nn.Parameter(torch.empty(target_vocabulary, settings.width))
+            if settings.tie == "none"
+            else self.target_embedding.weight
+        )
+        self.dropout = Dropout(settings.dropout)
+        for table in {self.source_embedding.weight, self.target_embedding.weight, self.output_weight}:
+            nn.init.normal_(table, std=settings.width**-0.5)
+
+    @property
+    def output(self) -> OutputLayer:
+        return OutputLayer(self.output_weight, None)
+
+    def encode_ids(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """Encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
+        mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
+        x = self._embed(self.source_embedding, self.source_positions, source, 0)
+        for block in self.encoder:
+            x = block(x, _needed(mask))
+        return self.encoder_norm(x), mask
+
+    def features(self, source: Tensor, target_in: Tensor) -> Tensor:
+        encodings, mask = self.encode_ids(source)
+        causal = causal_mask(target_in.shape[1], target_in.shape[1], target_in.device)
+        x = self._embed(self.target_embedding, self.target_positions, target_in, 0)
+        for block in self.decoder:
+            # Padding stands behind the target, where causal rows of real tokens never look.
+            memory = block.cross_attention.project(encodings)
+            x, _, _ = block(x, None, causal, memory, _needed(mask))
+        out: Tensor = self.decoder_norm(x)
+        return out
+
+    @torch.inference_mode()
+    def encode(self, sources: Sequence[Sequence[int]]) -> TransformerMemory:
+        encodings, mask = self.encode_ids(pad(sources, self.symbols.pad, self.device))
+        layers = tuple(block.cross_attention.project(encodings) for block in self.decoder)
+        return TransformerMemory(encodings, mask, layers)
+
+    def start(self, memory: Memory, beams: int) -> TransformerState:
+        assert isinstance(memory, TransformerMemory)
+        return TransformerState(memory, beams, 0, None)
+
+    @torch.inference_mode()
+    def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
+        ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
+        x = self._embed(self.target_embedding, self.target_positions, ids, state.position)
+        mask = _needed(state.memory.mask)
+        caches = []
+        weights = None
+        for index, block in enumerate(self.decoder):
+            past = state.layers[index] if state.layers else None
+            last = index == len(self.decoder) - 1
+            x, cache, weights = block(
+                x, past, None, state.memory.layers[index], mask, choice.attention and last
+            )
+            caches.append(cache)
+        candidates, log_probs = choose(self.logits(self.decoder_norm(x)[:, 0]), choice)
+        attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
+        following = replace(state, position=state.position + 1, layers=tuple(caches))
+        return Step(candidates, log_probs, following, attention)
+
+    def _embed(
+        self,
+        embedding: nn.Embedding,
+        positions: SinusoidalPositions | LearnedPositions,
+        ids: Tensor,
+        start: int,
+    ) -> Tensor:
+        x = embedding(ids) * self.scale + positions(start, ids.shape[1])  # (rows, position, width)
+        return self.dropout(x)  # type: ignore[no-any-return]
+
+
+def _feed_forward(settings: TransformerSettings) -> FeedForward:
+    return FeedForward(
+        settings.width,
+        settings.feed_forward,
+        settings.activation,
+        settings.gated,
+        settings.activation_dropout,
+    )
+
+
+def _positions(settings: TransformerSettings) -> SinusoidalPositions | LearnedPositions:
+    kind = SinusoidalPositions if settings.positions == "sinusoidal" else LearnedPositions
+    return kind(settings.max_length, settings.width)
+
+
+def _needed(mask: Tensor) -> Tensor | None:
+    """The mask, or None where nothing is masked: attention without a mask is quicker."""
+    return None if bool(mask.all()) else mask

@@ -1,0 +1,1 @@
+"""Building blocks: scores, attention, positions, feed-forward (torch)."""

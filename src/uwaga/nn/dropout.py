@@ -1,0 +1,52 @@
+"""Dropout (Srivastava 2014), with cheap random bits on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+_LEVELS = 1 << 16
+
+
+class _BitDropout(torch.autograd.Function):
+    """torch draws one 64-bit number per element on the CPU, one at a time; this uses 16 bits of it each."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
+        words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
+        bits = words.random_(-(1 << 63), None).view(torch.int16)[: x.numel()].view(x.shape)
+        keep = (bits >= threshold - _LEVELS // 2).to(x.dtype)
+        keep *= _LEVELS / (_LEVELS - threshold)
+        ctx.save_for_backward(keep)
+        return x * keep
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (keep,) = ctx.saved_tensors
+        return grads[0] * keep, None
+
+
+def dropout(x: Tensor, probability: float) -> Tensor:
+    """Zero each element with this probability and scale the rest by ``1 / (1 - probability)``.
+
+    On the CPU the probability is rounded to a multiple of 2**-16 and the scale fits the rounded one.
+    """
+    if probability == 0.0:
+        return x
+    if x.device.type != "cpu":
+        return functional.dropout(x, probability)
+    return _BitDropout.apply(x, round(probability * _LEVELS))  # type: ignore[no-any-return,no-untyped-call]
+
+
+class Dropout(nn.Module):
+    """:func:`dropout` while training, nothing otherwise."""
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.probability = probability
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.probability) if self.training else x

@@ -1,0 +1,83 @@
+"""Multi-head attention (M10)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.nn.attention import attend
+from uwaga.nn.scores import ScaledDotScore
+
+
+class KeysValues(NamedTuple):
+    """Projected keys and values, each (batch, heads, source, head width): computed once, then kept (M21)."""
+
+    keys: Tensor
+    values: Tensor
+
+
+class MultiHeadAttention(nn.Module):
+    """``head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)``, concatenated, times ``W^O`` (Vaswani 2017 §3.2.2)."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.width, self.heads, self.dropout = width, heads, dropout
+        self.query = nn.Linear(width, width)
+        self.key_value = nn.Linear(width, 2 * width)
+        self.output = nn.Linear(width, width)
+        self.score = ScaledDotScore(width // heads, width // heads)
+        self.reset()
+
+    def reset(self) -> None:
+        """Xavier-uniform weights, each projection on its own, and zero biases."""
+        with torch.no_grad():
+            key, value = self.key_value.weight.chunk(2)
+            for weight in (self.query.weight, key, value, self.output.weight):
+                nn.init.xavier_uniform_(weight)
+        for layer in (self.query, self.key_value, self.output):
+            nn.init.zeros_(layer.bias)
+
+    def project(self, source: Tensor) -> KeysValues:
+        """Keys and values of (batch, source, width) vectors."""
+        batch, length, _ = source.shape
+        both = self.key_value(source).view(batch, length, 2, self.heads, -1)
+        keys, values = both.permute(2, 0, 3, 1, 4).unbind(0)  # (batch, heads, source, head width)
+        return KeysValues(keys, values)
+
+    def forward(
+        self, x: Tensor, memory: KeysValues, mask: Tensor | None = None, need_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend from ``x`` (batch, target, width) to ``memory``.
+
+        Args:
+            x: queries before their projection.
+            memory: from :meth:`project`.
+            mask: bool, broadcasts to (batch, heads, target, source); True where a query may look.
+            need_weights: return the weights too.
+
+        Returns:
+            (batch, target, width) and weights (batch, heads, target, source) or None.
+        """
+        batch, target, _ = x.shape
+        query = self.query(x).view(batch, target, self.heads, -1).transpose(1, 2)
+        context, weights = attend(
+            query,
+            self.score.prepare(memory.keys),
+            memory.values,
+            self.score,
+            mask,
+            self.dropout if self.training else 0.0,
+            need_weights,
+        )  # (batch, heads, target, head width)
+        joined = context.transpose(1, 2).reshape(batch, target, self.width)
+        out: Tensor = self.output(joined)
+        return out, weights
+
+
+def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
+    """The cache with the new positions behind the past ones."""
+    if past is None:
+        return new
+    return KeysValues(torch.cat([past.keys, new.keys], dim=2), torch.cat([past.values, new.values], dim=2))

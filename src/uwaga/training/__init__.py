@@ -1,0 +1,1 @@
+"""Training: loss, schedules, the loop, checkpoints, validation (torch)."""

@@ -1,0 +1,132 @@
+"""Training checkpoints: everything a run needs to go on as if it had never stopped.
+
+One safetensors file each, ``step-00001234.safetensors``: the weights, the optimiser's moments and the
+random state as tensors, the place in the data and the scores so far as JSON in the header. It is written
+to another name, synced and renamed, and carries a checksum that is verified on reading.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from uwaga.errors import CheckpointError
+
+_PATTERN = "step-*.safetensors"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands.
+
+    ``epoch`` and ``batch`` name the next batch to be read; ``best`` maps a step to its validation score
+    (higher is better) for the best checkpoints; ``stale`` counts validations since the best one.
+    ``settings`` is the fingerprint of what must not change between two parts of a run.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    best: dict[int, float] = field(default_factory=dict)
+    stale: int = 0
+    settings: str = ""
+    interrupted: bool = False
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """The file of a step's checkpoint."""
+    return folder / f"step-{step:08d}.safetensors"
+
+
+def checkpoint_steps(folder: Path) -> list[int]:
+    """Steps that have a checkpoint, oldest first."""
+    return sorted(int(path.stem.removeprefix("step-")) for path in folder.glob(_PATTERN))
+
+
+def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Tensor]) -> Path:
+    """Write one checkpoint atomically.
+
+    Raises:
+        CheckpointError: the disk is full or refuses; older checkpoints are untouched.
+    """
+    path = checkpoint_path(folder, progress.step)
+    partial = path.with_suffix(".partial")
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"progress": json.dumps(asdict(progress)), "checksum": _checksum(plain)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(plain, partial, metadata=header)
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except (OSError, SafetensorError) as error:
+        partial.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"{path}: cannot be written: {error}; free some space and start the same command again, "
+            "it goes on from the checkpoint before"
+        ) from None
+    return path
+
+
+def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
+    """Read a checkpoint and verify it.
+
+    Raises:
+        CheckpointError: it is missing, cut short, damaged or not a checkpoint.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        values = json.loads(header["progress"])
+        values["best"] = {int(step): score for step, score in values["best"].items()}
+        progress = Progress(**values)
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: no such checkpoint") from None
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a whole uwaga checkpoint ({error}); delete it to go on") from None
+    if header.get("checksum") != _checksum(tensors):
+        raise CheckpointError(f"{path}: its checksum does not match its content; delete it to go on")
+    return progress, tensors
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint of a run, or None."""
+    steps = checkpoint_steps(folder)
+    return checkpoint_path(folder, steps[-1]) if steps else None
+
+
+def average_checkpoints(paths: list[Path], prefix: str = "model.") -> dict[str, Tensor]:
+    """The mean of the weights of several checkpoints, names without their prefix.
+
+    Raises:
+        CheckpointError: there is none, one is damaged, or their weights differ in names.
+    """
+    if not paths:
+        raise CheckpointError("there are no checkpoints to average")
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        _, tensors = read_checkpoint(path)
+        weights = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+        if total and weights.keys() != total.keys():
+            raise CheckpointError(f"{path}: its weights have other names than those of {paths[0]}")
+        for name, weight in weights.items():
+            total[name] = total[name] + weight.double() if name in total else weight.double()
+    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> str:
+    value = 0
+    for name in sorted(tensors):
+        value = zlib.crc32(name.encode(), value)
+        value = zlib.crc32(tensors[name].reshape(-1).view(torch.uint8).numpy().data, value)
+    return f"{value:08x}"

@@ -1,0 +1,115 @@
+"""Label-smoothed cross-entropy over a large vocabulary, chunk by chunk (M20; Szegedy 2016 §7)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from uwaga.models.base import OutputLayer
+
+
+class Loss(NamedTuple):
+    """Sums over the rows, in nats: ``smoothed`` is minimised, ``plain`` is the negative log-likelihood."""
+
+    smoothed: Tensor
+    plain: Tensor
+
+
+def cross_entropy(
+    features: Tensor,
+    output: OutputLayer,
+    targets: Tensor,
+    smoothing: float = 0.0,
+    dtype: torch.dtype = torch.float32,
+    chunk: int = 512,
+) -> Loss:
+    """Cross-entropy against ``(1 - smoothing) [y] + smoothing / vocabulary``, summed over rows.
+
+    Args:
+        features: (rows, width), real target positions only.
+        output: the layer from features to logits.
+        targets: (rows,) the right next tokens.
+        smoothing: share of the target distribution spread over the whole vocabulary.
+        dtype: of the matrix products; sums are kept in float32 or wider.
+        chunk: rows whose logits exist at one time.
+
+    Returns:
+        two float32 scalars; only ``smoothed`` has a gradient.
+    """
+    smoothed, plain = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        features, output.weight, output.bias, targets, smoothing, dtype, chunk
+    )
+    return Loss(smoothed, plain)
+
+
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    """Loss and gradient in one pass: no (rows, vocabulary) table outlives its chunk.
+
+    With probabilities p, smoothing e, vocabulary V and target y the gradient of a row's logits is
+    ``p - e/V - (1 - e) [y]``. Its last two terms are applied to the results of the matrix products,
+    so that a chunk's probabilities are written once and read once.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        dtype: torch.dtype,
+        chunk: int,
+    ) -> tuple[Tensor, Tensor]:
+        rows, vocabulary = features.shape[0], weight.shape[0]
+        inputs, table = features.to(dtype), weight.to(dtype)
+        mean_weight = weight.float().mean(0)  # (width,)
+        mean_bias = 0.0 if bias is None else bias.float().mean()
+        grad_features = torch.empty_like(features, dtype=torch.float32)
+        grad_weight = torch.zeros_like(weight, dtype=torch.float32)
+        mass = torch.zeros(vocabulary, dtype=torch.float32, device=weight.device)  # Σ_rows p
+        smoothed, plain = torch.zeros(2, dtype=torch.float64, device=features.device).unbind()
+        tiny = torch.finfo(torch.float32).tiny
+        for begin in range(0, rows, chunk):
+            part, wanted = inputs[begin : begin + chunk], targets[begin : begin + chunk, None]
+            logits = torch.mm(part, table.t())  # (chunk, vocabulary)
+            if bias is not None:
+                logits += bias.to(dtype)
+            probabilities = torch.softmax(logits, dim=1)
+            nll = -probabilities.gather(1, wanted).float().clamp_min(tiny).log()  # (chunk, 1)
+            mean = (part.float() @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
+            plain += nll.double().sum()
+            smoothed += (nll + smoothing * (logits.gather(1, wanted).float() - mean)).double().sum()
+            grad_features[begin : begin + chunk] = torch.mm(probabilities, table)
+            grad_weight += torch.mm(probabilities.t(), part)
+            if bias is not None:
+                mass += probabilities.sum(0, dtype=torch.float32)
+        grad_features -= smoothing * mean_weight
+        grad_features.sub_(weight[targets].float(), alpha=1.0 - smoothing)
+        grad_weight -= (smoothing / vocabulary) * features.float().sum(0)
+        grad_weight.index_add_(0, targets, features.float(), alpha=smoothing - 1.0)
+        grad_bias = None
+        if bias is not None:
+            counts = torch.bincount(targets, minlength=vocabulary)
+            grad_bias = mass - smoothing * rows / vocabulary - (1.0 - smoothing) * counts
+        ctx.save_for_backward(grad_features, grad_weight, grad_bias)
+        ctx.kinds = (features.dtype, weight.dtype)
+        total, likelihood = smoothed.float(), plain.float()
+        ctx.mark_non_differentiable(likelihood)
+        return total, likelihood
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        grad_features, grad_weight, grad_bias = ctx.saved_tensors
+        outer = grads[0]
+        return (
+            (grad_features * outer).to(ctx.kinds[0]),
+            (grad_weight * outer).to(ctx.kinds[1]),
+            None if grad_bias is None else grad_bias * outer,
+            None,
+            None,
+            None,
+            None,
+        )

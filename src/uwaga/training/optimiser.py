@@ -1,0 +1,58 @@
+"""Adam with decoupled weight decay, and its state as plain named tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.config import TrainingSettings
+from uwaga.errors import CheckpointError
+
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+def make_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
+    """AdamW (Kingma 2015, Loshchilov 2019); vectors (biases and norms) are not decayed."""
+    matrices = [p for p in model.parameters() if p.requires_grad and p.ndim >= 2]
+    vectors = [p for p in model.parameters() if p.requires_grad and p.ndim < 2]
+    groups = [
+        {"params": matrices, "weight_decay": settings.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(
+        groups, lr=settings.schedule.peak, betas=settings.betas, eps=settings.epsilon, fused=True
+    )
+
+
+def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimiser's moments by parameter name."""
+    tensors = {}
+    for name, parameter in model.named_parameters():
+        for moment in _MOMENTS:
+            state = optimiser.state.get(parameter, {})
+            if moment in state:
+                tensors[f"{moment}.{name}"] = state[moment]
+    return tensors
+
+
+def restore_optimiser(
+    model: nn.Module, optimiser: torch.optim.Optimizer, step: int, tensors: Mapping[str, Tensor]
+) -> None:
+    """Put back what :func:`optimiser_tensors` gave after ``step`` updates.
+
+    Raises:
+        CheckpointError: a moment is missing or has another shape than its parameter.
+    """
+    for name, parameter in model.named_parameters():
+        state: dict[str, Tensor] = {"step": torch.tensor(float(step), device=parameter.device)}
+        for moment in _MOMENTS:
+            saved = tensors.get(f"{moment}.{name}")
+            if saved is None or saved.shape != parameter.shape:
+                found = "missing" if saved is None else f"of shape {tuple(saved.shape)}"
+                raise CheckpointError(
+                    f"{moment} of {name} is {found} in the checkpoint, expected {tuple(parameter.shape)}"
+                )
+            state[moment] = saved.to(parameter.device, parameter.dtype)
+        optimiser.state[parameter] = state

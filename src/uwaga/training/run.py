@@ -1,0 +1,222 @@
+"""A training run: from a settings file to a model folder, resumable at any moment.
+
+The folder of a run::
+
+    settings.yaml     what it was started with
+    text/             the subword models
+    data/             the prepared corpora
+    checkpoints/      step-*.safetensors, the newest and the best
+    logs/             TensorBoard events
+    metrics.jsonl     one line per report and validation
+    model/            the finished model
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from uwaga.config import Settings
+from uwaga.data.batches import Batch
+from uwaga.errors import CheckpointError
+from uwaga.models.base import Seq2Seq
+from uwaga.training.allocator import keep_freed_memory
+from uwaga.training.checkpoint import (
+    Progress,
+    checkpoint_path,
+    checkpoint_steps,
+    newest_checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
+from uwaga.training.corpus import Corpora
+from uwaga.training.interrupt import Interrupt
+from uwaga.training.optimiser import make_optimiser, optimiser_tensors, restore_optimiser
+from uwaga.training.report import Reporter
+from uwaga.training.step import update
+from uwaga.training.validation import Validation, validate
+
+
+class Run:
+    """A model, its optimiser and its place in the data, moved forward one update at a time.
+
+    After every update the whole state is a function of the settings and the corpora alone (on one device
+    with one number of threads), however often the run was stopped and started: the order of the data is a
+    function of seed and epoch, and the random state travels in the checkpoint.
+    """
+
+    def __init__(self, settings: Settings, model: Seq2Seq, corpora: Corpora, reporter: Reporter) -> None:
+        self.settings, self.training = settings, settings.training
+        self.model, self.corpora, self.reporter = model, corpora, reporter
+        self.optimiser = make_optimiser(model, self.training)
+        self.folder = settings.run / "checkpoints"
+        self.progress = Progress(settings=fingerprint(settings))
+
+    def resume(self) -> bool:
+        """Go to the newest checkpoint, if there is one.
+
+        Raises:
+            CheckpointError: it is damaged or was made with other settings.
+        """
+        path = newest_checkpoint(self.folder)
+        if path is None:
+            return False
+        progress, tensors = read_checkpoint(path)
+        if progress.settings != self.progress.settings:
+            raise CheckpointError(
+                f"{path}: made with other settings for data, text, model or training; choose another `run` "
+                f"folder or put the settings back as they are in {self.settings.run / 'settings.yaml'}"
+            )
+        weights = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
+        load_weights(self.model, weights, path)
+        restore_optimiser(self.model, self.optimiser, progress.step, tensors)
+        torch.set_rng_state(tensors["random.cpu"])
+        if "random.cuda" in tensors and self.model.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random.cuda"], self.model.device)
+        self.progress = progress
+        return True
+
+    def save(self, interrupted: bool = False) -> None:
+        """Write a checkpoint and remove those that are no longer wanted."""
+        tensors: dict[str, Tensor] = {f"model.{k}": v for k, v in self.model.state_dict().items()}
+        for name, tied in self._aliases().items():
+            del tensors[f"model.{name}"]
+            assert f"model.{tied}" in tensors
+        tensors.update(optimiser_tensors(self.model, self.optimiser))
+        tensors["random.cpu"] = torch.get_rng_state()
+        if self.model.device.type == "cuda":
+            tensors["random.cuda"] = torch.cuda.get_rng_state(self.model.device)
+        write_checkpoint(self.folder, replace(self.progress, interrupted=interrupted), tensors)
+        wanted = {*self.regular_steps()[-self.training.keep_last :], *self.progress.best, self.progress.step}
+        for step in checkpoint_steps(self.folder):
+            if step not in wanted:
+                checkpoint_path(self.folder, step).unlink(missing_ok=True)
+
+    def regular_steps(self) -> list[int]:
+        """Steps with a checkpoint that a run which is never interrupted has too, oldest first."""
+        return [step for step in checkpoint_steps(self.folder) if self._is_regular(step)]
+
+    def _is_regular(self, step: int) -> bool:
+        return step % self.training.save_every == 0 or step == self.training.steps
+
+    def _aliases(self) -> dict[str, str]:
+        """Names of tied tensors and the first name each of them has."""
+        first: dict[int, str] = {}
+        aliases = {}
+        for name, tensor in self.model.state_dict().items():
+            if tensor.data_ptr() in first:
+                aliases[name] = first[tensor.data_ptr()]
+            else:
+                first[tensor.data_ptr()] = name
+        return aliases
+
+    def train(self, interrupt: Interrupt) -> bool:
+        """Update until the last step, early stopping or an interrupt; True if the run is finished."""
+        self.model.train()
+        batches = self.corpora.stream(self.progress.epoch, self.progress.batch)
+        try:
+            while self.progress.step < self.training.steps:
+                group: list[Batch] = []
+                epoch, index = self.progress.epoch, self.progress.batch
+                for _ in range(self.training.accumulate):
+                    (epoch, index), batch = next(batches)
+                    group.append(batch)
+                done = update(self.model, self.optimiser, group, self.progress.step + 1, self.training)
+                self.progress = replace(
+                    self.progress, step=self.progress.step + 1, epoch=epoch, batch=index + 1
+                )
+                self.reporter.update(self.progress, done)
+                stop = self._after_update()
+                if stop:
+                    return True
+                if interrupt.requested:
+                    self.save(interrupted=True)
+                    return False
+            return True
+        finally:
+            batches.close()
+
+    def _after_update(self) -> bool:
+        step = self.progress.step
+        last = step == self.training.steps
+        judged = last or step % self.training.validate_every == 0
+        if judged:
+            self._judge()
+        if judged and step in self.progress.best or self._is_regular(step):
+            self.save()
+        patience = self.training.patience
+        return bool(patience) and self.progress.stale >= patience
+
+    def _judge(self) -> None:
+        result = validate(
+            self.model,
+            self.corpora.dev_batches,
+            self.corpora.dev_pairs[: self.training.validation_sentences],
+            self.corpora.source,
+            self.corpora.target,
+            self.training,
+            self.settings.decoding,
+        )
+        self.reporter.validation(self.progress, result)
+        self._rank(result)
+
+    def _rank(self, result: Validation) -> None:
+        score = result.score(self.training.early_stopping_metric)
+        before = self.progress.best
+        improved = not before or score > max(before.values())
+        ranked = sorted({**before, self.progress.step: score}.items(), key=lambda item: -item[1])
+        self.progress = replace(
+            self.progress,
+            best=dict(ranked[: max(1, self.training.keep_best)]),
+            stale=0 if improved else self.progress.stale + 1,
+        )
+
+
+def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None:
+    """Put weights into a model whose tied tensors are stored once.
+
+    Raises:
+        CheckpointError: a name or shape does not fit; the message gives both sides.
+    """
+    expected = model.state_dict()
+    for name, tensor in weights.items():
+        if name not in expected:
+            raise CheckpointError(f"{path}: the model has no weight called {name}")
+        if expected[name].shape != tensor.shape:
+            raise CheckpointError(
+                f"{path}: {name} is {tuple(tensor.shape)} there and {tuple(expected[name].shape)} in the model"
+            )
+    stored = {expected[name].data_ptr() for name in weights}
+    missing = [name for name, tensor in expected.items() if tensor.data_ptr() not in stored]
+    if missing:
+        raise CheckpointError(f"{path}: there is no weight for {', '.join(missing[:5])}")
+    model.load_state_dict(weights, strict=False)
+
+
+def fingerprint(settings: Settings) -> str:
+    """A hash of the settings that decide the weights (not of where they go or how they are used)."""
+    values = settings.model_dump(mode="json", include={"data", "text", "model", "training"})
+    free = {"patience", "keep_last", "keep_best", "average", "save_dtype", "device", "threads"}
+    if settings.training.schedule.kind in ("inverse_sqrt", "constant"):
+        free.add("steps")  # a run may be lengthened where its rate does not depend on its length
+    for name in free:
+        values["training"].pop(name)
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def prepare_process(settings: Settings) -> torch.device:
+    """Set threads, allocator, seed; return the device to train on."""
+    training = settings.training
+    keep_freed_memory()
+    if training.threads:
+        torch.set_num_threads(training.threads)
+    torch.manual_seed(training.seed)
+    name = training.device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)

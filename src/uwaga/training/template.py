@@ -1,0 +1,61 @@
+"""A commented settings file, made from the settings classes themselves so that it never lags behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from uwaga.config import Closed, Settings
+
+_EXAMPLE = {
+    "run": Path("runs/my-model"),
+    "data": {
+        "train": [Path("train.src.txt"), Path("train.tgt.txt")],
+        "dev": [Path("dev.src.txt"), Path("dev.tgt.txt")],
+    },
+}
+_HEAD = """\
+# Settings of a training run: uwaga train THIS-FILE
+# Every setting is here with its default. Delete what you do not change; an unknown key is an error.
+# Paths are relative to the folder the command runs in.
+"""
+
+
+def settings_template() -> str:
+    """YAML with a comment on every setting, valid as it stands once the corpora exist."""
+    return _HEAD + "\n".join(_group(Settings.model_validate(_EXAMPLE), 0)) + "\n"
+
+
+def _group(values: Closed, depth: int) -> list[str]:
+    lines = []
+    indent = "  " * depth
+    for name, field in type(values).model_fields.items():
+        value = getattr(values, name)
+        if isinstance(value, Closed):
+            title = (type(value).__doc__ or "").strip().splitlines()[0]
+            lines += ["", f"{indent}# {title}", f"{indent}{name}:", *_group(value, depth + 1)]
+        else:
+            lines.append(f"{indent}{name}: {_plain(value)}{_comment(field)}")
+    return lines
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float) and value != 0 and abs(value) < 1e-3:
+        mantissa, exponent = f"{value:e}".split("e")
+        return f"{float(mantissa)}e{int(exponent):+03d}"
+    return json.dumps(value, default=str)  # JSON is YAML
+
+
+def _comment(field: FieldInfo) -> str:
+    parts = [field.description] if field.description else []
+    choices = _choices(field.annotation)
+    if choices:
+        parts.append("one of " + ", ".join(map(str, choices)))
+    return "  # " + "; ".join(parts) if parts else ""
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) is Literal else ()

@@ -1,0 +1,36 @@
+"""Text that grows token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+UNFINISHED = "\ufffd"
+"""What a character decodes to while some of its bytes are missing."""
+
+
+class GrowingText:
+    """Turns a growing list of tokens into pieces of text that are never taken back.
+
+    Joined, the pieces are ``decode`` of all tokens: a character spelt in several byte tokens is held back
+    until it is whole.
+    """
+
+    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
+        self._decode = decode
+        self._tokens: list[int] = []
+        self._given = 0
+
+    def add(self, token: int) -> str:
+        """The text that is certain with this token, which may be none yet."""
+        self._tokens.append(token)
+        text = self._decode(self._tokens)
+        return self._give(text[: len(text.rstrip(UNFINISHED))])
+
+    def finish(self, tokens: Sequence[int]) -> str:
+        """The rest, once all tokens are known."""
+        return self._give(self._decode(tokens))
+
+    def _give(self, text: str) -> str:
+        piece = text[self._given :]
+        self._given = max(self._given, len(text))
+        return piece

@@ -1,0 +1,411 @@
+"""Load a model and translate with it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, overload
+
+from uwaga.config import DecodingSettings
+from uwaga.contracts import Decoder, Translation
+from uwaga.decoding import SearchOptions, search, stream
+from uwaga.errors import DataError, MissingExtraError, SettingsError, TextTooLongError
+from uwaga.text.tokeniser import Tokeniser
+from uwaga.translator.assembly import assemble, sentence_text
+from uwaga.translator.passage import Cutter, Passage, Split
+from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
+from uwaga.translator.streaming import GrowingText
+
+DEVICES = ("auto", "cpu", "cuda")
+DTYPES = ("auto", "float32", "float16", "bfloat16")
+
+
+class Translator:
+    """A model with its tokenisers, ready to translate.
+
+    It holds no state between calls, so that threads may share it. What a text translates to does not
+    depend on the texts it comes with: its tokens are the same, its scores agree to 1e-5.
+
+    Args:
+        decoder: the model as search sees it.
+        source: tokeniser of the source side.
+        target: tokeniser of the target side.
+        decoding: how to translate unless a call says otherwise.
+        languages: codes of source and target.
+        scorer: how to score known targets; step by step with ``decoder`` where none is given.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        source: Tokeniser,
+        target: Tokeniser,
+        decoding: DecodingSettings | None = None,
+        languages: tuple[str, str] = ("src", "tgt"),
+        scorer: Scorer | None = None,
+    ) -> None:
+        self.decoder = decoder
+        self.source = source
+        self.target = target
+        self.decoding = decoding or DecodingSettings()
+        self.languages = languages
+        self._scorer = scorer or step_scorer(decoder)
+        self._cutter = Cutter(source, decoder.max_source, self.decoding.split_above, languages)
+
+    @classmethod
+    def load(
+        cls,
+        name: str | Path | None = None,
+        device: str = "auto",
+        dtype: str = "auto",
+        threads: int = 0,
+    ) -> Translator:
+        """Load a model.
+
+        Args:
+            name: a model folder, a Hugging Face name (``owner/model``), or None for the bundled model.
+            device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+            dtype: what to compute in: ``float32``, ``float16`` or ``bfloat16``. ``auto`` is float32 on
+                every device, for which alone the equality of results in any batch is promised.
+            threads: CPU threads, for the whole process; 0 leaves them as they are.
+
+        Raises:
+            ModelError: there is no such model, or it is incomplete or damaged.
+            SettingsError: an impossible device, dtype or number of threads.
+            MissingExtraError: torch is not installed.
+        """
+        from uwaga.checkpoints.hub import find_model
+
+        if dtype not in DTYPES:
+            raise SettingsError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
+            raise SettingsError(f"threads must be a whole number, 0 or more, not {threads!r}")
+        folder = find_model(name)
+        try:
+            import torch
+        except ImportError:
+            raise MissingExtraError(
+                f"{folder}: translating with this model needs torch; `pip install 'uwaga[train]'`"
+            ) from None
+        from uwaga.checkpoints.folder import load_model
+        from uwaga.translator.teacher_forcing import parallel_scorer
+
+        device = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
+        if threads:
+            torch.set_num_threads(threads)
+        loaded = load_model(folder, device, "float32" if dtype == "auto" else dtype)  # type: ignore[arg-type]
+        return cls(
+            loaded.model,
+            loaded.source,
+            loaded.target,
+            loaded.config.decoding,
+            loaded.config.languages,
+            parallel_scorer(loaded.model),
+        )
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first
+        self,
+        text: str,
+        *,
+        beam: int | None = ...,
+        nbest: int | None = ...,
+        length_penalty: float | None = ...,
+        min_length: int | None = ...,
+        max_length: int | None = ...,
+        no_repeat_ngram: int | None = ...,
+        prefix: str | Sequence[str] | None = ...,
+        sample: bool = ...,
+        temperature: float | None = ...,
+        top_k: int | None = ...,
+        top_p: float | None = ...,
+        seed: int | None = ...,
+        batch_tokens: int | None = ...,
+        attention: bool = ...,
+        split: Split = ...,
+    ) -> Translation: ...
+
+    @overload
+    def translate(
+        self,
+        text: Sequence[str],
+        *,
+        beam: int | None = ...,
+        nbest: int | None = ...,
+        length_penalty: float | None = ...,
+        min_length: int | None = ...,
+        max_length: int | None = ...,
+        no_repeat_ngram: int | None = ...,
+        prefix: str | Sequence[str] | None = ...,
+        sample: bool = ...,
+        temperature: float | None = ...,
+        top_k: int | None = ...,
+        top_p: float | None = ...,
+        seed: int | None = ...,
+        batch_tokens: int | None = ...,
+        attention: bool = ...,
+        split: Split = ...,
+    ) -> list[Translation]: ...
+
+    def translate(
+        self,
+        text: str | Sequence[str],
+        *,
+        beam: int | None = None,
+        nbest: int | None = None,
+        length_penalty: float | None = None,
+        min_length: int | None = None,
+        max_length: int | None = None,
+        no_repeat_ngram: int | None = None,
+        prefix: str | Sequence[str] | None = None,
+        sample: bool = False,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        batch_tokens: int | None = None,
+        attention: bool = False,
+        split: Split = "auto",
+    ) -> Translation | list[Translation]:
+        """Translate a text, or several (M20 to M25).
+
+        A text's lines are translated apart and its line breaks kept; a line longer than the model can take
+        is translated sentence by sentence. A text without anything to read gives an empty translation.
+
+        Args:
+            text: one text, or a sequence of them.
+            beam: width of the beam, 1 for greedy. What is None here is as the model's own settings say.
+            nbest: how many translations of a text, at most ``beam``; the others are its ``alternatives``.
+            length_penalty: exponent of the length that scores are divided by.
+            min_length: fewest target tokens of a sentence.
+            max_length: most target tokens of a sentence, end symbol included.
+            no_repeat_ngram: no n-gram of this size twice, 0 for off.
+            prefix: what the target begins with: one for all texts, or one per text. Of a text in several
+                sentences it is the first one's.
+            sample: draw ``nbest`` translations at random instead of searching for the best.
+            temperature: of the distribution drawn from.
+            top_k: draw from the k most probable tokens only, 0 for all.
+            top_p: draw from the fewest most probable tokens of at least this probability.
+            seed: decides the draws, together with the text alone; None for new ones at every call.
+            batch_tokens: source tokens translated together, padding and beams counted.
+            attention: return the cross-attention (target, source) of each translation.
+            split: ``auto``, ``sentences`` (translate every sentence apart) or ``never``.
+
+        Returns:
+            a translation for a text, a list of them, in the same order, for a sequence.
+
+        Raises:
+            TextTooLongError: a sentence is longer than the model can take.
+            SettingsError: an impossible option.
+            DataError: a text is not valid Unicode.
+        """
+        values: dict[str, object] = {
+            "beam": beam,
+            "nbest": nbest,
+            "length_penalty": length_penalty,
+            "min_length": min_length,
+            "max_length": max_length,
+            "no_repeat_ngram": no_repeat_ngram,
+            "sample": sample,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "seed": seed,
+            "batch_tokens": batch_tokens,
+            "attention": attention,
+        }
+        options = self.options(**values)
+        if isinstance(text, str):
+            return self._translate([text], options, prefix, split, ["the text"])[0]
+        names = [f"text {number}" for number in range(1, len(text) + 1)]
+        return self._translate(text, options, prefix, split, names)
+
+    def options(self, **values: Any) -> SearchOptions:
+        """The model's own decoding settings with what is not None in ``values`` instead.
+
+        Raises:
+            SettingsError: an unknown name, or an impossible value.
+        """
+        if values.get("sample") and values.get("seed") is None:
+            values["seed"] = secrets.randbits(32)
+        return SearchOptions.from_settings(self.decoding, values)
+
+    def translate_lines(
+        self,
+        lines: Iterable[str],
+        options: SearchOptions | None = None,
+        *,
+        prefix: str | None = None,
+        split: Split = "auto",
+        chunk: int = 1024,
+        first: int = 1,
+    ) -> Iterator[Translation]:
+        """Translate any number of lines, ``chunk`` of them at a time, in constant memory.
+
+        Args:
+            lines: texts without line breaks.
+            options: from :meth:`options`.
+            prefix: what every target begins with.
+            split: as in :meth:`translate`.
+            chunk: lines translated together.
+            first: the number of the first line, for error messages.
+
+        Raises:
+            TextTooLongError: names the line.
+        """
+        options = options or self.options()
+        rest = iter(lines)
+        while part := list(islice(rest, chunk)):
+            names = [f"line {number}" for number in range(first, first + len(part))]
+            yield from self._translate(part, options, prefix, split, names)
+            first += len(part)
+
+    def stream(
+        self,
+        text: str,
+        *,
+        min_length: int | None = None,
+        max_length: int | None = None,
+        no_repeat_ngram: int | None = None,
+        prefix: str | None = None,
+        sample: bool = False,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        split: Split = "auto",
+    ) -> Iterator[str]:
+        """Translate a text and give out its translation piece by piece as it grows.
+
+        Joined, the pieces are ``translate(text, beam=1, ...).text``, or with ``sample`` that of the same
+        seed. The options are those of :meth:`translate`.
+
+        Raises:
+            TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
+        """
+        values: dict[str, object] = {
+            "beam": 1,
+            "min_length": min_length,
+            "max_length": max_length,
+            "no_repeat_ngram": no_repeat_ngram,
+            "sample": sample,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "seed": seed,
+        }
+        options = self.options(**values)
+        [passage] = self._cut([text], split, ["the text"])
+        [prefixes] = self._prefixes([passage], prefix)
+        return self._pieces(passage, options, prefixes)
+
+    def score(self, pairs: Iterable[tuple[str, str]], *, batch_tokens: int = 4096) -> list[Score]:
+        """The log-probability of each target given its source (M20), by teacher forcing.
+
+        Args:
+            pairs: source and target texts. Neither is split; white space at their ends does not count.
+            batch_tokens: tokens of the longer side scored together.
+
+        Raises:
+            TextTooLongError: a side is longer than the model can take; names the pair.
+            DataError: a text is not valid Unicode.
+        """
+        sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
+        for number, (source, target) in enumerate(pairs, start=1):
+            ids = self._cutter.ids(source) or (self.source.symbols.end,)
+            sources.append(_within(ids, self.decoder.max_source, f"pair {number}", "source"))
+            ids = (*self.target.encode(target.strip()), self.target.symbols.end)
+            targets.append(_within(ids, self.decoder.max_target, f"pair {number}", "target"))
+        scored = in_batches(self._scorer, sources, targets, batch_tokens)
+        return [
+            Score(
+                log_prob=sum(scores),
+                tokens=tuple(self.target.pieces(target[:-1])),
+                token_scores=tuple(scores),
+                source_tokens=tuple(self.source.pieces(source[:-1])),
+            )
+            for source, target, scores in zip(sources, targets, scored, strict=True)
+        ]
+
+    def _translate(
+        self,
+        texts: Sequence[str],
+        options: SearchOptions,
+        prefix: str | Sequence[str] | None,
+        split: Split,
+        names: Sequence[str],
+    ) -> list[Translation]:
+        passages = self._cut(texts, split, names)
+        prefixes = self._prefixes(passages, prefix)
+        sentences = [sentence.ids for passage in passages for sentence in passage.sentences]
+        flat = [tokens for each in prefixes for tokens in each]
+        found = iter(search(self.decoder, sentences, options, prefixes=flat))
+        return [
+            assemble(
+                passage, list(islice(found, len(passage.sentences))), options.nbest, self.source, self.target
+            )
+            for passage in passages
+        ]
+
+    def _cut(self, texts: Sequence[str], split: Split, names: Sequence[str]) -> list[Passage]:
+        for text, name in zip(texts, names, strict=True):
+            if not isinstance(text, str):
+                raise DataError(f"{name} is not a string but {type(text).__name__}")
+        return [self._cutter.cut(text, split, name) for text, name in zip(texts, names, strict=True)]
+
+    def _prefixes(
+        self, passages: Sequence[Passage], prefix: str | Sequence[str] | None
+    ) -> list[list[list[int]]]:
+        """The forced first tokens of every sentence of every passage."""
+        given = [prefix or ""] * len(passages) if prefix is None or isinstance(prefix, str) else list(prefix)
+        if len(given) != len(passages):
+            raise SettingsError(
+                f"{len(given)} prefixes for {len(passages)} texts: give one for all or one each"
+            )
+        tokens = [self.target.encode(each.strip()) for each in given]
+        return [
+            [start if number == 0 else [] for number in range(len(passage.sentences))]
+            for passage, start in zip(passages, tokens, strict=True)
+        ]
+
+    def _pieces(
+        self, passage: Passage, options: SearchOptions, prefixes: Sequence[Sequence[int]]
+    ) -> Iterator[str]:
+        if passage.before:
+            yield passage.before
+        for sentence, prefix in zip(passage.sentences, prefixes, strict=True):
+            growing = GrowingText(lambda tokens: sentence_text(tokens, self.target))
+            piece = ""
+            for event in stream(self.decoder, [sentence.ids], options, prefixes=[prefix]):
+                if event.token is not None:
+                    piece = growing.add(event.token)
+                elif event.hypothesis is not None:
+                    piece = growing.finish(event.hypothesis.tokens) + sentence.behind
+                if piece:
+                    yield piece
+                    piece = ""
+
+
+def _within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
+    if limit is not None and len(ids) > limit:
+        raise TextTooLongError(
+            f"{name}: the {side} has {len(ids)} tokens, end symbol included, and the model takes at most "
+            f"{limit}; score shorter pairs"
+        )
+    return ids
+
+
+def _device(device: str, has_gpu: bool, gpus: int) -> str:
+    """The device that ``device`` means on this machine."""
+    kind, _, index = device.partition(":")
+    if kind not in DEVICES or (index and (kind != "cuda" or not index.isdecimal())):
+        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {device!r}")
+    if kind == "auto":
+        return "cuda" if has_gpu else "cpu"
+    if kind == "cuda" and (not has_gpu or int(index or 0) >= gpus):
+        raise SettingsError(
+            f"device {device!r}: this machine has {gpus if has_gpu else 0} usable GPUs; use cpu"
+        )
+    return device

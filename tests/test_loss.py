@@ -1,0 +1,44 @@
+"""The chunked loss equals torch's cross-entropy in value and in every gradient (M20)."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from uwaga.models.base import OutputLayer
+from uwaga.training.loss import cross_entropy
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+def test_M20_chunked_cross_entropy_equals_torch(smoothing: float, biased: bool, chunk: int) -> None:
+    generator = torch.Generator().manual_seed(3)
+    features = torch.randn(7, 5, generator=generator, requires_grad=True)
+    weight = torch.randn(11, 5, generator=generator, requires_grad=True)
+    bias = torch.randn(11, generator=generator, requires_grad=True) if biased else None
+    targets = torch.tensor([0, 10, 3, 3, 5, 1, 9])
+    inputs = [x for x in (features, weight, bias) if x is not None]
+
+    logits = functional.linear(features, weight, bias)
+    expected = functional.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")
+    wanted = torch.autograd.grad(expected / 7, inputs)
+    loss = cross_entropy(features, OutputLayer(weight, bias), targets, smoothing, chunk=chunk)
+    found = torch.autograd.grad(loss.smoothed / 7, inputs)
+
+    torch.testing.assert_close(loss.smoothed, expected)
+    torch.testing.assert_close(loss.plain, functional.cross_entropy(logits, targets, reduction="sum"))
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+
+
+def test_M20_half_precision_stays_near() -> None:
+    generator = torch.Generator().manual_seed(4)
+    features = torch.randn(64, 32, generator=generator, requires_grad=True)
+    weight = (torch.randn(300, 32, generator=generator) * 0.3).requires_grad_()
+    targets = torch.randint(0, 300, (64,), generator=generator)
+    exact = cross_entropy(features, OutputLayer(weight, None), targets, 0.1)
+    (wanted,) = torch.autograd.grad(exact.smoothed, weight)
+    half = cross_entropy(features, OutputLayer(weight, None), targets, 0.1, dtype=torch.bfloat16)
+    (found,) = torch.autograd.grad(half.smoothed, weight)
+    assert abs(float(half.smoothed - exact.smoothed)) < 0.01 * float(exact.smoothed)
+    assert float((found - wanted).norm()) < 0.01 * float(wanted.norm())
