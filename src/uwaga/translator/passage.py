@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -20,8 +21,8 @@ UNSPACED = frozenset(
 )
 """Languages that put no space between sentences."""
 
-BRIEF = 8
-"""Tokens. Only a text this short is looked at for holding no characters at all."""
+INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
+"""Unicode categories of white space, controls and marks such as a byte-order mark."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,10 @@ class Cutter:
 
     def ids(self, line: str) -> tuple[int, ...]:
         """The tokens of a line or sentence, end symbol included; none where it holds nothing to read."""
-        ids = self.source.encode(BLANKS.sub(" ", line.strip()))
-        if not ids or (len(ids) < BRIEF and not self.source.decode(ids).strip()):
+        if all(unicodedata.category(character) in INVISIBLE for character in line):
             return ()
-        return (*ids, self.source.symbols.end)
+        ids = self.source.encode(BLANKS.sub(" ", line.strip()))
+        return (*ids, self.source.symbols.end) if ids else ()
 
     def _line(self, line: str, split: Split, name: str) -> Iterator[Sentence]:
         whole = self.ids(line)
