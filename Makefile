@@ -71,7 +71,7 @@ serve-docs: $(DEV_INSTALLED)
 	$(BIN)/mkdocs serve
 
 bench: $(DEV_INSTALLED)
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	@for script in $(wildcard benchmarks/*.py); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
