@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError, MissingExtraError, SettingsError
@@ -40,6 +40,7 @@ def test_scores_of_one_sentence_by_hand():
     assert report["ter"].value == pytest.approx(100 * 1 / 5)
 
 
+@settings(max_examples=40, deadline=None)
 @given(CORPUS)
 def test_a_copy_of_a_reference_is_perfect(corpus):
     references = [[*others, hypothesis] for hypothesis, others in corpus]
@@ -48,6 +49,7 @@ def test_a_copy_of_a_reference_is_perfect(corpus):
     assert report["ter"].value == 0
 
 
+@settings(max_examples=40, deadline=None)
 @given(CORPUS)
 def test_order_of_references_does_not_matter(corpus):
     hypotheses = [hypothesis for hypothesis, _ in corpus]
@@ -57,6 +59,7 @@ def test_order_of_references_does_not_matter(corpus):
         assert forward[metric].value == pytest.approx(backward[metric].value)
 
 
+@settings(max_examples=40, deadline=None)
 @given(CORPUS)
 def test_a_repeated_reference_changes_nothing(corpus):
     hypotheses = [hypothesis for hypothesis, _ in corpus]

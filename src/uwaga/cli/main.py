@@ -11,7 +11,9 @@ import typer
 from uwaga import __version__
 from uwaga.cli.errors import INTERRUPTED, reported
 from uwaga.cli.evaluate import evaluate
+from uwaga.cli.score import score
 from uwaga.cli.train import train
+from uwaga.cli.translate import translate
 
 app = typer.Typer(
     name="uwaga",
@@ -21,7 +23,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (train, evaluate):
+for verb in (translate, train, score, evaluate):
     app.command(verb.__name__)(reported(verb))
 
 
