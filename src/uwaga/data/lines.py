@@ -8,11 +8,8 @@ import lzma
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
-import zstandard
-
-from uwaga.errors import DataError
+from uwaga.errors import DataError, MissingExtraError
 
 LONGEST_LINE = 1 << 20  # bytes; what is longer is no sentence, and must not fill the memory
 SAMPLE = 1 << 16
@@ -24,8 +21,15 @@ _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f"))
 class _ZstdFile(io.RawIOBase):
     """Zstandard frames one after another; unlike zstandard's own reader, it notices a cut file."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
+    def __init__(self, path: Path) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise MissingExtraError(
+                f"{path}: reading zstd files needs zstandard: pip install 'uwaga[train]'"
+            ) from None
+        self._library = zstandard
+        self._file = path.open("rb")
         self._frame = zstandard.ZstdDecompressor().decompressobj()
         self._started = False
         self._ready = b""
@@ -44,17 +48,21 @@ class _ZstdFile(io.RawIOBase):
         return len(taken)
 
     def _fill(self) -> bool:
-        block = self._frame.unused_data if self._frame.eof else b""
-        block = block or self._file.read(BLOCK)
+        left = b""
         if self._frame.eof:
-            self._frame = zstandard.ZstdDecompressor().decompressobj()
+            left = self._frame.unused_data
+            self._frame = self._library.ZstdDecompressor().decompressobj()
             self._started = False
+        block = left or self._file.read(BLOCK)
         if not block:
             if self._started:
-                raise EOFError("the compressed file ends before its end-of-frame marker")
+                raise EOFError("it ends before its end-of-frame marker")
             return False
         self._started = True
-        self._ready = self._frame.decompress(block)
+        try:
+            self._ready = self._frame.decompress(block)
+        except self._library.ZstdError as error:
+            raise EOFError(str(error)) from None
         return True
 
     def close(self) -> None:
@@ -67,6 +75,7 @@ def open_bytes(path: Path) -> io.BufferedReader:
 
     Raises:
         DataError: missing, unreadable.
+        MissingExtraError: a zstd file, and zstandard is not installed.
     """
     try:
         with path.open("rb") as file:
@@ -74,7 +83,7 @@ def open_bytes(path: Path) -> io.BufferedReader:
         if magic.startswith(b"\x1f\x8b"):
             return io.BufferedReader(gzip.GzipFile(path, mode="rb"), BLOCK)
         if magic.startswith(b"\x28\xb5\x2f\xfd"):
-            return io.BufferedReader(_ZstdFile(path.open("rb")), BLOCK)
+            return io.BufferedReader(_ZstdFile(path), BLOCK)
         if magic.startswith(b"\xfd7zXZ\x00"):
             return io.BufferedReader(lzma.LZMAFile(path, mode="rb"), BLOCK)
         return io.BufferedReader(path.open("rb", buffering=0), BLOCK)
@@ -109,7 +118,7 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
                 yield None
             else:
                 yield line
-    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zstandard.ZstdError) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
         raise DataError(
             f"{path}: the compressed file is cut short or damaged after line {number} ({error}); "
             "fetch or compress it again"

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from uwaga.config import DataSettings
 from uwaga.data.corpus import Pair, PairReader
 from uwaga.data.report import CorpusReport, Fault
+from uwaga.data.rows import Column
 from uwaga.errors import DataError
 from uwaga.text.augmentation import check_shares, surface
 from uwaga.text.tokeniser import Tokeniser
@@ -34,19 +35,6 @@ FACTS = "store.json"
 OFFSETS = ".offsets"
 SOURCE_TEXT = "text.source"
 TARGET_TEXT = "text.target"
-
-
-class Column:
-    """Variable-length rows of numbers: ``values`` flat, row i from ``offsets[i]`` to ``offsets[i + 1]``."""
-
-    def __init__(self, values: NDArray[Any], offsets: NDArray[np.int64]) -> None:
-        self.values = values
-        self.offsets = offsets
-        self.lengths: NDArray[np.int32] = np.diff(offsets).astype(np.int32)  # (pairs,)
-
-    def row(self, index: int) -> NDArray[Any]:
-        """(length,) the row's numbers."""
-        return self.values[self.offsets[index] : self.offsets[index + 1]]
 
 
 class Store:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Literal
 
 from sentencepiece import SentencePieceProcessor, set_random_generator_seed
@@ -20,6 +19,8 @@ MARK_BYTES = ("<0xE2>", "<0x96>", "<0x81>")
 # ModelProto.normalizer_spec.add_dummy_prefix = false.
 NO_PREFIX = b"\x1a\x02\x18\x00"
 SEEDS = 2**31
+SLICES = 8
+LEAST_SLICE = 256  # texts
 _sampling = Lock()
 
 
@@ -117,7 +118,7 @@ class Tokeniser:
             return self._encode_marked(text)
         try:
             ids: list[int] = self._processor.encode(text)
-        except RuntimeError:
+        except (RuntimeError, ValueError):
             _refuse_surrogates(text)
             raise
         return ids
@@ -127,7 +128,7 @@ class Tokeniser:
         plain = ["" if MARK in text else text for text in texts]
         try:
             rows: list[list[int]] = self._processor.encode(plain, num_threads=threads) if plain else []
-        except RuntimeError:
+        except (RuntimeError, ValueError):
             for text in plain:
                 _refuse_surrogates(text)
             raise
@@ -144,15 +145,18 @@ class Tokeniser:
         probability ``alpha`` (Provilkov et al. 2020). The draw depends on the texts, their order,
         ``alpha`` and ``seed`` alone, never on earlier draws.
         """
-
+        size = max(LEAST_SLICE, -(-len(texts) // SLICES))  # of fixed number, whatever the machine
+        slices = [texts[start : start + size] for start in range(0, len(texts), size)]
         # SentencePiece's generator belongs to the thread and takes the seed when the thread first uses
-        # it, so each call has a thread of its own, and no other call may set the seed meanwhile.
-        def draw() -> list[list[int]]:
+        # it: so each slice has a new thread, and no other call may set the seed meanwhile.
+        with _sampling:
             set_random_generator_seed(seed % SEEDS)
-            return [self._draw(text, alpha) for text in texts]
-
-        with _sampling, ThreadPoolExecutor(max_workers=1) as fresh:
-            return fresh.submit(draw).result()
+            threads = [_Sampler(self, part, alpha) for part in slices]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        return [row for thread in threads for row in thread.result()]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids. Padding, start and end symbols are dropped; an unknown is shown as U+2047.
@@ -188,7 +192,7 @@ class Tokeniser:
             return self._encode_marked(text, alpha)
         try:
             ids: list[int] = self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1)
-        except RuntimeError:
+        except (RuntimeError, ValueError):
             _refuse_surrogates(text)
             raise
         return ids
@@ -211,6 +215,28 @@ class Tokeniser:
     def _bare(self) -> SentencePieceProcessor:
         """The same model, except that it puts no space before a text."""
         return SentencePieceProcessor(model_proto=self._model + NO_PREFIX)
+
+
+class _Sampler(Thread):
+    """Draws a slice of texts in a thread that has drawn nothing before."""
+
+    def __init__(self, tokeniser: Tokeniser, texts: Sequence[str], alpha: float) -> None:
+        super().__init__(name="uwaga-sampler", daemon=True)
+        self._work = (tokeniser, texts, alpha)
+        self._rows: list[list[int]] = []
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        tokeniser, texts, alpha = self._work
+        try:
+            self._rows = [tokeniser._draw(text, alpha) for text in texts]
+        except Exception as error:
+            self._error = error
+
+    def result(self) -> list[list[int]]:
+        if self._error is not None:
+            raise self._error
+        return self._rows
 
 
 def _refuse_surrogates(text: str) -> None:
