@@ -11,7 +11,7 @@ import numpy as np
 from uwaga.contracts import Choice, Decoder, Hypothesis, Ids, State, Step
 from uwaga.decoding.constraints import Constraints
 from uwaga.decoding.options import SearchOptions
-from uwaga.decoding.rank import Flags, Pool, Ranking, Scores, settled
+from uwaga.decoding.rank import Flags, Pool, Ranking, Scores, columns, settled
 from uwaga.decoding.trellis import Layer, Path, Trellis
 from uwaga.errors import ModelError
 
@@ -154,9 +154,9 @@ class Batch:
             flat = ranks.reshape(sentences, beams * k)
             order = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
 
-        ranks = np.take_along_axis(ranks.reshape(sentences, beams * k), order, axis=1)
-        tokens = np.take_along_axis(made.tokens.reshape(sentences, beams * k), order, axis=1)
-        log_probs = np.take_along_axis(log_probs.reshape(sentences, beams * k), order, axis=1)
+        ranks = columns(ranks.reshape(sentences, beams * k), order)
+        tokens = columns(made.tokens.reshape(sentences, beams * k), order)
+        log_probs = columns(log_probs.reshape(sentences, beams * k), order)
         alive = ranks > -np.inf
         limited = (self._constraints.limits[self._places] == self._depth)[:, None] & alive
         ends = (tokens == self._end) & alive
@@ -226,16 +226,16 @@ class Batch:
             keep = np.broadcast_to(np.arange(beams), (sentences, beams))
         else:
             keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
-        ranks = np.take_along_axis(np.where(stopped, -np.inf, found.ranks), keep, axis=1)
+        ranks = columns(np.where(stopped, -np.inf, found.ranks), keep)
         stay = self._undecided(ranks)
         at = np.nonzero(stay)[0]
         keep, self._ranks = keep[at], ranks[at]
-        came_from = np.take_along_axis(found.beams[at], keep, axis=1)  # (sentences, beams)
-        self._tokens = np.take_along_axis(found.tokens[at], keep, axis=1)
-        self._nodes = np.take_along_axis(nodes[at], keep, axis=1)
+        came_from = columns(found.beams[at], keep)  # (sentences, beams)
+        self._tokens = columns(found.tokens[at], keep)
+        self._nodes = columns(nodes[at], keep)
         self._places = self._places[at]
         if self._history is not None:
-            before = np.take_along_axis(self._history[at], came_from[:, :, None], axis=1)
+            before = columns(self._history[at], came_from)
             self._history = np.concatenate([before, self._tokens[:, :, None]], axis=2)
         self._state = _moved(state, at, came_from, sentences)
         return stay

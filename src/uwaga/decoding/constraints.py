@@ -129,6 +129,8 @@ class Constraints:
         if options.first is not None:
             self._forced[lengths == 0, 0] = options.first
         self._never = _never_produced(options, decoder.symbols)
+        self._banned: Ids = np.zeros((0, 2), dtype=np.int64)
+        self._banned_for = (0, False)
         self._draws = None
         if options.sample:
             longest = int(self.limits.max())
@@ -149,10 +151,7 @@ class Constraints:
         """
         options = self._options
         rows = len(places) * options.rows
-        never = self._never
-        if step <= options.min_length:
-            never = np.append(never, self._symbols.end)
-        banned = np.stack([np.repeat(np.arange(rows), len(never)), np.tile(never, rows)], axis=1)
+        banned = self._bans(rows, step <= options.min_length)
         if options.no_repeat_ngram and history is not None:
             banned = np.concatenate([banned, repeated_ngrams(history, options.no_repeat_ngram)])
         sampling = None
@@ -167,6 +166,14 @@ class Constraints:
             attention=options.attention,
             renormalise=options.renormalise,
         )
+
+    def _bans(self, rows: int, end: bool) -> Ids:
+        """(pairs, 2) of every row with each token that none may produce; kept until the rows change."""
+        if self._banned_for != (rows, end):
+            never = np.append(self._never, self._symbols.end) if end else self._never
+            self._banned = np.stack([np.repeat(np.arange(rows), len(never)), np.tile(never, rows)], axis=1)
+            self._banned_for = (rows, end)
+        return self._banned
 
     def _forced_now(self, step: int, places: Ids) -> Ids | None:
         forced = np.full(len(places), FREE, dtype=np.int64)  # (sentences,)

@@ -11,6 +11,7 @@ length, end symbol included, its score is ``L / divisor(m)`` where ``divisor(m)`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from uwaga.decoding.options import SearchOptions
 
 Scores = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Value = TypeVar("Value", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class Ranking:
         best is ``log_prob`` over the divisor at one end of the lengths still possible.
         """
         return np.maximum(log_prob / self.divisor(shortest), log_prob / self.divisor(longest))
+
+
+def columns(values: NDArray[Value], chosen: Ids) -> NDArray[Value]:
+    """``values`` (rows, n) at the columns ``chosen`` (rows, k): a faster ``np.take_along_axis``."""
+    return np.asarray(values[np.arange(len(values))[:, None], chosen])
 
 
 class Pool:
@@ -75,13 +82,13 @@ class Pool:
         merged = np.concatenate([self.scores[places], scores], axis=1)  # (added, slots + candidates)
         best = np.argsort(-merged, axis=1, kind="stable")[:, :slots]  # (added, slots)
 
-        def keep(old: NDArray[np.generic], new: NDArray[np.generic]) -> NDArray[np.generic]:
-            return np.take_along_axis(np.concatenate([old[places], new], axis=1), best, axis=1)
+        def keep(old: NDArray[Value], new: NDArray[Value]) -> NDArray[Value]:
+            return columns(np.concatenate([old[places], new], axis=1), best)
 
         self.nodes[places] = keep(self.nodes, nodes)
         self.depths[places] = keep(self.depths, depths)
         self.truncated[places] = keep(self.truncated, truncated)
-        self.scores[places] = np.take_along_axis(merged, best, axis=1)
+        self.scores[places] = columns(merged, best)
 
 
 def settled(
