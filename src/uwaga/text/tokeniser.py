@@ -118,7 +118,7 @@ class Tokeniser:
             return self._encode_marked(text)
         try:
             ids: list[int] = self._processor.encode(text)
-        except (RuntimeError, ValueError):
+        except (RuntimeError, ValueError, TypeError):
             _refuse_surrogates(text)
             raise
         return ids
@@ -128,7 +128,7 @@ class Tokeniser:
         plain = ["" if MARK in text else text for text in texts]
         try:
             rows: list[list[int]] = self._processor.encode(plain, num_threads=threads) if plain else []
-        except (RuntimeError, ValueError):
+        except (RuntimeError, ValueError, TypeError):
             for text in plain:
                 _refuse_surrogates(text)
             raise
@@ -192,7 +192,7 @@ class Tokeniser:
             return self._encode_marked(text, alpha)
         try:
             ids: list[int] = self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1)
-        except (RuntimeError, ValueError):
+        except (RuntimeError, ValueError, TypeError):
             _refuse_surrogates(text)
             raise
         return ids
