@@ -53,7 +53,7 @@ class Choice:
 
     ``count``: how many per row, best first, ties broken by the lower token id.
     ``banned``: (pairs, 2) of (row, token) that must not be chosen; their log-probability becomes
-    -inf, the others are not renormalised.
+    -inf, the others are not renormalised (but see ``renormalise``).
     ``forced``: (rows,) the one token to choose in a row, or -1 where the row is free. A forced row
     returns that token first, with its true log-probability, and -inf for the rest.
     ``sampling``: draw one token per row (``count`` is then 1) instead of taking the best.
