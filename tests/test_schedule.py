@@ -1,6 +1,7 @@
 """Learning-rate schedules: closed forms."""
 
 import math
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,9 +21,9 @@ def test_rises_to_the_peak_and_never_above(kind: str, warmup: int, steps: int) -
     assert all(0 < rate <= 0.5 + 1e-12 for rate in rates)
     if warmup > 1:
         assert math.isclose(rates[warmup - 1], 0.5)
-        assert all(a < b for a, b in zip(rates[: warmup - 1], rates[1:warmup], strict=True))
+        assert all(a < b for a, b in pairwise(rates[:warmup]))
     after = rates[max(warmup, 1) - 1 :]
-    assert all(a >= b for a, b in zip(after, after[1:], strict=False))
+    assert all(a >= b for a, b in pairwise(after))
     if kind in ("cosine", "linear"):
         assert math.isclose(rates[-1], 0.01)
 

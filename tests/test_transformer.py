@@ -9,7 +9,14 @@ from uwaga.contracts import Choice, Symbols
 from uwaga.models.transformer import Transformer
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
-SMALL = {"encoder_layers": 2, "decoder_layers": 2, "width": 16, "heads": 2, "feed_forward": 24, "max_length": 32}
+SMALL = {
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "width": 16,
+    "heads": 2,
+    "feed_forward": 24,
+    "max_length": 32,
+}
 VARIANTS = [
     {},
     {"norm": "pre"},

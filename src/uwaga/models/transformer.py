@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import torch
@@ -217,7 +218,7 @@ class Transformer(Seq2Seq):
         encodings, mask = self.encode_ids(source)
         causal = causal_mask(target_in.shape[1], target_in.shape[1], target_in.device)
         x = self._embed(self.target_embedding, self.target_positions, target_in, 0)
-        for block in self.decoder:
+        for block in self._decoder_blocks():
             # Padding stands behind the target, where causal rows of real tokens never look.
             memory = block.cross_attention.project(encodings)
             x, _, _ = block(x, None, causal, memory, _needed(mask))
@@ -227,7 +228,7 @@ class Transformer(Seq2Seq):
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> TransformerMemory:
         encodings, mask = self.encode_ids(pad(sources, self.symbols.pad, self.device))
-        layers = tuple(block.cross_attention.project(encodings) for block in self.decoder)
+        layers = tuple(block.cross_attention.project(encodings) for block in self._decoder_blocks())
         return TransformerMemory(encodings, mask, layers)
 
     def start(self, memory: Memory, beams: int) -> TransformerState:
@@ -241,7 +242,7 @@ class Transformer(Seq2Seq):
         mask = _needed(state.memory.mask)
         caches = []
         weights = None
-        for index, block in enumerate(self.decoder):
+        for index, block in enumerate(self._decoder_blocks()):
             past = state.layers[index] if state.layers else None
             last = index == len(self.decoder) - 1
             x, cache, weights = block(
@@ -252,6 +253,9 @@ class Transformer(Seq2Seq):
         attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
         following = replace(state, position=state.position + 1, layers=tuple(caches))
         return Step(candidates, log_probs, following, attention)
+
+    def _decoder_blocks(self) -> list[DecoderBlock]:
+        return cast(list[DecoderBlock], list(self.decoder))
 
     def _embed(
         self,

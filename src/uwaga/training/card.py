@@ -28,9 +28,7 @@ def model_card(settings: Settings, origin: str, result: Validation, progress: Pr
         f"| licence of the data | {settings.data.licence or 'not stated'} |",
         f"| dev loss | {result.loss:.4f} nats per target token |",
     ]
-    if result.bleu is not None:
-        lines += [
-            f"| dev BLEU | {result.bleu:.2f} ({result.bleu_signature}) |",
-            f"| dev chrF | {result.chrf:.2f} ({result.chrf_signature}) |",
-        ]
+    for score in (result.bleu, result.chrf):
+        if score:
+            lines.append(f"| dev {score.metric} | {score.value:.2f} ({score.signature}) |")
     return "\n".join(lines) + "\n"

@@ -91,14 +91,12 @@ class Reporter:
     def validation(self, progress: Progress, result: Validation) -> None:
         """Show and record a validation."""
         values = {"loss": result.loss, "perplexity": math.exp(min(50.0, result.loss))}
-        if result.bleu is not None and result.chrf is not None:
-            values |= {"bleu": result.bleu, "chrf": result.chrf}
+        values |= {score.metric: score.value for score in (result.bleu, result.chrf) if score}
         self._record("dev", progress, values)
         shown = "  ".join(f"{name} {value:.3f}" for name, value in values.items())
         self.say(f"step {progress.step}: dev {shown}")
         if result.sample:
             self.say("  source      {}\n  translation {}\n  reference   {}".format(*result.sample))
-        self._since = time.perf_counter() if self._updates == 0 else self._since
 
     def _figures(self, done: Update, seconds: float) -> str:
         return (
@@ -122,7 +120,7 @@ class Reporter:
             except ImportError:
                 return None
             # Steps after the one a run resumed from were logged by the part that was killed.
-            self._writer = SummaryWriter(str(self.folder / "logs"), purge_step=step)  # type: ignore[no-untyped-call]
+            self._writer = SummaryWriter(str(self.folder / "logs"), purge_step=step)
         return self._writer
 
     def _reset(self) -> None:

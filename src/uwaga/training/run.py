@@ -147,7 +147,7 @@ class Run:
         judged = last or step % self.training.validate_every == 0
         if judged:
             self._judge()
-        if judged and step in self.progress.best or self._is_regular(step):
+        if (judged and step in self.progress.best) or self._is_regular(step):
             self.save()
         patience = self.training.patience
         return bool(patience) and self.progress.stale >= patience
@@ -189,7 +189,8 @@ def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None
             raise CheckpointError(f"{path}: the model has no weight called {name}")
         if expected[name].shape != tensor.shape:
             raise CheckpointError(
-                f"{path}: {name} is {tuple(tensor.shape)} there and {tuple(expected[name].shape)} in the model"
+                f"{path}: {name} is {tuple(tensor.shape)} there "
+                f"and {tuple(expected[name].shape)} in the model"
             )
     stored = {expected[name].data_ptr() for name in weights}
     missing = [name for name, tensor in expected.items() if tensor.data_ptr() not in stored]
@@ -200,12 +201,15 @@ def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None
 
 def fingerprint(settings: Settings) -> str:
     """A hash of the settings that decide the weights (not of where they go or how they are used)."""
-    values = settings.model_dump(mode="json", include={"data", "text", "model", "training"})
+    # Without defaults, so that a setting added to uwaga later does not disown an old run.
+    values = settings.model_dump(
+        mode="json", include={"data", "text", "model", "training"}, exclude_defaults=True
+    )
     free = {"patience", "keep_last", "keep_best", "average", "save_dtype", "device", "threads"}
     if settings.training.schedule.kind in ("inverse_sqrt", "constant"):
         free.add("steps")  # a run may be lengthened where its rate does not depend on its length
     for name in free:
-        values["training"].pop(name)
+        values.get("training", {}).pop(name, None)
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 

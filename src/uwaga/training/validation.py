@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from sacrebleu.metrics import BLEU, CHRF
 
 from uwaga.config import DecodingSettings, TrainingSettings
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
 from uwaga.decoding.options import SearchOptions
 from uwaga.decoding.search import search
+from uwaga.evaluation import MetricScore, evaluate
 from uwaga.models.base import Seq2Seq
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.training.step import batch_loss
@@ -23,16 +23,16 @@ class Validation:
     """Mean negative log-likelihood per target token in nats; BLEU and chrF where text was decoded."""
 
     loss: float
-    bleu: float | None
-    chrf: float | None
-    sample: tuple[str, str, str] | None
-    bleu_signature: str = ""
-    chrf_signature: str = ""
+    bleu: MetricScore | None = None
+    chrf: MetricScore | None = None
+    sample: tuple[str, str, str] | None = None
 
     def score(self, metric: str) -> float:
         """The value of a metric, turned so that higher is better."""
-        value = {"loss": -self.loss, "bleu": self.bleu, "chrf": self.chrf}[metric]
-        return float("-inf") if value is None else value
+        if metric == "loss":
+            return -self.loss
+        measured = self.bleu if metric == "bleu" else self.chrf
+        return float("-inf") if measured is None else measured.value
 
 
 def validate(
@@ -49,26 +49,20 @@ def validate(
     try:
         loss = _loss(model, batches, training.precision)
         if not pairs:
-            return Validation(loss, None, None, None)
+            return Validation(loss)
         options = SearchOptions.from_settings(decoding.model_copy(update={"beam": training.validation_beam}))
         end = source.symbols.end
         sources = [[*source.encode(pair.source), end] for pair in pairs]
         found = search(model, sources, options)
         texts = [target.decode(list(hypotheses[0].tokens)) for hypotheses in found]
-        most = max(len(pair.references) for pair in pairs)
-        references = [
-            [pair.references[i] if i < len(pair.references) else None for pair in pairs] for i in range(most)
-        ]
-        bleu = BLEU(tokenize=training.bleu_tokenise, force=True)
-        chrf = CHRF()
-        return Validation(
-            loss,
-            bleu.corpus_score(texts, references).score,
-            chrf.corpus_score(texts, references).score,
-            (pairs[0].source, texts[0], pairs[0].references[0]),
-            str(bleu.get_signature()),
-            str(chrf.get_signature()),
+        report = evaluate(
+            texts,
+            [pair.references for pair in pairs],
+            ("bleu", "chrf"),
+            tokenize=training.bleu_tokenise,
         )
+        sample = (pairs[0].source, texts[0], pairs[0].references[0])
+        return Validation(loss, report["bleu"], report["chrf"], sample)
     finally:
         model.train()
 

@@ -1,0 +1,24 @@
+"""Sinusoidal positions (M16; Vaswani 2017 §3.5)."""
+
+import math
+
+import torch
+
+from uwaga.nn.positions import sinusoids
+
+
+def test_M16_by_hand() -> None:
+    table = sinusoids(3, 4)
+    torch.testing.assert_close(table[0], torch.tensor([0.0, 1.0, 0.0, 1.0]))
+    expected = [math.sin(2), math.cos(2), math.sin(2 / 100), math.cos(2 / 100)]  # 10000^(2/4) = 100
+    torch.testing.assert_close(table[2], torch.tensor(expected))
+
+
+def test_M16_a_shift_is_a_rotation() -> None:
+    # sin and cos of p + d are a rotation of those of p that depends on d alone.
+    table = sinusoids(40, 8).double()
+    for pair in range(4):
+        columns = table[:, 2 * pair : 2 * pair + 2]  # (positions, 2)
+        products = columns[:-5] * columns[5:]
+        dots = products.sum(1)
+        torch.testing.assert_close(dots, dots[:1].expand_as(dots), atol=1e-5, rtol=0)

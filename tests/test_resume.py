@@ -1,0 +1,93 @@
+"""Exact resume: a run killed at any moment ends with the same bits as one that never was."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+import yaml
+from toy import toy_values, write_reversal_corpus
+
+from uwaga.training.checkpoint import checkpoint_path, checkpoint_steps, newest_checkpoint, read_checkpoint
+
+STEPS = 120
+
+
+def start(folder: Path, run: str) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "uwaga", "train", "settings.yaml", "--set", f"run={run}"]
+    return subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE)
+
+
+def prepare(folder: Path) -> None:
+    write_reversal_corpus(folder)
+    values = toy_values(
+        folder, steps=STEPS, save_every=4, validate_every=15, accumulate=2, average=3, keep_best=2
+    )
+    values["data"]["subword_sampling"] = 0.1
+    values["data"]["augment"] = {"upper": 0.2}
+    (folder / "settings.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+
+
+def wait_for_checkpoint(process: subprocess.Popen[bytes], run: Path, after: int) -> None:
+    while process.poll() is None:
+        steps = checkpoint_steps(run / "checkpoints")
+        if steps and steps[-1] > after:
+            return
+        time.sleep(0.01)
+
+
+def test_three_kills_and_no_kill_end_with_the_same_bits(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    whole = start(tmp_path, "whole")
+    _, errors = whole.communicate(timeout=120)
+    assert whole.returncode == 0, errors.decode()
+
+    draw = random.Random()
+    run = tmp_path / "killed"
+    kills = 0
+    for part in range(3):
+        process = start(tmp_path, "killed")
+        newest = checkpoint_steps(run / "checkpoints")
+        wait_for_checkpoint(process, run, max(newest[-1] if newest else 0, 30 * part))
+        time.sleep(draw.uniform(0, 0.15))
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.communicate(timeout=60)
+    assert kills == 3
+    process = start(tmp_path, "killed")
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors.decode()
+    assert b"going on from step" in errors
+
+    assert checkpoint_steps(run / "checkpoints") == checkpoint_steps(tmp_path / "whole" / "checkpoints")
+    one, expected = read_checkpoint(checkpoint_path(tmp_path / "whole" / "checkpoints", STEPS))
+    two, found = read_checkpoint(checkpoint_path(run / "checkpoints", STEPS))
+    assert one == two
+    assert expected.keys() == found.keys()
+    for name, tensor in expected.items():
+        assert torch.equal(tensor, found[name]), name
+    weights = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert weights[0] == weights[1]
+
+
+def test_ctrl_c_writes_a_checkpoint_and_says_so(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    run = tmp_path / "stopped"
+    process = start(tmp_path, "stopped")
+    wait_for_checkpoint(process, run, 0)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors.decode()
+    assert b"the same command goes on" in errors and b"Traceback" not in errors
+    newest = newest_checkpoint(run / "checkpoints")
+    assert newest is not None
+    progress, _ = read_checkpoint(newest)
+    assert f"stopped at step {progress.step}".encode() in errors

@@ -1,0 +1,205 @@
+"""The trainer: it learns, averages, accumulates, stops early and refuses bad input."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from toy import toy_settings, toy_values, write_reversal_corpus
+
+from uwaga.config import Settings, parse
+from uwaga.contracts import Symbols
+from uwaga.errors import CheckpointError, DataError, SettingsError
+from uwaga.models.transformer import Transformer
+from uwaga.training import checkpoint
+from uwaga.training.checkpoint import (
+    Progress,
+    average_checkpoints,
+    checkpoint_path,
+    checkpoint_steps,
+    read_checkpoint,
+    write_checkpoint,
+)
+from uwaga.training.corpus import prepare_corpora
+from uwaga.training.optimiser import make_optimiser
+from uwaga.training.step import update
+from uwaga.training.train import train
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_reversal_corpus(tmp_path)
+    return tmp_path
+
+
+def metrics(settings: Settings) -> list[dict[str, float]]:
+    lines = (settings.run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_learns_to_reverse(tmp_path: Path) -> None:
+    write_reversal_corpus(tmp_path, pairs=2000, longest=5)
+    values = toy_values(
+        tmp_path,
+        steps=300,
+        batch_tokens=500,
+        validate_every=300,
+        validation_sentences=40,
+        save_every=20,
+        label_smoothing=0.0,
+        bleu_tokenise="char",
+        schedule={"kind": "cosine", "peak": 0.008, "warmup": 30},
+    )
+    values["model"] |= {"width": 64, "heads": 4, "feed_forward": 128, "dropout": 0.0}
+    settings = parse(Settings, values, "toy")
+    model = train(settings)
+    assert model == settings.run / "model"
+    last = metrics(settings)[-1]
+    assert last["part"] == "dev" and last["bleu"] > 95 and last["loss"] < 0.1
+    assert (model / "model.safetensors").exists() and "| dev bleu |" in (model / "card.md").read_text()
+
+
+def test_bfloat16_learns_as_float32_does(folder: Path) -> None:
+    losses = {}
+    for precision in ("float32", "bfloat16"):
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        settings = toy_settings(folder, steps=40, validate_every=40, precision=precision)
+        train(settings)
+        losses[precision] = metrics(settings)[-1]["loss"]
+    assert abs(losses["float32"] - losses["bfloat16"]) < 0.1
+
+
+def test_accumulated_batches_equal_one_batch(folder: Path) -> None:
+    settings = toy_settings(folder)
+    corpora = prepare_corpora(settings, lambda text: None)
+    batches = [corpora.train.batch(0, index) for index in range(2)]
+    found = []
+    for groups in ([batches], [[batches[0]], [batches[1]]]):
+        torch.manual_seed(0)
+        model = Transformer(settings.model, corpora.target.symbols, corpora.source.size, corpora.target.size)
+        model.eval()  # no dropout
+        gradients: dict[str, torch.Tensor] = {}
+        total = sum(batch.tokens for batch in batches)
+        for group in groups:
+            optimiser = make_optimiser(model, settings.training)
+            for rates in optimiser.param_groups:
+                rates["weight_decay"] = 0.0
+            kept = {name: p.detach().clone() for name, p in model.named_parameters()}
+            update(model, optimiser, group, 1, settings.training)
+            share = sum(batch.tokens for batch in group) / total
+            for name, p in model.named_parameters():
+                gradients[name] = gradients.get(name, 0) + share * p.grad
+                p.data.copy_(kept[name])
+        found.append(gradients)
+    for name, gradient in found[0].items():
+        torch.testing.assert_close(found[1][name], gradient, atol=1e-6, rtol=1e-4)
+
+
+def test_early_stopping_and_kept_checkpoints(folder: Path) -> None:
+    settings = toy_settings(
+        folder,
+        steps=400,
+        validate_every=5,
+        patience=2,
+        keep_last=2,
+        keep_best=2,
+        save_every=10,
+        schedule={"kind": "constant", "peak": 0.2, "warmup": 0},
+        label_smoothing=0.0,
+    )  # a rate this high does not keep improving
+    train(settings)
+    steps = checkpoint_steps(settings.run / "checkpoints")
+    assert steps[-1] < 400
+    progress, _ = read_checkpoint(checkpoint_path(settings.run / "checkpoints", steps[-1]))
+    assert len(progress.best) == 2 and set(progress.best) <= set(steps)
+    scores = {m["step"]: -m["loss"] for m in metrics(settings)[:-1] if m["part"] == "dev"}
+    assert set(progress.best) == set(sorted(scores, key=lambda step: -scores[step])[:2])
+
+
+def test_average_is_the_mean(tmp_path: Path) -> None:
+    paths = [
+        write_checkpoint(tmp_path, Progress(step=step), {"model.w": torch.full((2, 3), float(step))})
+        for step in (1, 2, 6)
+    ]
+    averaged = average_checkpoints(paths)
+    assert averaged.keys() == {"w"}
+    torch.testing.assert_close(averaged["w"], torch.full((2, 3), 3.0))
+    with pytest.raises(CheckpointError, match="no checkpoints"):
+        average_checkpoints([])
+
+
+@pytest.mark.parametrize("harm", ["truncate", "flip", "replace", "missing"])
+def test_damaged_checkpoints_are_refused(tmp_path: Path, harm: str) -> None:
+    path = write_checkpoint(tmp_path, Progress(step=3), {"model.w": torch.randn(50)})
+    content = bytearray(path.read_bytes())
+    if harm == "truncate":
+        path.write_bytes(content[:-20])
+    elif harm == "flip":
+        content[-20] ^= 1
+        path.write_bytes(content)
+    elif harm == "replace":
+        path.write_bytes(b"\x80\x04not a checkpoint")
+    else:
+        path.unlink()
+    with pytest.raises(CheckpointError, match=r"step-00000003\.safetensors"):
+        read_checkpoint(path)
+
+
+def test_full_disk_leaves_older_checkpoints_and_no_rubbish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = write_checkpoint(tmp_path, Progress(step=1), {"model.w": torch.ones(3)})
+
+    def full(tensors: object, path: Path, metadata: object) -> None:
+        path.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(CheckpointError, match=r"No space left.*free some space"):
+        write_checkpoint(tmp_path, Progress(step=2), {"model.w": torch.ones(3)})
+    assert list(tmp_path.iterdir()) == [older]
+    read_checkpoint(older)
+
+
+def test_other_settings_are_refused_and_a_longer_run_is_not(folder: Path) -> None:
+    train(toy_settings(folder, steps=10))
+    with pytest.raises(CheckpointError, match="other settings"):
+        train(toy_settings(folder, steps=10, label_smoothing=0.3))
+    settings = toy_settings(folder, steps=15)
+    train(settings)
+    assert checkpoint_steps(settings.run / "checkpoints")[-1] == 15
+
+
+def test_bad_corpora_and_devices_are_named(folder: Path) -> None:
+    settings = toy_settings(folder)
+    (folder / "train.tsv").unlink()
+    with pytest.raises(DataError, match=r"train\.tsv"):
+        train(settings)
+    (folder / "train.tsv").write_text("")
+    with pytest.raises(DataError, match=r"train\.tsv"):
+        train(settings)
+    if not torch.cuda.is_available():
+        with pytest.raises(SettingsError, match=r"training\.device"):
+            train(toy_settings(folder, device="cuda"))
+
+
+def test_a_vocabulary_must_fit_the_checkpoint(folder: Path) -> None:
+    settings = toy_settings(folder, steps=5)
+    train(settings)
+    path = checkpoint_path(settings.run / "checkpoints", 5)
+    progress, tensors = read_checkpoint(path)
+    tensors["model.output_weight"] = tensors["model.output_weight"][:-1].contiguous()
+    write_checkpoint(settings.run / "checkpoints", progress, tensors)
+    with pytest.raises(CheckpointError, match=r"output_weight is \(16, 32\) there and \(17, 32\)"):
+        train(settings)
+
+
+def test_weights_of_a_new_model_have_the_published_scale() -> None:
+    settings = toy_settings(Path("x")).model
+    torch.manual_seed(0)
+    model = Transformer(settings, Symbols(2, 3, 0, 1), 5000, 5000)
+    assert abs(float(model.source_embedding.weight.detach().std()) * settings.width**0.5 - 1) < 0.02
