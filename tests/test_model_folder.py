@@ -121,6 +121,15 @@ def test_loading_draws_nothing_and_training_needs_a_switch(folder):
     assert not any(parameter.requires_grad for parameter in loaded.model.parameters())
 
 
+def test_loading_does_not_import_torchs_compiler(folder):
+    code = (
+        "import sys; from uwaga.checkpoints.folder import load_model; load_model(sys.argv[1]); "
+        "print('torch._dynamo' in sys.modules, 'sympy' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
+    assert run.stdout == "False False\n"  # it takes longer than all the rest
+
+
 # --- what is damaged
 
 

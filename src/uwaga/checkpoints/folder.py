@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from uwaga.checkpoints import schema
 from uwaga.checkpoints.atomic import write_folder
@@ -25,8 +27,8 @@ from uwaga.text.tokeniser import Tokeniser
 LARGEST_TOKENISER = 1 << 28
 """Bytes. Real ones have less than ten million."""
 
-LARGEST_BUFFERS = 1 << 26
-"""Numbers that a model may keep beside its stored weights, such as position tables: 256 MiB."""
+LARGEST_BUFFERS = 1 << 24
+"""Numbers that a model may keep beside its stored weights, such as position tables: 64 MiB."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +116,10 @@ def load_model(folder: Path, device: str = "cpu", dtype: schema.Dtype = "float32
     _check_tokenisers(folder, config, source, target)
     path = folder / WEIGHTS
     _check_plausible(folder, config)
-    with torch.device("meta"):
-        skeleton = _build(config)
+    skeleton = _build(config, "meta")
     check_weights(path, skeleton, config.weights)
     _check_buffers(folder, skeleton)
-    with torch.random.fork_rng(devices=[]):  # a model is read, not initialised: no caller's draws change
-        model = _build(config)
+    model = _build(config, "cpu")
     read_weights(path, model)
     model.requires_grad_(False)
     model.eval()
@@ -130,10 +130,33 @@ def load_model(folder: Path, device: str = "cpu", dtype: schema.Dtype = "float32
     return LoadedModel(model, source, target, config)
 
 
-def _build(config: FolderConfig) -> Seq2Seq:
-    return Transformer(
-        config.model, config.symbols.symbols(), config.vocabulary.source, config.vocabulary.target
-    )
+_DRAWS = (torch.Tensor.normal_, torch.Tensor.uniform_)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves out random initialisation: weights are read, and nobody else's draws must change.
+
+    Counting, as for position tables, stays on the CPU: on the meta device it would import half of torch's
+    compiler, which takes a second.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = kwargs or {}
+        if func in _DRAWS or getattr(func, "__module__", None) == "torch.nn.init":
+            return named["tensor"] if "tensor" in named else args[0]
+        if func is torch.arange:
+            named = {"device": "cpu", **named}
+        return func(*args, **named)
+
+
+def _build(config: FolderConfig, device: str) -> Seq2Seq:
+    """The model with weights yet to be filled; on ``meta`` it takes no memory."""
+    with torch.device(device), _Undrawn():
+        return Transformer(
+            config.model, config.symbols.symbols(), config.vocabulary.source, config.vocabulary.target
+        )
 
 
 def _check_replaceable(folder: Path) -> None:
@@ -216,8 +239,7 @@ def _check_buffers(folder: Path, skeleton: torch.nn.Module) -> None:
 
 def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
     """The model must be what its settings build, or nobody could load it again."""
-    with torch.device("meta"):
-        skeleton = _build(config)
+    skeleton = _build(config, "meta")
     wanted = {name: tuple(tensor.shape) for name, tensor in skeleton.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     for name in sorted(wanted.keys() | found.keys()):

@@ -11,6 +11,8 @@ import numpy as np
 from uwaga.contracts import Choice, Decoder, Ids
 from uwaga.decoding.batches import length_batches
 
+LARGEST_EXPONENT = 709.0
+
 Scorer = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[list[float]]]
 """From sources and targets, all with their end symbols, to the log-probability of each target token."""
 
@@ -35,8 +37,8 @@ class Score:
 
     @property
     def perplexity(self) -> float:
-        """``exp(-mean)``."""
-        return math.exp(-self.mean)
+        """``exp(-mean)``, infinite where a float cannot hold it."""
+        return math.exp(-self.mean) if -self.mean < LARGEST_EXPONENT else math.inf
 
 
 def in_batches(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, overload
@@ -276,11 +276,12 @@ class Translator:
         top_p: float | None = None,
         seed: int | None = None,
         split: Split = "auto",
-    ) -> Iterator[str]:
+    ) -> Generator[str, None, bool]:
         """Translate a text and give out its translation piece by piece as it grows.
 
         Joined, the pieces are ``translate(text, beam=1, ...).text``, or with ``sample`` that of the same
-        seed. The options are those of :meth:`translate`.
+        seed. The options are those of :meth:`translate`. What the generator returns at its end is whether a
+        limit cut the translation.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
@@ -296,24 +297,46 @@ class Translator:
             "top_p": top_p,
             "seed": seed,
         }
-        options = self.options(**values)
-        [passage] = self._cut([text], split, ["the text"])
+        return self.stream_line(text, self.options(**values), prefix=prefix, split=split, name="the text")
+
+    def stream_line(
+        self,
+        line: str,
+        options: SearchOptions,
+        *,
+        prefix: str | None = None,
+        split: Split = "auto",
+        name: str = "the line",
+    ) -> Generator[str, None, bool]:
+        """As :meth:`stream`, with options from :meth:`options`; ``name`` is for error messages.
+
+        Raises:
+            TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
+        """
+        if options.rows != 1:
+            raise SettingsError(
+                "streaming needs beam 1 or a single sample: a beam decides its tokens at the end"
+            )
+        [passage] = self._cut([line], split, [name])
         [prefixes] = self._prefixes([passage], prefix)
         return self._pieces(passage, options, prefixes)
 
-    def score(self, pairs: Iterable[tuple[str, str]], *, batch_tokens: int = 4096) -> list[Score]:
+    def score(
+        self, pairs: Iterable[tuple[str, str]], *, batch_tokens: int = 4096, first: int = 1
+    ) -> list[Score]:
         """The log-probability of each target given its source (M20), by teacher forcing.
 
         Args:
             pairs: source and target texts. Neither is split; white space at their ends does not count.
             batch_tokens: tokens of the longer side scored together.
+            first: the number of the first pair, for error messages.
 
         Raises:
             TextTooLongError: a side is longer than the model can take; names the pair.
             DataError: a text is not valid Unicode.
         """
         sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
-        for number, (source, target) in enumerate(pairs, start=1):
+        for number, (source, target) in enumerate(pairs, start=first):
             ids = self._cutter.ids(source) or (self.source.symbols.end,)
             sources.append(_within(ids, self.decoder.max_source, f"pair {number}", "source"))
             ids = (*self.target.encode(target.strip()), self.target.symbols.end)
@@ -372,20 +395,22 @@ class Translator:
 
     def _pieces(
         self, passage: Passage, options: SearchOptions, prefixes: Sequence[Sequence[int]]
-    ) -> Iterator[str]:
+    ) -> Generator[str, None, bool]:
+        truncated = False
         if passage.before:
             yield passage.before
         for sentence, prefix in zip(passage.sentences, prefixes, strict=True):
             growing = GrowingText(lambda tokens: sentence_text(tokens, self.target))
-            piece = ""
             for event in stream(self.decoder, [sentence.ids], options, prefixes=[prefix]):
-                if event.token is not None:
-                    piece = growing.add(event.token)
-                elif event.hypothesis is not None:
+                if event.hypothesis is not None:
                     piece = growing.finish(event.hypothesis.tokens) + sentence.behind
+                    truncated = truncated or event.hypothesis.truncated
+                else:
+                    assert event.token is not None  # a stream gives a token or, last, the hypothesis
+                    piece = growing.add(event.token)
                 if piece:
                     yield piece
-                    piece = ""
+        return truncated
 
 
 def _within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:

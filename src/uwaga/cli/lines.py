@@ -1,0 +1,193 @@
+"""Lines that come in, in heaps or one by one, and lines that go out, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from uwaga.data.lines import LONGEST_LINE, read_lines
+from uwaga.errors import DataError
+
+HEAP = 1024
+"""Lines worked on together: enough to sort into even batches, few enough to be seen soon."""
+
+STANDARD_INPUT = "standard input"
+
+
+class Chunk(NamedTuple):
+    """Lines that follow each other; ``first`` is the number of the first one, from 1."""
+
+    first: int
+    lines: list[str]
+
+
+def file_chunks(path: Path) -> Iterator[Chunk]:
+    """The lines of a file, plain or compressed, :data:`HEAP` at a time.
+
+    Raises:
+        DataError: missing, unreadable, binary, not UTF-8; names file and line, after the lines before it.
+    """
+    return _decoded(_heaps(read_lines(path)), str(path))
+
+
+def standard_input_chunks() -> Iterator[Chunk]:
+    """The lines of standard input as they arrive: all that have come, but no waiting for more.
+
+    A line typed by hand is a chunk of its own, a fast pipe gives :data:`HEAP` lines at a time. A thread
+    reads ahead from this call on, so that lines gather while a model loads or works.
+
+    Raises:
+        DataError: it is closed, or a line is not UTF-8; names the line, after the lines before it.
+    """
+    return _decoded(_arriving(_raw_lines(_standard_input())), STANDARD_INPUT)
+
+
+@contextlib.contextmanager
+def lines_out(path: Path | None) -> Iterator[Callable[[str], None]]:
+    """A function that writes text, in UTF-8, to a new file or to standard output.
+
+    The file takes its name when all is written; after an error there is no file, or still the old one.
+    What is written to standard output, or to a pipe or device, is seen at once.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    if path is None:
+        yield _writer(getattr(sys.stdout, "buffer", None))
+        return
+    whole = not path.exists() or path.is_file()
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part") if whole else path
+    try:
+        with temporary.open("wb") as file:
+            yield _writer(file)
+        if whole:
+            temporary.replace(path)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or error.filename not in (None, str(temporary)):
+            raise
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        if whole:
+            temporary.unlink(missing_ok=True)
+
+
+def _writer(file: IO[bytes] | None) -> Callable[[str], None]:
+    def write(text: str) -> None:
+        if file is None:  # standard output was replaced by something that takes text only
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            return
+        file.write(text.encode("utf-8"))
+        file.flush()
+
+    return write
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:
+        raise DataError("standard input is closed; give a text or a file")
+    try:
+        # A reader of our own: the interpreter closes sys.stdin at its end, and could not do so while the
+        # thread waits in it.
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError, io.UnsupportedOperation):
+        return sys.stdin.buffer
+
+
+def _raw_lines(file: IO[bytes]) -> Iterator[bytes | None]:
+    number = 0
+    while line := file.readline(LONGEST_LINE):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+            yield None
+            return
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _heaps(raw: Iterable[bytes | None]) -> Iterator[list[bytes | None]]:
+    heap: list[bytes | None] = []
+    try:
+        for line in raw:
+            heap.append(line)
+            if len(heap) == HEAP:
+                yield heap
+                heap = []
+    except DataError:
+        if heap:
+            yield heap
+        raise
+    if heap:
+        yield heap
+
+
+class _End(NamedTuple):
+    error: BaseException | None
+
+
+def _arriving(raw: Iterator[bytes | None]) -> Iterator[list[bytes | None]]:
+    ready: queue.Queue[bytes | _End | None] = queue.Queue(maxsize=4 * HEAP)
+
+    def read() -> None:
+        try:
+            for line in raw:
+                ready.put(line)
+        except BaseException as error:
+            ready.put(_End(error))
+        else:
+            ready.put(_End(None))
+
+    threading.Thread(target=read, daemon=True, name="uwaga-lines").start()
+    return _drained(ready)
+
+
+def _drained(ready: queue.Queue[bytes | _End | None]) -> Iterator[list[bytes | None]]:
+    while True:
+        heap: list[bytes | None] = []
+        item = ready.get()
+        while not isinstance(item, _End):
+            heap.append(item)
+            if len(heap) == HEAP:
+                break
+            try:
+                item = ready.get_nowait()
+            except queue.Empty:
+                break
+        if heap:
+            yield heap
+        if isinstance(item, _End):
+            if item.error is not None:
+                raise item.error
+            return
+
+
+def _decoded(heaps: Iterator[list[bytes | None]], name: str) -> Iterator[Chunk]:
+    first = 1
+    for heap in heaps:
+        lines: list[str] = []
+        for number, raw in enumerate(heap, start=first):
+            try:
+                lines.append(_decode(raw, f"{name}: line {number}"))
+            except DataError:
+                if lines:
+                    yield Chunk(first, lines)
+                raise
+        yield Chunk(first, lines)
+        first += len(heap)
+
+
+def _decode(raw: bytes | None, place: str) -> str:
+    if raw is None:
+        raise DataError(f"{place} is longer than any sentence: is this text, line by line?")
+    try:
+        return raw.decode("utf-8").replace("\r", " ")  # a line is one line, also to those who read our output
+    except UnicodeDecodeError as error:
+        raise DataError(f"{place} is not UTF-8 at byte {error.start + 1}") from None

@@ -1,0 +1,159 @@
+"""``uwaga score``: how probable a model finds given translations (M20)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from uwaga.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from uwaga.cli.lines import Chunk
+    from uwaga.translator import Score
+
+MOST_FILES = 2
+
+
+class Pairs(NamedTuple):
+    """Pairs that follow each other; ``chunk`` holds their source lines."""
+
+    chunk: Chunk
+    pairs: list[tuple[str, str]]
+
+
+def score(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="One TSV of source and target, or two aligned files; standard input (TSV) without any.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="A model folder or a Hugging Face name (owner/model); the bundled model if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Where the scores go; made whole or not at all.", show_default=False
+        ),
+    ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Add each target token with its own log-probability.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per line: log_prob, mean, perplexity, tokens...")
+    ] = False,
+    batch_tokens: Annotated[int, typer.Option(help="Tokens scored together.", min=1)] = 4096,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
+    threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
+) -> None:
+    r"""Print how probable the model finds each translation: one line per pair.
+
+    The first number is the natural logarithm of the target's probability given the source, the second its
+    mean per token (the end of the sentence counts as one): nearer to 0 is more probable.
+
+    **Examples**
+
+        uwaga score pairs.tsv                     # source, tab, target
+
+        uwaga score test.en test.de --tokens
+
+        printf 'A cat.\tEine Katze.\n' | uwaga score --json
+
+        uwaga score crawl.tsv | paste - crawl.tsv | sort -k2,2gr | head    # the best pairs of a corpus
+    """
+    from uwaga.cli.lines import lines_out
+    from uwaga.cli.meter import meter
+
+    chunks = _pairs(files or [])
+    from uwaga.translator import Translator
+
+    translator = Translator.load(model, device=device, dtype=dtype, threads=threads)
+    with lines_out(output) as write, meter(files[0] if files else None, "scoring") as advance:
+        for chunk, pairs in chunks:
+            found = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)
+            write("".join((_json(one) if as_json else _plain(one, tokens)) + "\n" for one in found))
+            advance(chunk)
+
+
+def _pairs(files: list[Path]) -> Iterator[Pairs]:
+    from uwaga.cli.lines import STANDARD_INPUT, file_chunks, standard_input_chunks
+
+    if len(files) > MOST_FILES:
+        raise SettingsError(f"{len(files)} files: give one TSV, or a file of sources and one of targets")
+    if len(files) == MOST_FILES:
+        return _aligned(files[0], files[1])
+    if files:
+        return _columns(file_chunks(files[0]), str(files[0]))
+    return _columns(standard_input_chunks(), STANDARD_INPUT)
+
+
+def _columns(chunks: Iterator[Chunk], name: str) -> Iterator[Pairs]:
+    for chunk in chunks:
+        pairs = []
+        for number, line in enumerate(chunk.lines, start=chunk.first):
+            cells = line.split("\t")
+            if len(cells) < 2:
+                raise DataError(f"{name}: line {number} has no tab: put source, tab, target on a line")
+            pairs.append((cells[0], cells[1]))
+        yield Pairs(chunk, pairs)
+
+
+def _aligned(source: Path, target: Path) -> Iterator[Pairs]:
+    from uwaga.cli.lines import file_chunks
+
+    counts = [0, 0]
+    for left, right in zip_longest(file_chunks(source), file_chunks(target)):
+        counts = [
+            count + (len(part.lines) if part else 0)
+            for count, part in zip(counts, (left, right), strict=True)
+        ]
+        if counts[0] == counts[1]:
+            yield Pairs(left, list(zip(left.lines, right.lines, strict=True)))
+    if counts[0] != counts[1]:
+        raise DataError(f"{source} has {counts[0]} lines but {target} has {counts[1]}: they must be aligned")
+
+
+def _plain(score: Score, tokens: bool) -> str:
+    numbers = f"{score.log_prob:.4f}\t{score.mean:.4f}"
+    if not tokens:
+        return numbers
+    names = (*score.tokens, "</s>")
+    return (
+        numbers
+        + "\t"
+        + " ".join(f"{name}:{value:.4f}" for name, value in zip(names, score.token_scores, strict=True))
+    )
+
+
+def _json(score: Score) -> str:
+    return json.dumps(
+        {
+            "log_prob": _number(score.log_prob),
+            "mean": _number(score.mean),
+            "perplexity": _number(score.perplexity),
+            "tokens": score.tokens,
+            "token_scores": [_number(value) for value in score.token_scores],
+            "source_tokens": score.source_tokens,
+        },
+        ensure_ascii=False,
+    )
+
+
+def _number(value: float) -> float | None:
+    """JSON knows no infinity: the log-probability of the impossible is null."""
+    return round(value, 6) if math.isfinite(value) else None
