@@ -66,11 +66,29 @@ class TransformerSettings(Closed):
     width: Positive = Field(512, description="d_model")
     heads: Positive = 8
     feed_forward: Positive = 2048
-    activation: Literal["relu", "gelu", "silu"] = "relu"
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     gated: bool = Field(False, description="gated feed-forward (Shazeer 2020)")
     norm: Literal["post", "pre"] = Field("post", description="layer norm after or before each block")
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
     max_length: Positive = Field(512, description="most tokens on either side")
+    sinusoids: Literal["interleaved", "halves", "tensor2tensor"] = Field(
+        "interleaved", description="order of sines and cosines: by turns, sines first, or with other rates too"
+    )
+    position_offset: Natural = Field(0, description="rows of the position table before the first token's")
+    relative_buckets: int = Field(32, ge=4, description="of relative positions (Raffel 2020)")
+    relative_distance: int = Field(128, ge=4, description="from which on relative positions are alike")
+    embedding_scale: bool = Field(True, description="embeddings times the root of the width")
+    embedding_norm: bool = Field(False, description="layer norm behind embeddings and positions")
+    norm_kind: Literal["layer", "rms"] = Field("layer", description="layer norm, or RMS norm without bias")
+    norm_epsilon: float = Field(1e-5, gt=0.0, description="added to the variance in norms")
+    attention_bias: bool = Field(True, description="biases in attention's projections")
+    feed_forward_bias: bool = Field(True, description="biases in the feed-forward")
+    attention_scale: bool = Field(True, description="scores divided by the root of the head width")
+    head_width: Positive | None = Field(None, description="width of a head, if not width / heads")
+    decoder_heads: Positive | None = Field(None, description="heads of the decoder, if not those above")
+    decoder_feed_forward: Positive | None = Field(None, description="of the decoder, if not the one above")
+    output_bias: bool = Field(False, description="a bias for each target token's logit")
+    output_scale: bool = Field(False, description="features divided by the root of the width before the output")
     tie: Literal["none", "decoder", "all"] = Field(
         "all", description="share decoder embeddings with the output, or all three"
     )
@@ -80,10 +98,13 @@ class TransformerSettings(Closed):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> TransformerSettings:
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        for heads in (self.heads, self.decoder_heads or self.heads):
+            if self.head_width is None and self.width % heads:
+                raise ValueError(f"width {self.width} is not a multiple of heads {heads}")
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"sinusoidal positions need an even width, not {self.width}")
+        if self.positions == "relative" and self.relative_distance <= self.relative_buckets // 2:
+            raise ValueError("relative_distance must be more than half of relative_buckets")
         return self
 
 

@@ -18,7 +18,9 @@ from uwaga.nn.choice import choose
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.feedforward import FeedForward
 from uwaga.nn.multihead import KeysValues, MultiHeadAttention, extend
-from uwaga.nn.positions import LearnedPositions, SinusoidalPositions
+from uwaga.nn.positions import LearnedPositions, RelativePositions, SinusoidalPositions
+
+Positions = SinusoidalPositions | LearnedPositions | RelativePositions
 
 
 @dataclass(frozen=True)
@@ -86,16 +88,16 @@ class EncoderBlock(nn.Module):
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
         self.pre = settings.norm == "pre"
-        self.attention = MultiHeadAttention(settings.width, settings.heads, settings.attention_dropout)
-        self.attention_norm = nn.LayerNorm(settings.width)
-        self.feed_forward = _feed_forward(settings)
-        self.feed_forward_norm = nn.LayerNorm(settings.width)
+        self.attention = _attention(settings, settings.heads)
+        self.attention_norm = norm(settings)
+        self.feed_forward = _feed_forward(settings, settings.feed_forward)
+        self.feed_forward_norm = norm(settings)
         self.dropout = Dropout(settings.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source)."""
+    def forward(self, x: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
+        """(sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores."""
         inner = self.attention_norm(x) if self.pre else x
-        context, _ = self.attention(inner, self.attention.project(inner), mask)
+        context, _ = self.attention(inner, self.attention.project(inner), mask, bias=bias)
         x = x + self.dropout(context)
         x = x if self.pre else self.attention_norm(x)
         inner = self.feed_forward_norm(x) if self.pre else x
@@ -109,12 +111,13 @@ class DecoderBlock(nn.Module):
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
         self.pre = settings.norm == "pre"
-        self.self_attention = MultiHeadAttention(settings.width, settings.heads, settings.attention_dropout)
-        self.self_attention_norm = nn.LayerNorm(settings.width)
-        self.cross_attention = MultiHeadAttention(settings.width, settings.heads, settings.attention_dropout)
-        self.cross_attention_norm = nn.LayerNorm(settings.width)
-        self.feed_forward = _feed_forward(settings)
-        self.feed_forward_norm = nn.LayerNorm(settings.width)
+        heads = settings.decoder_heads or settings.heads
+        self.self_attention = _attention(settings, heads)
+        self.self_attention_norm = norm(settings)
+        self.cross_attention = _attention(settings, heads)
+        self.cross_attention_norm = norm(settings)
+        self.feed_forward = _feed_forward(settings, settings.decoder_feed_forward or settings.feed_forward)
+        self.feed_forward_norm = norm(settings)
         self.dropout = Dropout(settings.dropout)
 
     def forward(
@@ -125,6 +128,7 @@ class DecoderBlock(nn.Module):
         memory: KeysValues,
         memory_mask: Tensor | None,
         need_weights: bool = False,
+        bias: Tensor | None = None,
     ) -> tuple[Tensor, KeysValues, Tensor | None]:
         """One block over all target positions, or over new ones behind cached ones.
 
@@ -135,6 +139,7 @@ class DecoderBlock(nn.Module):
             memory: (sentences, heads, source, head width).
             memory_mask: (sentences, 1, 1, source) bool.
             need_weights: return the cross-attention weights.
+            bias: of the self-attention's scores, (heads, target, past + target), or None.
 
         Returns:
             x of the same shape, the longer cache, and weights (sentences * beams, target, source),
@@ -142,7 +147,7 @@ class DecoderBlock(nn.Module):
         """
         inner = self.self_attention_norm(x) if self.pre else x
         cache = extend(past, self.self_attention.project(inner))
-        context, _ = self.self_attention(inner, cache, causal)
+        context, _ = self.self_attention(inner, cache, causal, bias=bias)
         x = x + self.dropout(context)
         x = x if self.pre else self.self_attention_norm(x)
 
@@ -179,24 +184,29 @@ class Transformer(Seq2Seq):
         super().__init__()
         self.settings, self.symbols, self.vocabulary = settings, symbols, target_vocabulary
         self.max_source = self.max_target = settings.max_length
-        self.scale = settings.width**0.5
+        self.scale = settings.width**0.5 if settings.embedding_scale else 1.0
         self.source_embedding = nn.Embedding(source_vocabulary, settings.width)
         self.target_embedding = (
             self.source_embedding
             if settings.tie == "all"
             else nn.Embedding(target_vocabulary, settings.width)
         )
-        self.source_positions = _positions(settings)
-        self.target_positions = _positions(settings)
+        self.source_positions = _positions(settings, settings.heads, True)
+        self.target_positions = _positions(settings, settings.decoder_heads or settings.heads, False)
         self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.encoder_layers))
         self.decoder = nn.ModuleList(DecoderBlock(settings) for _ in range(settings.decoder_layers))
         pre = settings.norm == "pre"
-        self.encoder_norm = nn.LayerNorm(settings.width) if pre else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(settings.width) if pre else nn.Identity()
+        self.encoder_norm = norm(settings) if pre else nn.Identity()
+        self.decoder_norm = norm(settings) if pre else nn.Identity()
+        self.source_norm = norm(settings) if settings.embedding_norm else None
+        self.target_norm = norm(settings) if settings.embedding_norm else None
         self.output_weight = (
             nn.Parameter(torch.empty(target_vocabulary, settings.width))
             if settings.tie == "none"
             else self.target_embedding.weight
+        )
+        self.output_bias = (
+            nn.Parameter(torch.zeros(target_vocabulary)) if settings.output_bias else None
         )
         self.dropout = Dropout(settings.dropout)
         for table in {self.source_embedding.weight, self.target_embedding.weight, self.output_weight}:
@@ -204,26 +214,27 @@ class Transformer(Seq2Seq):
 
     @property
     def output(self) -> OutputLayer:
-        return OutputLayer(self.output_weight, None)
+        return OutputLayer(self.output_weight, self.output_bias)
 
     def encode_ids(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
-        x = self._embed(self.source_embedding, self.source_positions, source, 0)
+        x = self._embed(self.source_embedding, self.source_positions, self.source_norm, source, 0)
+        bias = _bias(self.source_positions, 0, source.shape[1])
         for block in self.encoder:
-            x = block(x, _needed(mask))
+            x = block(x, _needed(mask), bias)
         return self.encoder_norm(x), mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
         encodings, mask = self.encode_ids(source)
         causal = causal_mask(target_in.shape[1], target_in.shape[1], target_in.device)
-        x = self._embed(self.target_embedding, self.target_positions, target_in, 0)
+        x = self._embed(self.target_embedding, self.target_positions, self.target_norm, target_in, 0)
+        bias = _bias(self.target_positions, 0, target_in.shape[1])
         for block in self._decoder_blocks():
             # Padding stands behind the target, where causal rows of real tokens never look.
             memory = block.cross_attention.project(encodings)
-            x, _, _ = block(x, None, causal, memory, _needed(mask))
-        out: Tensor = self.decoder_norm(x)
-        return out
+            x, _, _ = block(x, None, causal, memory, _needed(mask), bias=bias)
+        return self._finished(x)
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> TransformerMemory:
@@ -238,7 +249,8 @@ class Transformer(Seq2Seq):
     @torch.inference_mode()
     def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
-        x = self._embed(self.target_embedding, self.target_positions, ids, state.position)
+        x = self._embed(self.target_embedding, self.target_positions, self.target_norm, ids, state.position)
+        bias = _bias(self.target_positions, state.position, 1)
         mask = _needed(state.memory.mask)
         caches = []
         weights = None
@@ -246,10 +258,10 @@ class Transformer(Seq2Seq):
             past = state.layers[index] if state.layers else None
             last = index == len(self.decoder) - 1
             x, cache, weights = block(
-                x, past, None, state.memory.layers[index], mask, choice.attention and last
+                x, past, None, state.memory.layers[index], mask, choice.attention and last, bias
             )
             caches.append(cache)
-        candidates, log_probs = choose(self.logits(self.decoder_norm(x)[:, 0]), choice)
+        candidates, log_probs = choose(self.logits(self._finished(x)[:, 0]), choice)
         attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
         following = replace(state, position=state.position + 1, layers=tuple(caches))
         return Step(candidates, log_probs, following, attention)
@@ -257,30 +269,65 @@ class Transformer(Seq2Seq):
     def _decoder_blocks(self) -> list[DecoderBlock]:
         return cast(list[DecoderBlock], list(self.decoder))
 
+    def _finished(self, x: Tensor) -> Tensor:
+        """The features (rows, target, width) that the output layer reads, from the last block's output."""
+        out: Tensor = self.decoder_norm(x)
+        return out * self.settings.width**-0.5 if self.settings.output_scale else out
+
     def _embed(
-        self,
-        embedding: nn.Embedding,
-        positions: SinusoidalPositions | LearnedPositions,
-        ids: Tensor,
-        start: int,
+        self, embedding: nn.Embedding, positions: Positions, after: nn.Module | None, ids: Tensor, start: int
     ) -> Tensor:
-        x = embedding(ids) * self.scale + positions(start, ids.shape[1])  # (rows, position, width)
-        return self.dropout(x)  # type: ignore[no-any-return]
+        x = embedding(ids)  # (rows, position, width)
+        if self.settings.embedding_scale:
+            x = x * self.scale
+        if not isinstance(positions, RelativePositions):
+            x = x + positions(start, ids.shape[1])
+        return self.dropout(x if after is None else after(x))  # type: ignore[no-any-return]
 
 
-def _feed_forward(settings: TransformerSettings) -> FeedForward:
-    return FeedForward(
+def norm(settings: TransformerSettings) -> nn.Module:
+    """The norm of these settings: layer norm (Ba 2016), or RMS norm (Zhang 2019), which has no bias."""
+    kind = nn.LayerNorm if settings.norm_kind == "layer" else nn.RMSNorm
+    return kind(settings.width, eps=settings.norm_epsilon)
+
+
+def _attention(settings: TransformerSettings, heads: int) -> MultiHeadAttention:
+    return MultiHeadAttention(
         settings.width,
-        settings.feed_forward,
-        settings.activation,
-        settings.gated,
-        settings.activation_dropout,
+        heads,
+        settings.attention_dropout,
+        head_width=settings.head_width,
+        bias=settings.attention_bias,
+        scaled=settings.attention_scale,
     )
 
 
-def _positions(settings: TransformerSettings) -> SinusoidalPositions | LearnedPositions:
-    kind = SinusoidalPositions if settings.positions == "sinusoidal" else LearnedPositions
-    return kind(settings.max_length, settings.width)
+def _feed_forward(settings: TransformerSettings, inner: int) -> FeedForward:
+    return FeedForward(
+        settings.width,
+        inner,
+        settings.activation,
+        settings.gated,
+        settings.activation_dropout,
+        settings.feed_forward_bias,
+    )
+
+
+def _positions(settings: TransformerSettings, heads: int, both_ways: bool) -> Positions:
+    length, width, offset = settings.max_length, settings.width, settings.position_offset
+    if settings.positions == "relative":
+        return RelativePositions(heads, settings.relative_buckets, settings.relative_distance, both_ways)
+    if settings.positions == "learned":
+        return LearnedPositions(length, width, offset)
+    return SinusoidalPositions(length, width, settings.sinusoids, offset)
+
+
+def _bias(positions: Positions, start: int, length: int) -> Tensor | None:
+    """The scores' bias (heads, target, source) for ``length`` new positions behind ``start`` earlier ones."""
+    if isinstance(positions, RelativePositions):
+        bias: Tensor = positions(start, length, start + length)
+        return bias
+    return None
 
 
 def _needed(mask: Tensor) -> Tensor | None:

@@ -18,6 +18,7 @@ def attend(
     mask: Tensor | None = None,
     drop: float = 0.0,
     need_weights: bool = False,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """``w_i = softmax_j(F(s_i, h_j))``, ``c_i = Σ_j w_ij v_j`` (M1; Bahdanau 2014 §3.1, Vaswani 2017 eq. 1).
 
@@ -30,14 +31,17 @@ def attend(
             gets weight exactly 0; a query that may look nowhere gets zeros (M8).
         drop: probability of dropping a weight.
         need_weights: take the explicit path and return the weights.
+        bias: added to the scores, broadcasts to (..., target, source); relative positions, for one.
 
     Returns:
         contexts (..., target, value width) and weights (..., target, source), or None where the fused
         path was taken.
     """
-    if isinstance(score, ScaledDotScore) and not need_weights and _fused_is_faster(query, drop):
+    if bias is None and isinstance(score, ScaledDotScore) and not need_weights and _fused_is_faster(query, drop):
         return _fused(query, prepared, values, mask), None
     scores = score(query, prepared)  # (..., target, source)
+    if bias is not None:
+        scores = scores + bias
     weights = masked_softmax(scores, mask)
     return torch.matmul(dropout(weights, drop), values), weights
 

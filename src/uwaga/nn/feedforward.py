@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from uwaga.nn.dropout import Dropout
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "gelu": functional.gelu,
+    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
     "silu": functional.silu,
 }
 
@@ -21,18 +23,25 @@ class FeedForward(nn.Module):
     """``W2 f(W1 x + b1) + b2``; gated: ``W2 (f(W1 x + b1) ⊙ (W3 x + b3)) + b2``."""
 
     def __init__(
-        self, width: int, inner: int, activation: Literal["relu", "gelu", "silu"], gated: bool, dropout: float
+        self,
+        width: int,
+        inner: int,
+        activation: Literal["relu", "gelu", "gelu_tanh", "silu"],
+        gated: bool,
+        dropout: float,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        self.inner = nn.Linear(width, inner)
-        self.gate = nn.Linear(width, inner) if gated else None
-        self.outer = nn.Linear(inner, width)
+        self.inner = nn.Linear(width, inner, bias=bias)
+        self.gate = nn.Linear(width, inner, bias=bias) if gated else None
+        self.outer = nn.Linear(inner, width, bias=bias)
         self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(dropout)
         for layer in (self.inner, self.gate, self.outer):
             if layer is not None:
                 nn.init.xavier_uniform_(layer.weight)
-                nn.init.zeros_(layer.bias)
+                if bias:
+                    nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., width) to (..., width)."""

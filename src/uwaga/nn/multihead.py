@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from uwaga.nn.attention import attend
-from uwaga.nn.scores import ScaledDotScore
+from uwaga.nn.scores import DotScore, ScaledDotScore
 
 
 class KeysValues(NamedTuple):
@@ -21,13 +21,24 @@ class KeysValues(NamedTuple):
 class MultiHeadAttention(nn.Module):
     """``head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)``, concatenated, times ``W^O`` (Vaswani 2017 §3.2.2)."""
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        dropout: float = 0.0,
+        *,
+        head_width: int | None = None,
+        bias: bool = True,
+        scaled: bool = True,
+    ) -> None:
         super().__init__()
-        self.width, self.heads, self.dropout = width, heads, dropout
-        self.query = nn.Linear(width, width)
-        self.key_value = nn.Linear(width, 2 * width)
-        self.output = nn.Linear(width, width)
-        self.score = ScaledDotScore(width // heads, width // heads)
+        head_width = head_width or width // heads
+        inner = heads * head_width
+        self.heads, self.dropout = heads, dropout
+        self.query = nn.Linear(width, inner, bias=bias)
+        self.key_value = nn.Linear(width, 2 * inner, bias=bias)
+        self.output = nn.Linear(inner, width, bias=bias)
+        self.score = (ScaledDotScore if scaled else DotScore)(head_width, head_width)
         self.reset()
 
     def reset(self) -> None:
@@ -37,7 +48,8 @@ class MultiHeadAttention(nn.Module):
             for weight in (self.query.weight, key, value, self.output.weight):
                 nn.init.xavier_uniform_(weight)
         for layer in (self.query, self.key_value, self.output):
-            nn.init.zeros_(layer.bias)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
     def project(self, source: Tensor) -> KeysValues:
         """Keys and values of (batch, source, width) vectors."""
@@ -47,7 +59,12 @@ class MultiHeadAttention(nn.Module):
         return KeysValues(keys, values)
 
     def forward(
-        self, x: Tensor, memory: KeysValues, mask: Tensor | None = None, need_weights: bool = False
+        self,
+        x: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None = None,
+        need_weights: bool = False,
+        bias: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from ``x`` (batch, target, width) to ``memory``.
 
@@ -56,6 +73,7 @@ class MultiHeadAttention(nn.Module):
             memory: from :meth:`project`.
             mask: bool, broadcasts to (batch, heads, target, source); True where a query may look.
             need_weights: return the weights too.
+            bias: added to the scores, broadcasts to (batch, heads, target, source).
 
         Returns:
             (batch, target, width) and weights (batch, heads, target, source) or None.
@@ -70,8 +88,9 @@ class MultiHeadAttention(nn.Module):
             mask,
             self.dropout if self.training else 0.0,
             need_weights,
+            bias,
         )  # (batch, heads, target, head width)
-        joined = context.transpose(1, 2).reshape(batch, target, self.width)
+        joined = context.transpose(1, 2).reshape(batch, target, -1)
         out: Tensor = self.output(joined)
         return out, weights
 

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 
-def sinusoids(positions: int, width: int) -> Tensor:
-    """(positions, width) with ``sin(p / 10000^(2i/width))`` in even columns and the cosine in odd ones."""
-    rates = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
+Sinusoids = Literal["interleaved", "halves", "tensor2tensor"]
+
+
+def sinusoids(positions: int, width: int, order: Sinusoids = "interleaved") -> Tensor:
+    """(positions, width) with ``sin(p / 10000^(2i/width))`` in even columns and the cosine in odd ones.
+
+    ``halves``: all sines, then all cosines (Marian). ``tensor2tensor``: the same with the rates of that
+    library, ``10000^(-i / (width/2 - 1))`` (M2M100).
+    """
+    if order == "tensor2tensor":
+        rates = torch.exp(
+            torch.arange(width // 2, dtype=torch.float64) * (-math.log(10000.0) / max(width // 2 - 1, 1))
+        )
+    else:
+        rates = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
     angles = torch.arange(positions, dtype=torch.float64)[:, None] * rates  # (positions, width / 2)
+    if order != "interleaved":
+        return torch.cat([angles.sin(), angles.cos()], dim=-1).float()
     return torch.stack([angles.sin(), angles.cos()], dim=-1).reshape(positions, width).float()
 
 
@@ -20,9 +35,12 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(self, positions: int, width: int) -> None:
+    def __init__(
+        self, positions: int, width: int, order: Sinusoids = "interleaved", offset: int = 0
+    ) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoids(positions, width), persistent=False)
+        table = sinusoids(positions + offset, width, order)[offset:]
+        self.register_buffer("table", table, persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
         """(length, width): the vectors of positions start to start + length - 1."""
@@ -30,13 +48,45 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """One trained vector per position."""
+    """One trained vector per position, behind ``offset`` rows that no token uses (2 in BART)."""
 
-    def __init__(self, positions: int, width: int) -> None:
+    def __init__(self, positions: int, width: int, offset: int = 0) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(positions, width))
+        self.offset = offset
+        self.weight = nn.Parameter(torch.empty(positions + offset, width))
         nn.init.normal_(self.weight, std=width**-0.5)
 
     def forward(self, start: int, length: int) -> Tensor:
         """(length, width): the vectors of positions start to start + length - 1."""
-        return self.weight[start : start + length]
+        return self.weight[self.offset + start : self.offset + start + length]
+
+
+class RelativePositions(nn.Module):
+    """A bias of the scores for the bucket of each distance, one per head (Raffel 2020 §2.1)."""
+
+    def __init__(self, heads: int, buckets: int, distance: int, both_ways: bool) -> None:
+        super().__init__()
+        self.buckets, self.distance, self.both_ways = buckets, distance, both_ways
+        self.weight = nn.Parameter(torch.empty(buckets, heads))
+        nn.init.normal_(self.weight, std=heads**-0.5)
+
+    def forward(self, start: int, target: int, source: int) -> Tensor:
+        """(heads, target, source): queries ``start`` to ``start + target - 1``, keys 0 to ``source - 1``."""
+        device = self.weight.device
+        queries = torch.arange(start, start + target, device=device)[:, None]
+        bucket = self.bucket(torch.arange(source, device=device)[None, :] - queries)  # (target, source)
+        return self.weight[bucket].permute(2, 0, 1)
+
+    def bucket(self, distance: Tensor) -> Tensor:
+        """The bucket of ``key position - query position``.
+
+        Half of a direction's buckets hold one distance each, the others logarithmically more, up to
+        the largest distance. One-way buckets put every later key into bucket 0.
+        """
+        count = self.buckets // 2 if self.both_ways else self.buckets
+        side = (distance > 0).long() * count if self.both_ways else torch.zeros_like(distance)
+        away = distance.abs() if self.both_ways else (-distance).clamp_min(0)
+        exact = count // 2
+        spread = torch.log(away.clamp_min(1).float() / exact) / math.log(self.distance / exact)
+        far = (exact + (spread * (count - exact)).long()).clamp_max(count - 1)
+        return side + torch.where(away < exact, away, far)
