@@ -72,7 +72,8 @@ class TransformerSettings(Closed):
     positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
     max_length: Positive = Field(512, description="most tokens on either side")
     sinusoids: Literal["interleaved", "halves", "tensor2tensor"] = Field(
-        "interleaved", description="order of sines and cosines: by turns, sines first, or with other rates too"
+        "interleaved",
+        description="order of sines and cosines: by turns, sines first, or with other rates too",
     )
     position_offset: Natural = Field(0, description="rows of the position table before the first token's")
     relative_buckets: int = Field(32, ge=4, description="of relative positions (Raffel 2020)")
@@ -88,7 +89,9 @@ class TransformerSettings(Closed):
     decoder_heads: Positive | None = Field(None, description="heads of the decoder, if not those above")
     decoder_feed_forward: Positive | None = Field(None, description="of the decoder, if not the one above")
     output_bias: bool = Field(False, description="a bias for each target token's logit")
-    output_scale: bool = Field(False, description="features divided by the root of the width before the output")
+    output_scale: bool = Field(
+        False, description="features divided by the root of the width before the output"
+    )
     tie: Literal["none", "decoder", "all"] = Field(
         "all", description="share decoder embeddings with the output, or all three"
     )
@@ -168,7 +171,8 @@ class DecodingSettings(Closed):
     max_extra: Natural = Field(20, description="added to that multiple")
     no_repeat_ngram: Natural = Field(0, description="no n-gram of this size twice, 0 for off")
     split_above: Natural = Field(
-        0, description="source tokens above which a line is translated sentence by sentence, 0: the model's limit"
+        0,
+        description="source tokens above which a line is translated sentence by sentence, 0: the model's limit",
     )
 
 

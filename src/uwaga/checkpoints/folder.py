@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from uwaga.checkpoints import schema
 from uwaga.checkpoints.atomic import write_folder
+from uwaga.checkpoints.initialisation import Undrawn
 from uwaga.checkpoints.schema import CARD, CONFIG, FILES, SOURCE, TARGET, WEIGHTS, FolderConfig
 from uwaga.checkpoints.weights import DTYPES, check_weights, count_tensors, read_weights, weight_bytes
 from uwaga.config import DecodingSettings, ModelSettings
@@ -130,30 +129,9 @@ def load_model(folder: Path, device: str = "cpu", dtype: schema.Dtype = "float32
     return LoadedModel(model, source, target, config)
 
 
-_DRAWS = (torch.Tensor.normal_, torch.Tensor.uniform_)
-
-
-class _Undrawn(TorchFunctionMode):
-    """Leaves out random initialisation: weights are read, and nobody else's draws must change.
-
-    Counting, as for position tables, stays on the CPU: on the meta device it would import half of torch's
-    compiler, which takes a second.
-    """
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        named = kwargs or {}
-        if func in _DRAWS or getattr(func, "__module__", None) == "torch.nn.init":
-            return named["tensor"] if "tensor" in named else args[0]
-        if func is torch.arange:
-            named = {"device": "cpu", **named}
-        return func(*args, **named)
-
-
 def _build(config: FolderConfig, device: str) -> Seq2Seq:
     """The model with weights yet to be filled; on ``meta`` it takes no memory."""
-    with torch.device(device), _Undrawn():
+    with torch.device(device), Undrawn():
         return Transformer(
             config.model, config.symbols.symbols(), config.vocabulary.source, config.vocabulary.target
         )

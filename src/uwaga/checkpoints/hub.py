@@ -5,14 +5,21 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from uwaga.checkpoints.schema import CARD, CONFIG, SOURCE, TARGET, WEIGHTS
 from uwaga.errors import MissingExtraError, ModelError
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
-PATTERNS = (CONFIG, WEIGHTS, SOURCE, TARGET, CARD)
-"""The only files ever fetched: none of them can hold code."""
+PATTERNS = (
+    *(CONFIG, WEIGHTS, SOURCE, TARGET, CARD),
+    *("model.safetensors.index.json", "model-*.safetensors", "generation_config.json"),
+    *("vocab.json", "target_vocab.json", "tokenizer_config.json", "tokenizer.json"),
+)
+"""The files that are fetched: none of them can hold code."""
+OLDER = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin")
+"""Fetched where there are no others; only tensors are read from them."""
 
 BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 
@@ -56,10 +63,13 @@ def _from_hub(name: str) -> Path:
         ) from None
     patterns = list(PATTERNS)
     cached = _cached(hub, name, patterns)
-    if cached is not None and (cached / WEIGHTS).exists():
+    if cached is not None and _has_weights(cached, (*PATTERNS, *OLDER)):
         return cached
     try:
-        return Path(hub.snapshot_download(name, allow_patterns=patterns))
+        found = Path(hub.snapshot_download(name, allow_patterns=patterns))
+        if not _has_weights(found, PATTERNS):
+            found = Path(hub.snapshot_download(name, allow_patterns=[*patterns, *OLDER]))
+        return found
     except Exception as error:  # huggingface_hub lets the errors of its transport library through
         if cached is not None:
             return cached
@@ -69,6 +79,11 @@ def _from_hub(name: str) -> Path:
             f"check the name and the network, or on a machine with a network run `hf download {name}` "
             "and give the folder that it prints"
         ) from None
+
+
+def _has_weights(folder: Path, names: Sequence[str]) -> bool:
+    wanted = {WEIGHTS, "model.safetensors.index.json", OLDER[0], OLDER[1]} & set(names)
+    return any((folder / name).exists() for name in wanted)
 
 
 def _cached(hub: object, name: str, patterns: list[str]) -> Path | None:

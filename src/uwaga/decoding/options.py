@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from uwaga.errors import SettingsError
@@ -136,15 +136,24 @@ class SearchOptions:
             SettingsError: an override has an unknown name, or a value is impossible.
         """
         names = [field.name for field in fields(cls)]
-        values: dict[str, Any] = {name: value for name, value in settings if name in names}
-        for name, value in (overrides or {}).items():
+        return cls(**{name: value for name, value in settings if name in names}).changed(overrides or {})
+
+    def changed(self, overrides: Mapping[str, Any]) -> SearchOptions:
+        """These options with others instead; a value None leaves an option as it is.
+
+        Raises:
+            SettingsError: an override has an unknown name, or a value is impossible.
+        """
+        names = [field.name for field in fields(self)]
+        values: dict[str, Any] = {}
+        for name, value in overrides.items():
             if name not in names:
                 near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
                 hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(names)}"
                 raise SettingsError(f"unknown decoding option {name!r}; {hint}")
             if value is not None:
                 values[name] = value
-        return cls(**values)
+        return replace(self, **values)
 
 
 _WHOLE = {

@@ -205,9 +205,7 @@ class Transformer(Seq2Seq):
             if settings.tie == "none"
             else self.target_embedding.weight
         )
-        self.output_bias = (
-            nn.Parameter(torch.zeros(target_vocabulary)) if settings.output_bias else None
-        )
+        self.output_bias = nn.Parameter(torch.zeros(target_vocabulary)) if settings.output_bias else None
         self.dropout = Dropout(settings.dropout)
         for table in {self.source_embedding.weight, self.target_embedding.weight, self.output_weight}:
             nn.init.normal_(table, std=settings.width**-0.5)

@@ -37,7 +37,12 @@ def attend(
         contexts (..., target, value width) and weights (..., target, source), or None where the fused
         path was taken.
     """
-    if bias is None and isinstance(score, ScaledDotScore) and not need_weights and _fused_is_faster(query, drop):
+    if (
+        bias is None
+        and isinstance(score, ScaledDotScore)
+        and not need_weights
+        and _fused_is_faster(query, drop)
+    ):
         return _fused(query, prepared, values, mask), None
     scores = score(query, prepared)  # (..., target, source)
     if bias is not None:

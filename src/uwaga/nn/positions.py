@@ -8,7 +8,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-
 Sinusoids = Literal["interleaved", "halves", "tensor2tensor"]
 
 
@@ -35,9 +34,7 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(
-        self, positions: int, width: int, order: Sinusoids = "interleaved", offset: int = 0
-    ) -> None:
+    def __init__(self, positions: int, width: int, order: Sinusoids = "interleaved", offset: int = 0) -> None:
         super().__init__()
         table = sinusoids(positions + offset, width, order)[offset:]
         self.register_buffer("table", table, persistent=False)

@@ -123,6 +123,14 @@ class Tokeniser:
             raise
         return ids
 
+    def frame(self, ids: Sequence[int]) -> list[int]:
+        """The ids with the end symbol behind them."""
+        return [*ids, self._symbols.end]
+
+    def lead(self, text: str) -> str:
+        """Nothing: no token of ours asks for a language; see :class:`uwaga.text.subwords.Subwords`."""
+        return ""
+
     def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
         """The ids of many texts, on ``threads`` threads; equals ``encode`` of each."""
         plain = ["" if MARK in text else text for text in texts]

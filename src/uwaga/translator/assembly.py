@@ -10,14 +10,14 @@ from dataclasses import replace
 import numpy as np
 
 from uwaga.contracts import Floats, Hypothesis, Translation
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.text.subwords import Subwords
 from uwaga.translator.passage import Passage
 
 BREAKS = re.compile(r"[\r\n]")
 
 
 def assemble(
-    passage: Passage, found: Sequence[Sequence[Hypothesis]], nbest: int, source: Tokeniser, target: Tokeniser
+    passage: Passage, found: Sequence[Sequence[Hypothesis]], nbest: int, source: Subwords, target: Subwords
 ) -> Translation:
     """One translation, with up to ``nbest - 1`` alternatives, from the n-best list of each sentence.
 
@@ -42,14 +42,12 @@ def best_ways(found: Sequence[Sequence[Hypothesis]], nbest: int) -> list[tuple[H
     return [way for _, way in ways]
 
 
-def sentence_text(tokens: Sequence[int], target: Tokeniser) -> str:
+def sentence_text(tokens: Sequence[int], target: Subwords) -> str:
     """The text of one sentence's tokens; a line break that a model spelt in bytes becomes a space."""
     return BREAKS.sub(" ", target.decode(tokens))
 
 
-def _together(
-    passage: Passage, way: Sequence[Hypothesis], source: Tokeniser, target: Tokeniser
-) -> Translation:
+def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, target: Subwords) -> Translation:
     text = passage.before
     tokens: list[int] = []
     for number, (sentence, hypothesis) in enumerate(zip(passage.sentences, way, strict=True), start=1):

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.text.sentences import split_sentences
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.text.subwords import Subwords
 
 Split = Literal["auto", "sentences", "never"]
 
@@ -53,7 +53,7 @@ class Cutter:
     could take it, 0 for none. ``languages``: codes of source and target.
     """
 
-    source: Tokeniser
+    source: Subwords
     limit: int | None
     split_above: int
     languages: tuple[str, str]
@@ -88,7 +88,7 @@ class Cutter:
         if all(unicodedata.category(character) in INVISIBLE for character in line):
             return ()
         ids = self.source.encode(BLANKS.sub(" ", line.strip()))
-        return (*ids, self.source.symbols.end) if ids else ()
+        return tuple(self.source.frame(ids)) if ids else ()
 
     def _line(self, line: str, split: Split, name: str) -> Iterator[Sentence]:
         whole = self.ids(line)
@@ -99,8 +99,9 @@ class Cutter:
         if split == "never" or (split == "auto" and fits):
             yield self._checked(whole, line, name)
             return
-        for part in split_sentences(line, self.languages[0]):
-            ids = self.ids(part)
+        lead = self.source.lead(line.strip())
+        for number, part in enumerate(split_sentences(line, self.languages[0])):
+            ids = self.ids(part if number == 0 else lead + part)
             if ids:
                 yield self._checked(ids, part, name)
 

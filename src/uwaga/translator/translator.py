@@ -12,7 +12,7 @@ from uwaga.config import DecodingSettings
 from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions, search, stream
 from uwaga.errors import DataError, MissingExtraError, SettingsError, TextTooLongError
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.text.subwords import Subwords
 from uwaga.translator.assembly import assemble, sentence_text
 from uwaga.translator.passage import Cutter, Passage, Split
 from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
@@ -40,9 +40,9 @@ class Translator:
     def __init__(
         self,
         decoder: Decoder,
-        source: Tokeniser,
-        target: Tokeniser,
-        decoding: DecodingSettings | None = None,
+        source: Subwords,
+        target: Subwords,
+        decoding: DecodingSettings | SearchOptions | None = None,
         languages: tuple[str, str] = ("src", "tgt"),
         scorer: Scorer | None = None,
     ) -> None:
@@ -52,7 +52,8 @@ class Translator:
         self.decoding = decoding or DecodingSettings()
         self.languages = languages
         self._scorer = scorer or step_scorer(decoder)
-        self._cutter = Cutter(source, decoder.max_source, self.decoding.split_above, languages)
+        split_above = self.decoding.split_above if isinstance(self.decoding, DecodingSettings) else 0
+        self._cutter = Cutter(source, decoder.max_source, split_above, languages)
 
     @classmethod
     def load(
@@ -90,12 +91,18 @@ class Translator:
                 f"{folder}: translating with this model needs torch; `pip install 'uwaga[train]'`"
             ) from None
         from uwaga.checkpoints.folder import load_model
+        from uwaga.checkpoints.pretrained import is_pretrained, load_pretrained
         from uwaga.translator.teacher_forcing import parallel_scorer
 
         device = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
         if threads:
             torch.set_num_threads(threads)
-        loaded = load_model(folder, device, "float32" if dtype == "auto" else dtype)  # type: ignore[arg-type]
+        number_format: Any = "float32" if dtype == "auto" else dtype
+        if is_pretrained(folder):
+            found = load_pretrained(folder, device, number_format)
+            scorer = parallel_scorer(found.model)
+            return cls(found.model, found.source, found.target, found.options, found.languages, scorer)
+        loaded = load_model(folder, device, number_format)
         return cls(
             loaded.model,
             loaded.source,
@@ -230,6 +237,8 @@ class Translator:
         """
         if values.get("sample") and values.get("seed") is None:
             values["seed"] = secrets.randbits(32)
+        if isinstance(self.decoding, SearchOptions):
+            return self.decoding.changed(values)
         return SearchOptions.from_settings(self.decoding, values)
 
     def translate_lines(
@@ -337,9 +346,9 @@ class Translator:
         """
         sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
         for number, (source, target) in enumerate(pairs, start=first):
-            ids = self._cutter.ids(source) or (self.source.symbols.end,)
+            ids = self._cutter.ids(source) or tuple(self.source.frame([]))
             sources.append(_within(ids, self.decoder.max_source, f"pair {number}", "source"))
-            ids = (*self.target.encode(target.strip()), self.target.symbols.end)
+            ids = tuple(self.target.frame(self.target.encode(target.strip())))
             targets.append(_within(ids, self.decoder.max_target, f"pair {number}", "target"))
         scored = in_batches(self._scorer, sources, targets, batch_tokens)
         return [

@@ -1,0 +1,77 @@
+"""Marian, as OPUS-MT publishes it (Tiedemann 2020; Junczys-Dowmunt 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from uwaga.checkpoints import fairseq
+from uwaga.checkpoints.foreign import Reader, read_mapping
+from uwaga.checkpoints.recipe import Recipe
+from uwaga.config import TransformerSettings, parse
+from uwaga.contracts import Symbols
+from uwaga.errors import ModelError, SettingsError
+from uwaga.text.marian import END, PAD, UNKNOWN, MarianTokeniser, read_sentencepiece, read_vocabulary
+
+LACKING = {
+    "normalize_before": (False,),
+    "normalize_embedding": (False,),
+    "add_final_layer_norm": (False,),
+    "static_position_embeddings": (True,),
+    "extra_pos_embeddings": (0,),
+}
+
+
+def marian(folder: Path, config: Mapping[str, Any]) -> Recipe:
+    """Understand a Marian folder; see :data:`uwaga.checkpoints.recipe.Family`."""
+    reader = Reader(folder, config)
+    reader.refuse(LACKING)
+    shared = reader.flag("share_encoder_decoder_embeddings", True)
+    tied = reader.flag("tie_word_embeddings", True)
+    source_size = reader.whole("vocab_size", least=4)
+    target_size = reader.whole("decoder_vocab_size", source_size, least=4)
+    if shared and source_size != target_size:
+        raise ModelError(
+            f"{reader.path}: embeddings are shared, but 'vocab_size' and 'decoder_vocab_size' differ"
+        )
+    values = fairseq.common_settings(reader) | {
+        "norm": "post",
+        "positions": "sinusoidal",
+        "sinusoids": "halves",
+        "tie": ("all" if shared else "decoder") if tied else "none",
+    }
+    try:
+        settings = parse(TransformerSettings, values, str(reader.path))
+    except SettingsError as error:
+        raise ModelError(str(error)) from None
+    start, end, pad = reader.start(), reader.whole("eos_token_id"), reader.whole("pad_token_id")
+    reader.within(target_size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
+    source = _tokeniser(folder, "source.spm", "vocab.json", source_size, start, end, pad)
+    vocabulary = (
+        "target_vocab.json" if not shared and (folder / "target_vocab.json").exists() else "vocab.json"
+    )
+    target = _tokeniser(folder, "target.spm", vocabulary, target_size, start, end, pad)
+    table = partial(fairseq.table, shared=shared)
+    return Recipe(settings, source_size, target_size, source, target, table, _languages(folder))
+
+
+def _tokeniser(
+    folder: Path, model: str, vocabulary: str, size: int, start: int, end: int, pad: int
+) -> MarianTokeniser:
+    ids = read_vocabulary(folder / vocabulary, size)
+    for piece, token, name in ((END, end, "eos_token_id"), (PAD, pad, "pad_token_id")):
+        if ids[piece] != token:
+            raise ModelError(
+                f"{folder / vocabulary}: {piece} is {ids[piece]}, but {name} in config.json is {token}; "
+                "the files are of different models"
+            )
+    symbols = Symbols(start=start, end=end, pad=pad, unknown=ids[UNKNOWN])
+    return MarianTokeniser(read_sentencepiece(folder / model), ids, symbols, str(folder / vocabulary))
+
+
+def _languages(folder: Path) -> tuple[str, str]:
+    path = folder / "tokenizer_config.json"
+    values = read_mapping(path) if path.exists() else {}
+    return str(values.get("source_lang") or "src"), str(values.get("target_lang") or "tgt")

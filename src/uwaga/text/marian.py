@@ -1,0 +1,139 @@
+"""Marian's tokenisers: SentencePiece cuts the text, a vocabulary of its own numbers the pieces."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sentencepiece import SentencePieceProcessor
+
+from uwaga.contracts import Symbols
+from uwaga.errors import DataError, ModelError
+
+LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
+MARK = "\u2581"
+END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
+
+
+class MarianTokeniser:
+    """One side of an OPUS-MT model.
+
+    A text may begin with the token of a target language (``>>fra<<``), which then is one id. Text that
+    spells a special symbol stays text.
+    """
+
+    def __init__(
+        self, model: SentencePieceProcessor, vocabulary: Mapping[str, int], symbols: Symbols, name: str
+    ) -> None:
+        self._model = model
+        self._ids = vocabulary
+        self._pieces = {number: piece for piece, number in vocabulary.items()}
+        self._symbols = symbols
+        self._dropped = frozenset((symbols.start, symbols.end, symbols.pad, symbols.unknown))
+        self._name = name
+
+    @property
+    def symbols(self) -> Symbols:
+        """The special token ids."""
+        return self._symbols
+
+    @property
+    def languages(self) -> list[str]:
+        """The target languages' tokens, none in a model of one language pair."""
+        return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without the end symbol.
+
+        Raises:
+            DataError: the text is not valid Unicode, or begins with the token of a language that a
+                multilingual model does not know.
+        """
+        lead = self.lead(text)
+        languages = self.languages
+        if lead and languages and lead not in self._ids:
+            raise DataError(
+                f"{lead}: the model has no such target language; it has {' '.join(languages[:20])}"
+                + (" ..." if len(languages) > 20 else "")
+            )
+        try:
+            pieces: list[str] = self._model.encode(text[len(lead) :], out_type=str)
+        except (RuntimeError, ValueError, TypeError):
+            raise DataError(f"{text[:40]!r}: not valid Unicode, remove half surrogate pairs") from None
+        return [self._ids.get(piece, self._symbols.unknown) for piece in ([lead] if lead else []) + pieces]
+
+    def frame(self, ids: Sequence[int]) -> list[int]:
+        """The ids with the end symbol behind them."""
+        return [*ids, self._symbols.end]
+
+    def lead(self, text: str) -> str:
+        """The target language's token at the beginning of a text, or nothing."""
+        found = LANGUAGE.match(text)
+        return found.group() if found else ""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, without special and unknown symbols.
+
+        Raises:
+            DataError: an id is outside the vocabulary.
+        """
+        kept = [token for token in ids if token not in self._dropped]
+        text: str = self._model.decode_pieces(self.pieces(kept)) if kept else ""
+        return text.replace(MARK, " ").strip()
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces of ids.
+
+        Raises:
+            DataError: an id is outside the vocabulary.
+        """
+        for token in ids:
+            if token not in self._pieces:
+                raise DataError(f"{self._name}: token id {token} is outside the vocabulary")
+        return [self._pieces[token] for token in ids]
+
+
+def read_sentencepiece(path: Path) -> SentencePieceProcessor:
+    """The SentencePiece model in a file.
+
+    Raises:
+        ModelError: missing or damaged.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{path}: the tokeniser cannot be read: {error.strerror}; fetch it again") from None
+    try:
+        if not content:
+            raise RuntimeError
+        return SentencePieceProcessor(model_proto=content)
+    except RuntimeError:
+        raise ModelError(f"{path}: damaged or not a SentencePiece model; fetch it again") from None
+
+
+def read_vocabulary(path: Path, size: int) -> dict[str, int]:
+    """A mapping from pieces to ids below ``size``.
+
+    Raises:
+        ModelError: missing, damaged, without a special symbol, or not of the model's size.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(f"{path}: the vocabulary cannot be read: {error.strerror}; fetch it again") from None
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: not valid JSON: {error}; fetch it again") from None
+    if not isinstance(values, dict) or not all(type(number) is int for number in values.values()):
+        raise ModelError(f"{path}: not a mapping from pieces to numbers")
+    missing = [piece for piece in (END, UNKNOWN, PAD) if piece not in values]
+    if missing:
+        raise ModelError(f"{path}: the vocabulary lacks {', '.join(missing)}")
+    numbers = set(values.values())
+    if len(numbers) != len(values) or numbers != set(range(len(values))) or len(values) != size:
+        raise ModelError(
+            f"{path}: {len(values)} pieces numbered up to {max(numbers)}, but the weights are for {size} "
+            f"tokens numbered up to {size - 1}; the files are of different models"
+        )
+    return values
