@@ -171,8 +171,7 @@ class DecodingSettings(Closed):
     max_extra: Natural = Field(20, description="added to that multiple")
     no_repeat_ngram: Natural = Field(0, description="no n-gram of this size twice, 0 for off")
     split_above: Natural = Field(
-        0,
-        description="source tokens above which a line is translated sentence by sentence, 0: the model's limit",
+        0, description="source tokens above which a line is translated sentence by sentence, 0: the model's limit"
     )
 
 

@@ -102,6 +102,6 @@ def _resolved(table: Table, stored: Tensors) -> dict[str, Tensor]:
         first = values.setdefault(name, copy)
         if first.data_ptr() != copy.data_ptr() and not torch.equal(first, copy):
             raise ModelError(
-                f"{stored.origin[alias]}: {alias!r} and {name!r} differ, but config.json says that they are tied"
+                f"{stored.origin[alias]}: {alias!r} and {name!r} differ, but config.json ties them"
             )
     return values
