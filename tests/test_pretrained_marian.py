@@ -102,11 +102,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("shared", "safe", "end", "changes"),
-    [(True, True, 6.0, {}), (False, False, 4.0, {"activation_function": "relu", "init_std": 0.6})],
+    ("shared", "safe", "seed", "end", "changes"),
+    [(True, True, 3, 6.0, {}), (False, False, 2, 4.5, {"activation_function": "relu"})],
 )
-def test_outputs_equal_transformers(tmp_path, shared, safe, end, changes):
-    theirs = make(tmp_path / "m", shared, 3, safe, end, **changes)
+def test_outputs_equal_transformers(tmp_path, shared, safe, seed, end, changes):
+    theirs = make(tmp_path / "m", shared, seed, safe, end, **changes)
     peer, ours = peer_tokeniser(tmp_path / "m", shared), load_pretrained(tmp_path / "m")
     for text in [*TEXTS, *ODD, ">>fra<< the car", *tiny.ENGLISH]:
         if shared or not text.startswith(">>"):
