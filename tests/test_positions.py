@@ -2,9 +2,10 @@
 
 import math
 
+import pytest
 import torch
 
-from uwaga.nn.positions import sinusoids
+from uwaga.nn.positions import RelativePositions, sinusoids
 
 
 def test_M16_by_hand() -> None:
@@ -22,3 +23,12 @@ def test_M16_a_shift_is_a_rotation() -> None:
         products = columns[:-5] * columns[5:]
         dots = products.sum(1)
         torch.testing.assert_close(dots, dots[:1].expand_as(dots), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("both_ways", [True, False])
+@pytest.mark.parametrize(("buckets", "distance"), [(32, 128), (8, 20), (10, 11)])
+def test_relative_buckets_equal_transformers(both_ways: bool, buckets: int, distance: int) -> None:
+    peer = pytest.importorskip("transformers.models.t5.modeling_t5").T5Attention
+    away = torch.arange(-300, 300)
+    ours = RelativePositions(2, buckets, distance, both_ways).bucket(away)
+    assert torch.equal(ours, peer._relative_position_bucket(away, both_ways, buckets, distance))

@@ -22,6 +22,18 @@ VARIANTS = [
     {"norm": "pre"},
     {"positions": "learned", "tie": "none", "activation": "gelu"},
     {"tie": "decoder", "gated": True, "activation": "silu", "norm": "pre"},
+    {  # T5 1.1
+        **{"positions": "relative", "relative_buckets": 8, "relative_distance": 9, "norm": "pre"},
+        **{"norm_kind": "rms", "attention_bias": False, "feed_forward_bias": False, "attention_scale": False},
+        **{"head_width": 5, "heads": 3, "gated": True, "activation": "gelu_tanh", "embedding_scale": False},
+        **{"output_scale": True},
+    },
+    {  # BART, with a decoder of another shape
+        **{"positions": "learned", "position_offset": 2, "embedding_norm": True, "output_bias": True},
+        **{"decoder_heads": 4, "decoder_feed_forward": 20},
+    },
+    {"sinusoids": "halves"},
+    {"sinusoids": "tensor2tensor", "position_offset": 2},
 ]
 
 
