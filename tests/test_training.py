@@ -45,9 +45,9 @@ def test_learns_to_reverse(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, longest=5)
     values = toy_values(
         tmp_path,
-        steps=300,
+        steps=420,
         batch_tokens=500,
-        validate_every=300,
+        validate_every=420,
         validation_sentences=40,
         save_every=20,
         label_smoothing=0.0,
