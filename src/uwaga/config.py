@@ -148,7 +148,7 @@ class DecodingSettings(Closed):
     no_repeat_ngram: Natural = Field(0, description="no n-gram of this size twice, 0 for off")
     split_above: Natural = Field(
         0,
-        description="source tokens above which a line is split into sentences, 0: the model's limit",
+        description="source tokens above which a line is split into sentences: 1 any line, 0 at the limit",
     )
 
 
