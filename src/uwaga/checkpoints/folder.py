@@ -240,7 +240,7 @@ def _check_plausible_recurrent(
 ) -> None:
     if settings.layers_in_all > tensors:
         raise ModelError(
-            f"{folder / CONFIG}: {settings.layers_in_all} layers, but {WEIGHTS} holds only {tensors} weights; "
+            f"{folder / CONFIG}: {settings.layers_in_all} layers, but {WEIGHTS} holds {tensors} weights; "
             "the two files are of different models"
         )
     rows, columns = max(

@@ -72,7 +72,8 @@ class Gnmt(Recurrent):
             states.append(state.hidden)
             contexts.append(context)
             seen.append(weights)
-        x, ends = torch.stack(states, dim=1), ()
+        x = torch.stack(states, dim=1)  # (rows, time, units)
+        ends: tuple[LstmState, ...] = ()
         if len(self.upper.layers):
             x, ends = self.upper.run(self.dropout(x), stacked(parts[2:]), beside=torch.cat(contexts, dim=1))
         weights = torch.cat(seen, dim=1)

@@ -25,9 +25,9 @@ class MonotonicWindow(nn.Module):
     at nothing at all, so ``p_t`` stays at the last source position.
     """
 
-    def __init__(self, half: int) -> None:
+    def __init__(self, reach: int) -> None:
         super().__init__()
-        self.half = half
+        self.reach = reach
 
     def forward(self, query: Tensor, steps: Tensor, lengths: Tensor, source: int) -> Window:
         """The window of each query.
@@ -39,7 +39,7 @@ class MonotonicWindow(nn.Module):
             source: tokens of the longest.
         """
         centre = torch.minimum(steps[None, :], lengths[:, None] - 1)  # (sentences, target)
-        return Window(_inside(centre, self.half, lengths, source), None)
+        return Window(_inside(centre, self.reach, lengths, source), None)
 
 
 class PredictiveWindow(nn.Module):
@@ -48,9 +48,9 @@ class PredictiveWindow(nn.Module):
     Weights are multiplied by ``exp(-(s - p_t)² / (2 σ²))`` with ``σ = D / 2`` (eq. 10), so that p_t learns.
     """
 
-    def __init__(self, width: int, half: int) -> None:
+    def __init__(self, width: int, reach: int) -> None:
         super().__init__()
-        self.half = half
+        self.reach = reach
         self.inner = nn.Linear(width, width, bias=False)  # W_p
         self.vector = nn.Parameter(torch.empty(width))  # v_p
         nn.init.xavier_uniform_(self.inner.weight)
@@ -62,13 +62,13 @@ class PredictiveWindow(nn.Module):
         centre = lengths[:, None] * share  # (sentences, target): p_t
         places = torch.arange(source, device=query.device)
         distance = places - centre[..., None]  # (sentences, target, source)
-        deviation = self.half / 2
+        deviation = self.reach / 2
         gain = torch.exp(-(distance**2) / (2 * deviation**2))
-        return Window(_inside(centre.detach(), self.half, lengths, source), gain)
+        return Window(_inside(centre.detach(), self.reach, lengths, source), gain)
 
 
-def _inside(centre: Tensor, half: int, lengths: Tensor, source: int) -> Tensor:
-    """(sentences, target, source): positions of the sentence at most ``half`` from ``centre``."""
+def _inside(centre: Tensor, reach: int, lengths: Tensor, source: int) -> Tensor:
+    """(sentences, target, source): positions of the sentence at most ``reach`` from ``centre``."""
     places = torch.arange(source, device=centre.device)
-    near = (places - centre[..., None]).abs() <= half
+    near = (places - centre[..., None]).abs() <= reach
     return near & (places < lengths[:, None, None])

@@ -6,7 +6,7 @@ sentence and never changes a state of it: a sentence of a batch gives what it gi
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,47 @@ class LstmState(NamedTuple):
     cell: Tensor
 
 
-class Gru(nn.Module):
+class _Weights(NamedTuple):
+    """Matrices and biases (gates * units, ...) of inputs and of the last state."""
+
+    inputs: Tensor
+    recurrent: Tensor
+    input_bias: Tensor
+    recurrent_bias: Tensor
+
+
+class _Layer(nn.Module):
+    """What GRU and LSTM share: torch's layer holds the weights, for its call and for single steps."""
+
+    layer: nn.RNNBase
+
+    @property
+    def weights(self) -> _Weights:
+        names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+        return _Weights(*(cast(Tensor, getattr(self.layer, name)) for name in names))
+
+    def project(self, x: Tensor, first: int = 0) -> Tensor:
+        """What (..., part of the inputs) adds to the gates, (..., gates * units).
+
+        Args:
+            x: inputs from number ``first`` on; the bias is added where that is 0.
+            first: the first input that ``x`` holds.
+        """
+        weights = self.weights
+        matrix = weights.inputs[:, first : first + x.shape[-1]]
+        return linear(x, matrix, weights.input_bias if first == 0 else None)
+
+    def reset(self) -> None:
+        """Glorot's scale for each gate's input matrix, variance-keeping recurrent ones, zero biases."""
+        weights, units = self.weights, self.layer.hidden_size
+        bound = (6.0 / (self.layer.input_size + units)) ** 0.5
+        nn.init.uniform_(weights.inputs, -bound, bound)
+        nn.init.normal_(weights.recurrent, std=units**-0.5)
+        nn.init.zeros_(weights.input_bias)
+        nn.init.zeros_(weights.recurrent_bias)
+
+
+class Gru(_Layer):
     """One GRU layer of one direction (Cho 2014 eq. 5 to 8).
 
     With ``r`` and ``z`` the reset and update gates, ``h' = z h + (1 - z) n`` and
@@ -37,9 +77,9 @@ class Gru(nn.Module):
 
     def __init__(self, inputs: int, units: int, form: Literal["paper", "fused"] = "fused") -> None:
         super().__init__()
-        self.inputs, self.units, self.form = inputs, units, form
+        self.units, self.form = units, form
         self.layer = nn.GRU(inputs, units, batch_first=True)
-        _reset(self.layer, inputs, units)
+        self.reset()
 
     def run(self, x: Tensor, start: Tensor | None = None) -> Tensor:
         """States (rows, time, units) after each of the vectors (rows, time, inputs)."""
@@ -55,26 +95,16 @@ class Gru(nn.Module):
             found.append(hidden)
         return torch.stack(found, dim=1)
 
-    def project(self, x: Tensor, first: int = 0) -> Tensor:
-        """What (..., part of the inputs) adds to the three gates r, z, n: (..., 3 units).
-
-        Args:
-            x: inputs from number ``first`` on; the bias is added where that is 0.
-            first: the first input that ``x`` holds.
-        """
-        weight = self.layer.weight_ih_l0[:, first : first + x.shape[-1]]
-        return linear(x, weight, self.layer.bias_ih_l0 if first == 0 else None)
-
     def step(self, projected: Tensor, hidden: Tensor, gated: Tensor | None = None) -> Tensor:
         """The next state (rows, units).
 
         Args:
-            projected: (rows, 3 units): :meth:`project` of the input.
+            projected: (rows, 3 units): :meth:`project` of the input, for the gates r, z, n.
             hidden: (rows, units).
             gated: (rows, units), a term under the candidate's reset gate beside ``U h`` (Cho 2014 §A.1.2).
         """
         units = self.units
-        weight, bias = self.layer.weight_hh_l0, self.layer.bias_hh_l0
+        _, weight, _, bias = self.weights
         if self.form == "fused":
             return _gru_after(projected, linear(hidden, weight, bias), hidden, gated)
         recurrent = linear(hidden, weight[: 2 * units], bias[: 2 * units])  # (rows, 2 units)
@@ -97,16 +127,16 @@ def _gru_after(projected: Tensor, recurrent: Tensor, hidden: Tensor, gated: Tens
     return candidate + update * (hidden - candidate)
 
 
-class Lstm(nn.Module):
+class Lstm(_Layer):
     """One LSTM layer of one direction (Hochreiter 1997, with the forget gate of Gers 2000)."""
 
     def __init__(self, inputs: int, units: int) -> None:
         super().__init__()
-        self.inputs, self.units = inputs, units
+        self.units = units
         self.layer = nn.LSTM(inputs, units, batch_first=True)
-        _reset(self.layer, inputs, units)
+        self.reset()
         with torch.no_grad():
-            nn.init.ones_(self.layer.bias_ih_l0[units : 2 * units])  # begin by remembering
+            nn.init.ones_(self.weights.input_bias[units : 2 * units])  # begin by remembering
 
     def run(
         self, x: Tensor, start: LstmState | None = None, lengths: Tensor | None = None
@@ -134,14 +164,10 @@ class Lstm(nn.Module):
         states, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
         return states, LstmState(hidden[0], cell[0])
 
-    def project(self, x: Tensor, first: int = 0) -> Tensor:
-        """What (..., part of the inputs) adds to the gates i, f, g, o: (..., 4 units); see :class:`Gru`."""
-        weight = self.layer.weight_ih_l0[:, first : first + x.shape[-1]]
-        return linear(x, weight, self.layer.bias_ih_l0 if first == 0 else None)
-
     def step(self, projected: Tensor, state: LstmState) -> LstmState:
-        """The next state; ``projected`` (rows, 4 units) is :meth:`project` of the input."""
-        gates = projected + linear(state.hidden, self.layer.weight_hh_l0, self.layer.bias_hh_l0)
+        """The next state; ``projected`` (rows, 4 units) is :meth:`project` of the input, for i, f, g, o."""
+        _, weight, _, bias = self.weights
+        gates = projected + linear(state.hidden, weight, bias)
         write, keep, new, show = gates.chunk(4, dim=1)  # i, f, g, o: (rows, units) each
         cell = torch.sigmoid(keep) * state.cell + torch.sigmoid(write) * torch.tanh(new)
         return LstmState(torch.sigmoid(show) * torch.tanh(cell), cell)
@@ -205,12 +231,3 @@ def backwards(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tensor:
 def at_end(states: Tensor, lengths: Tensor) -> Tensor:
     """(rows, units) the state behind the last vector of each row of (rows, time, units)."""
     return states[torch.arange(states.shape[0], device=states.device), lengths - 1]
-
-
-def _reset(layer: nn.RNNBase, inputs: int, units: int) -> None:
-    """Glorot's scale for each gate's input matrix, variance-keeping recurrent ones, zero biases."""
-    bound = (6.0 / (inputs + units)) ** 0.5
-    nn.init.uniform_(layer.weight_ih_l0, -bound, bound)
-    nn.init.normal_(layer.weight_hh_l0, std=units**-0.5)
-    nn.init.zeros_(layer.bias_ih_l0)
-    nn.init.zeros_(layer.bias_hh_l0)
