@@ -138,7 +138,7 @@ class TrainingSettings(Closed):
     label_smoothing: Probability = 0.1
     precision: Literal["float32", "bfloat16"] = "float32"
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
-    threads: Natural = Field(0, description="CPU threads, 0 for all cores")
+    threads: Natural = Field(0, description="CPU cores that share an update, 0 for all")
     validate_every: Positive = Field(1000, description="steps between validations")
     validation_sentences: Natural = Field(500, description="dev sentences decoded for BLEU, 0 for none")
     validation_beam: Positive = 1
@@ -172,7 +172,7 @@ class DecodingSettings(Closed):
     no_repeat_ngram: Natural = Field(0, description="no n-gram of this size twice, 0 for off")
     split_above: Natural = Field(
         0,
-        description="source tokens above which a line is translated sentence by sentence, 0: the model's limit",
+        description="source tokens above which a line is split into sentences, 0: the model's limit",
     )
 
 
@@ -224,7 +224,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         SettingsError: the file is missing, cannot be read or does not hold a YAML mapping.
     """
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 (a safe loader)
     except FileNotFoundError:
         raise SettingsError(
             f"{path}: no such settings file; `uwaga train --init {path}` writes one to start from"

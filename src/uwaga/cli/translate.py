@@ -211,6 +211,7 @@ class _Job:
             split=self.split,
             chunk=len(chunk.lines),
             first=chunk.first,
+            unit=self.unit,
         )
         translations = list(found)
         write("".join(self.show(translation) + "\n" for translation in translations))

@@ -269,6 +269,7 @@ class Translator:
         split: Split = "auto",
         chunk: int = 1024,
         first: int = 1,
+        unit: str = "line",
     ) -> Iterator[Translation]:
         """Translate any number of lines, ``chunk`` of them at a time, in constant memory.
 
@@ -279,6 +280,7 @@ class Translator:
             split: as in :meth:`translate`.
             chunk: lines translated together.
             first: the number of the first line, for error messages.
+            unit: what a line is called in them.
 
         Raises:
             TextTooLongError: names the line.
@@ -286,7 +288,7 @@ class Translator:
         options = options or self.options()
         rest = iter(lines)
         while part := list(islice(rest, chunk)):
-            names = [f"line {number}" for number in range(first, first + len(part))]
+            names = [f"{unit} {number}" for number in range(first, first + len(part))]
             yield from self._translate(part, options, prefix, split, names)
             first += len(part)
 
