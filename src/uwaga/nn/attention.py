@@ -18,6 +18,7 @@ def attend(
     mask: Tensor | None = None,
     drop: float = 0.0,
     need_weights: bool = False,
+    gain: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """``w_i = softmax_j(F(s_i, h_j))``, ``c_i = Σ_j w_ij v_j`` (M1; Bahdanau 2014 §3.1, Vaswani 2017 eq. 1).
 
@@ -30,15 +31,23 @@ def attend(
             gets weight exactly 0; a query that may look nowhere gets zeros (M8).
         drop: probability of dropping a weight.
         need_weights: take the explicit path and return the weights.
+        gain: (..., target, source), what the weights are multiplied by after the softmax (M9).
 
     Returns:
         contexts (..., target, value width) and weights (..., target, source), or None where the fused
         path was taken.
     """
-    if isinstance(score, ScaledDotScore) and not need_weights and _fused_is_faster(query, drop):
+    if (
+        isinstance(score, ScaledDotScore)
+        and not need_weights
+        and gain is None
+        and _fused_is_faster(query, drop)
+    ):
         return _fused(query, prepared, values, mask), None
     scores = score(query, prepared)  # (..., target, source)
     weights = masked_softmax(scores, mask)
+    if gain is not None:
+        weights = weights * gain
     return torch.matmul(dropout(weights, drop), values), weights
 
 

@@ -72,3 +72,26 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.probability) if self.training else x
+
+
+class SequenceDropout(nn.Module):
+    """Dropout on vectors along a sentence; ``shared``: one mask for all positions (Gal 2016)."""
+
+    def __init__(self, probability: float, shared: bool) -> None:
+        super().__init__()
+        self.probability, self.shared = probability, shared
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(rows, time, width) to the same."""
+        mask = self.mask(x.shape[0], x.shape[1], x.shape[2], x)
+        return x if mask is None else x * mask
+
+    def mask(self, rows: int, time: int, width: int, like: Tensor) -> Tensor | None:
+        """(rows, time, width) factors, 0 or ``1 / (1 - probability)``, or None where there is no dropout.
+
+        A loop over time draws them before it begins.
+        """
+        if not self.training or self.probability == 0.0:
+            return None
+        ones = torch.ones(rows, 1 if self.shared else time, width, device=like.device, dtype=like.dtype)
+        return dropout(ones, self.probability).expand(rows, time, width)

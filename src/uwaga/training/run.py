@@ -201,6 +201,8 @@ def fingerprint(settings: Settings) -> str:
     values = settings.model_dump(
         mode="json", include={"data", "text", "model", "training"}, exclude_defaults=True
     )
+    if settings.model.family != "transformer":  # of each family it is the default
+        values["model"] = {"family": settings.model.family, **values.get("model", {})}
     free = {"patience", "keep_last", "keep_best", "average", "save_dtype", "device", "threads"}
     if settings.training.schedule.kind in ("inverse_sqrt", "constant"):
         free.add("steps")  # a run may be lengthened where its rate does not depend on its length

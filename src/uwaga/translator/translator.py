@@ -57,15 +57,17 @@ class Translator:
     @classmethod
     def load(
         cls,
-        name: str | Path | None = None,
+        name: str | Path | Sequence[str | Path] | None = None,
         device: str = "auto",
         dtype: str = "auto",
         threads: int = 0,
     ) -> Translator:
-        """Load a model.
+        """Load a model, or several that translate together.
 
         Args:
             name: a model folder, a Hugging Face name (``owner/model``), or None for the bundled model.
+                Several are an ensemble: their probabilities are averaged at every step. They must share
+                their tokenisers; languages and decoding settings are the first one's.
             device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
             dtype: what to compute in: ``float32``, ``float16`` or ``bfloat16``. ``auto`` is float32 on
                 every device, for which alone the equality of results in any batch is promised.
@@ -73,10 +75,14 @@ class Translator:
 
         Raises:
             ModelError: there is no such model, or it is incomplete or damaged.
-            SettingsError: an impossible device, dtype or number of threads.
+            SettingsError: an impossible device, dtype or number of threads, or models of different
+                tokenisers.
             MissingExtraError: torch is not installed.
         """
         from uwaga.checkpoints.hub import find_model
+
+        if name is not None and not isinstance(name, (str, Path)):
+            return cls._together([str(one) for one in name], device, dtype, threads)
 
         if dtype not in DTYPES:
             raise SettingsError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
@@ -104,6 +110,28 @@ class Translator:
             loaded.config.languages,
             parallel_scorer(loaded.model),
         )
+
+    @classmethod
+    def _together(cls, names: Sequence[str], device: str, dtype: str, threads: int) -> Translator:
+        """One translator of several models."""
+        if len(names) < 2:
+            return cls.load(names[0] if names else None, device, dtype, threads)
+        from uwaga.models.ensemble import Ensemble
+
+        members = [cls.load(name, device, dtype, threads) for name in names]
+        first = members[0]
+        for name, member in zip(names, members, strict=True):
+            for side, ours, theirs in (
+                ("source", first.source, member.source),
+                ("target", first.target, member.target),
+            ):
+                if ours.model_bytes != theirs.model_bytes:
+                    raise SettingsError(
+                        f"{name}: its {side} tokeniser is not that of {names[0]}; "
+                        "the models of an ensemble must share their vocabularies"
+                    )
+        ensemble = Ensemble([member.decoder for member in members], names)
+        return cls(ensemble, first.source, first.target, first.decoding, first.languages)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first
