@@ -11,15 +11,12 @@ from typing import Any, overload
 from uwaga.config import DecodingSettings
 from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions, search, stream
-from uwaga.errors import DataError, MissingExtraError, SettingsError, TextTooLongError
+from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.translator.assembly import assemble, sentence_text
 from uwaga.translator.passage import Cutter, Passage, Split
 from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
 from uwaga.translator.streaming import GrowingText
-
-DEVICES = ("auto", "cpu", "cuda")
-DTYPES = ("auto", "float32", "float16", "bfloat16")
 
 
 class Translator:
@@ -79,36 +76,16 @@ class Translator:
                 tokenisers.
             MissingExtraError: torch is not installed.
         """
-        from uwaga.checkpoints.hub import find_model
+        from uwaga.translator.loading import load_parts
 
-        if name is not None and not isinstance(name, (str, Path)):
-            return cls._together([str(one) for one in name], device, dtype, threads)
-
-        if dtype not in DTYPES:
-            raise SettingsError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
-        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
-            raise SettingsError(f"threads must be a whole number, 0 or more, not {threads!r}")
-        folder = find_model(name)
-        try:
-            import torch
-        except ImportError:
-            raise MissingExtraError(
-                f"{folder}: translating with this model needs torch; `pip install 'uwaga[train]'`"
-            ) from None
-        from uwaga.checkpoints.folder import load_model
-        from uwaga.translator.teacher_forcing import parallel_scorer
-
-        device = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
-        if threads:
-            torch.set_num_threads(threads)
-        loaded = load_model(folder, device, "float32" if dtype == "auto" else dtype)  # type: ignore[arg-type]
+        loaded, scorer = load_parts(name, device, dtype, threads)
         return cls(
             loaded.model,
             loaded.source,
             loaded.target,
             loaded.config.decoding,
             loaded.config.languages,
-            parallel_scorer(loaded.model),
+            scorer,
         )
 
     @classmethod
@@ -450,17 +427,3 @@ def _within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tu
             f"{limit}; score shorter pairs"
         )
     return ids
-
-
-def _device(device: str, has_gpu: bool, gpus: int) -> str:
-    """The device that ``device`` means on this machine."""
-    kind, _, index = device.partition(":")
-    if kind not in DEVICES or (index and (kind != "cuda" or not index.isdecimal())):
-        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {device!r}")
-    if kind == "auto":
-        return "cuda" if has_gpu else "cpu"
-    if kind == "cuda" and (not has_gpu or int(index or 0) >= gpus):
-        raise SettingsError(
-            f"device {device!r}: this machine has {gpus if has_gpu else 0} usable GPUs; use cpu"
-        )
-    return device

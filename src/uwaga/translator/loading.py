@@ -1,0 +1,52 @@
+"""From a model's name to the model on its device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uwaga.checkpoints.hub import find_model
+from uwaga.errors import MissingExtraError, SettingsError
+from uwaga.translator.scoring import Scorer
+
+if TYPE_CHECKING:
+    from uwaga.checkpoints.folder import LoadedModel
+
+DEVICES = ("auto", "cpu", "cuda")
+DTYPES = ("auto", "float32", "float16", "bfloat16")
+
+
+def load_parts(name: str | Path | None, device: str, dtype: str, threads: int) -> tuple[LoadedModel, Scorer]:
+    """What :meth:`uwaga.translator.Translator.load` puts together; arguments and errors are described there."""
+    if dtype not in DTYPES:
+        raise SettingsError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
+        raise SettingsError(f"threads must be a whole number, 0 or more, not {threads!r}")
+    folder = find_model(name)
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError(
+            f"{folder}: translating with this model needs torch; `pip install 'uwaga[train]'`"
+        ) from None
+    from uwaga.checkpoints.folder import load_model
+    from uwaga.translator.teacher_forcing import parallel_scorer
+
+    place = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
+    if threads:
+        torch.set_num_threads(threads)
+    loaded = load_model(folder, place, "float32" if dtype == "auto" else dtype)  # type: ignore[arg-type]
+    return loaded, parallel_scorer(loaded.model)
+
+
+def _device(device: str, has_gpu: bool, gpus: int) -> str:
+    """The device that ``device`` means on this machine."""
+    kind, _, index = device.partition(":")
+    if kind not in DEVICES or (index and (kind != "cuda" or not index.isdecimal())):
+        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {device!r}")
+    if kind == "auto":
+        return "cuda" if has_gpu else "cpu"
+    if kind == "cuda" and (not has_gpu or int(index or 0) >= gpus):
+        usable = gpus if has_gpu else 0
+        raise SettingsError(f"device {device!r}: this machine has {usable} usable GPUs; use cpu")
+    return device
