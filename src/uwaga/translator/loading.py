@@ -17,7 +17,7 @@ DTYPES = ("auto", "float32", "float16", "bfloat16")
 
 
 def load_parts(name: str | Path | None, device: str, dtype: str, threads: int) -> tuple[LoadedModel, Scorer]:
-    """What :meth:`uwaga.translator.Translator.load` puts together; arguments and errors are described there."""
+    """One model and its scorer; arguments and errors are those of :meth:`Translator.load`."""
     if dtype not in DTYPES:
         raise SettingsError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:

@@ -78,6 +78,8 @@ class Translator:
         """
         from uwaga.translator.loading import load_parts
 
+        if name is not None and not isinstance(name, (str, Path)):
+            return cls._together([str(one) for one in name], device, dtype, threads)
         loaded, scorer = load_parts(name, device, dtype, threads)
         return cls(
             loaded.model,
