@@ -194,9 +194,7 @@ def measure(
             "symbols": prepared.symbols,
         }
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-        run_worker(
-            name, [str(python), str(HERE / "systems" / f"{system.worker}_worker.py")], folder, arguments
-        )
+        run_worker(name, python, folder, arguments)
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     if (len(result["times"]), result["tokens"]) != (updates, sum(prepared.tokens)):
         raise SystemExit(

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.config import Closed, Settings, TransformerSettings, load_settings, parse
+from uwaga.config import Closed, Settings, load_settings, parse
 from uwaga.errors import SettingsError
 from uwaga.training.template import settings_template
 
@@ -115,4 +115,4 @@ def test_the_template_holds_every_setting_with_its_default(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "recipes").glob("*.yaml")), ids=str)
 def test_recipes_are_valid(path: Path) -> None:
-    assert isinstance(load_settings(path).model, TransformerSettings)
+    load_settings(path)

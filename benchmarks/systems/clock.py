@@ -83,7 +83,7 @@ class Clock:
             "times": self.times,
             "tokens": int(sums[0]),
             "peak_mib": int(sums[1]),
-            "weights": sum(parameter.numel() for parameter in model.parameters()),
+            "weights": sum(p.numel() for p in model.parameters() if p.requires_grad),
             "versions": {"torch": torch.__version__, **versions},
         }
         job.result.write_text(json.dumps(result), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Draw the README's picture: where the bundled model looks while it writes each German piece.
 
-    python docs/figures/attention.py        writes docs/figures/attention.png
+python docs/figures/attention.py        writes docs/figures/attention.png
 """
 
 from pathlib import Path
