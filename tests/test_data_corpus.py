@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -200,3 +201,9 @@ def test_lines_are_what_was_written(tmp_path_factory: pytest.TempPathFactory, li
     path = tmp_path_factory.mktemp("lines") / f"x{ending}"
     write(path, "\n".join(lines) + ("\n" if final or not lines[-1] else ""))
     assert [line.decode() for line in read_lines(path) if line is not None] == lines
+
+
+def test_a_pipe_is_refused_for_its_first_bytes_would_be_lost(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="a pipe, which cannot be read twice"):
+        next(read_lines(tmp_path / "pipe"))

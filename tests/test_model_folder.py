@@ -126,7 +126,8 @@ def test_loading_does_not_import_torchs_compiler(folder):
         "import sys; from uwaga.checkpoints.folder import load_model; load_model(sys.argv[1]); "
         "print('torch._dynamo' in sys.modules, 'sympy' in sys.modules)"
     )
-    run = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code, str(folder)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stdout == "False False\n"  # it takes longer than all the rest
 
 

@@ -28,7 +28,7 @@ def start(folder: Path, run: str) -> subprocess.Popen[bytes]:
 def prepare(folder: Path) -> None:
     write_reversal_corpus(folder)
     values = toy_values(
-        folder, steps=STEPS, save_every=4, validate_every=15, accumulate=2, average=3, keep_best=2
+        folder, steps=STEPS, save_every=4, validate_every=15, accumulate=2, average=3, keep_best=2, threads=2
     )
     values["data"]["subword_sampling"] = 0.1
     values["data"]["augment"] = {"upper": 0.2}

@@ -13,6 +13,7 @@ from toy import toy_settings, toy_values, write_reversal_corpus
 
 from uwaga.config import Settings, parse
 from uwaga.contracts import Symbols
+from uwaga.data.batches import Batch
 from uwaga.errors import CheckpointError, DataError, SettingsError
 from uwaga.models.transformer import Transformer
 from uwaga.training import checkpoint
@@ -26,7 +27,7 @@ from uwaga.training.checkpoint import (
 )
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.optimiser import make_optimiser
-from uwaga.training.step import update
+from uwaga.training.step import Updater
 from uwaga.training.train import train
 
 
@@ -45,9 +46,9 @@ def test_learns_to_reverse(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, longest=5)
     values = toy_values(
         tmp_path,
-        steps=300,
+        steps=420,
         batch_tokens=500,
-        validate_every=300,
+        validate_every=420,
         validation_sentences=40,
         save_every=20,
         label_smoothing=0.0,
@@ -73,30 +74,45 @@ def test_bfloat16_learns_as_float32_does(folder: Path) -> None:
     assert abs(losses["float32"] - losses["bfloat16"]) < 0.1
 
 
-def test_accumulated_batches_equal_one_batch(folder: Path) -> None:
+def test_batches_of_an_update_and_their_parts_add_up(folder: Path) -> None:
     settings = toy_settings(folder)
     corpora = prepare_corpora(settings, lambda text: None)
     batches = [corpora.train.batch(0, index) for index in range(2)]
-    found = []
-    for groups in ([batches], [[batches[0]], [batches[1]]]):
+    total = sum(batch.tokens for batch in batches)
+
+    def gradients(group: list[Batch], threads: int) -> list[torch.Tensor]:
         torch.manual_seed(0)
         model = Transformer(settings.model, corpora.target.symbols, corpora.source.size, corpora.target.size)
-        model.eval()  # no dropout
-        gradients: dict[str, torch.Tensor] = {}
-        total = sum(batch.tokens for batch in batches)
-        for group in groups:
-            optimiser = make_optimiser(model, settings.training)
-            for rates in optimiser.param_groups:
-                rates["weight_decay"] = 0.0
-            kept = {name: p.detach().clone() for name, p in model.named_parameters()}
-            update(model, optimiser, group, 1, settings.training)
-            share = sum(batch.tokens for batch in group) / total
-            for name, p in model.named_parameters():
-                gradients[name] = gradients.get(name, 0) + share * p.grad
-                p.data.copy_(kept[name])
-        found.append(gradients)
-    for name, gradient in found[0].items():
-        torch.testing.assert_close(found[1][name], gradient, atol=1e-6, rtol=1e-4)
+        training = settings.training.model_copy(update={"threads": threads})
+        updater = Updater(model.eval(), make_optimiser(model, training), training)  # no dropout
+        seen: list[torch.Tensor] = []
+        updater.optimiser.register_step_pre_hook(lambda *_: seen.extend(p.grad for p in updater.parameters))
+        updater.update(group, 1)
+        updater.close()
+        return seen
+
+    shares = [batch.tokens / total for batch in batches]
+    apart = [gradients([batch], 1) for batch in batches]
+    expected = [shares[0] * one + shares[1] * two for one, two in zip(*apart, strict=True)]
+    for threads in (1, 2, 5):  # five parts of two batches
+        for found, wanted in zip(gradients(batches, threads), expected, strict=True):
+            torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-4)
+
+
+def test_the_threads_of_an_update_do_not_race(folder: Path) -> None:
+    settings = toy_settings(folder, threads=3)
+    corpora = prepare_corpora(settings, lambda text: None)
+    weights = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        model = Transformer(settings.model, corpora.target.symbols, corpora.source.size, corpora.target.size)
+        updater = Updater(model.train(), make_optimiser(model, settings.training), settings.training)
+        for step in range(1, 6):
+            updater.update([corpora.train.batch(0, step), corpora.train.batch(1, step)], step)
+        updater.close()
+        weights.append([p.detach() for p in model.parameters()])
+    for one, two in zip(*weights, strict=True):
+        assert torch.equal(one, two)
 
 
 def test_early_stopping_and_kept_checkpoints(folder: Path) -> None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import difflib
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
+from uwaga.closed import Closed as Closed  # everybody's door to settings is this module
+from uwaga.closed import Natural, Positive, Probability
 from uwaga.errors import SettingsError
-
-Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
-Positive = Annotated[int, Field(ge=1)]
-Natural = Annotated[int, Field(ge=0)]
-
-
-class Closed(BaseModel):
-    """A group of settings that refuses keys it does not know."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from uwaga.recurrent_settings import (
+    PRESETS,
+    BahdanauSettings,
+    ChoSettings,
+    GnmtSettings,
+    LuongSettings,
+    SutskeverSettings,
+)
 
 
 class TextSettings(Closed):
@@ -111,7 +111,31 @@ class TransformerSettings(Closed):
         return self
 
 
-ModelSettings = TransformerSettings
+def _model(values: object) -> object:
+    """A preset's name as its settings; settings that name no family as a Transformer's."""
+    if isinstance(values, str):
+        name = values.replace("_", "-")
+        if name == "transformer":
+            return TransformerSettings()
+        if name not in PRESETS:
+            known = ["transformer", *PRESETS]
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
+            raise ValueError(f"no model preset is called {values!r}; {hint}")
+        return PRESETS[name]()
+    if isinstance(values, dict) and "family" not in values:
+        return {"family": "transformer", **values}
+    return values
+
+
+Family = (
+    TransformerSettings | ChoSettings | SutskeverSettings | BahdanauSettings | LuongSettings | GnmtSettings
+)
+FAMILIES: dict[str, type[Closed]] = {kind.model_fields["family"].default: kind for kind in get_args(Family)}
+ModelSettings = Annotated[
+    Annotated[Family, Field(discriminator="family")],
+    BeforeValidator(_model),
+]
 
 
 class ScheduleSettings(Closed):
@@ -138,7 +162,7 @@ class TrainingSettings(Closed):
     label_smoothing: Probability = 0.1
     precision: Literal["float32", "bfloat16"] = "float32"
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
-    threads: Natural = Field(0, description="CPU threads, 0 for all cores")
+    threads: Natural = Field(0, description="CPU cores that share an update, 0 for all")
     validate_every: Positive = Field(1000, description="steps between validations")
     validation_sentences: Natural = Field(500, description="dev sentences decoded for BLEU, 0 for none")
     validation_beam: Positive = 1
@@ -171,7 +195,8 @@ class DecodingSettings(Closed):
     max_extra: Natural = Field(20, description="added to that multiple")
     no_repeat_ngram: Natural = Field(0, description="no n-gram of this size twice, 0 for off")
     split_above: Natural = Field(
-        0, description="source tokens above which a line is translated sentence by sentence, 0: the model's limit"
+        0,
+        description="source tokens above which a line is split into sentences: 1 any line, 0 at the limit",
     )
 
 
@@ -181,7 +206,10 @@ class Settings(Closed):
     run: Path = Field(description="folder for checkpoints, logs and the finished model")
     data: DataSettings
     text: TextSettings = Field(default_factory=TextSettings)
-    model: ModelSettings = Field(default_factory=TransformerSettings)
+    model: ModelSettings = Field(
+        default_factory=TransformerSettings,
+        description="a preset's name (transformer, " + ", ".join(PRESETS) + ") or a family with its settings",
+    )
     training: TrainingSettings = Field(default_factory=TrainingSettings)
     decoding: DecodingSettings = Field(default_factory=DecodingSettings)
 
@@ -220,7 +248,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         SettingsError: the file is missing, cannot be read or does not hold a YAML mapping.
     """
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 (a safe loader)
     except FileNotFoundError:
         raise SettingsError(
             f"{path}: no such settings file; `uwaga train --init {path}` writes one to start from"
@@ -246,23 +274,37 @@ _Loader.add_implicit_resolver(
 
 
 def _explain(kind: type[Closed], detail: Any) -> str:
-    place = [str(part) for part in detail["loc"]]
+    place, group = _follow(kind, [str(part) for part in detail["loc"]])
     name = ".".join(place)
     if detail["type"] == "extra_forbidden":
-        known = list(_group_at(kind, place[:-1]).model_fields)
+        known = list(group.model_fields)
         near = difflib.get_close_matches(place[-1], known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
         return f"unknown setting {name!r}; {hint}"
     if detail["type"] == "missing":
         return f"setting {name!r} is missing"
+    if detail["type"] == "union_tag_invalid":
+        found = detail["input"]["family"] if isinstance(detail["input"], dict) else detail["input"]
+        near = difflib.get_close_matches(str(found), list(FAMILIES), n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(FAMILIES)}"
+        return f"{name}.family: no model family is called {found!r}; {hint}"
     return f"{name}: {detail['msg']} (found {detail['input']!r})" if name else str(detail["msg"])
 
 
-def _group_at(kind: type[Closed], place: list[str]) -> type[Closed]:
+def _follow(kind: type[Closed], place: list[str]) -> tuple[list[str], type[Closed]]:
+    """The place as users write it, without the family that pydantic puts into it, and its group."""
+    written: list[str] = []
+    inside, choosing = True, False  # whether `kind` is still the group; whether a family comes next
     for key in place:
-        field = kind.model_fields.get(key)
+        if choosing and key in FAMILIES:
+            kind, choosing = FAMILIES[key], False
+            continue
+        written.append(key)
+        field = kind.model_fields.get(key) if inside else None
         inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, Closed)):
-            break
-        kind = inner
-    return kind
+        choosing = inner == Family
+        if isinstance(inner, type) and issubclass(inner, Closed):
+            kind = inner
+        elif not choosing:
+            inside = False
+    return written, kind

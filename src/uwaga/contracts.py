@@ -60,6 +60,8 @@ class Choice:
     ``attention``: return cross-attention weights too.
     ``renormalise``: share the banned tokens' probability among the others before anything is read off
     (checkpoints whose own library does so ask for it).
+    ``whole``: return every token of the vocabulary in the order of its id instead of the best, with the
+    model's own log-probabilities; nothing else but ``attention`` is then looked at (ensembles mix them).
     """
 
     count: int
@@ -68,6 +70,7 @@ class Choice:
     sampling: Sampling | None = None
     attention: bool = False
     renormalise: bool = False
+    whole: bool = False
 
 
 class Memory(Protocol):

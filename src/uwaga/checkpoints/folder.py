@@ -17,10 +17,11 @@ from uwaga.checkpoints.atomic import write_folder
 from uwaga.checkpoints.initialisation import Undrawn
 from uwaga.checkpoints.schema import CARD, CONFIG, FILES, SOURCE, TARGET, WEIGHTS, FolderConfig
 from uwaga.checkpoints.weights import DTYPES, check_weights, count_tensors, read_weights, weight_bytes
-from uwaga.config import DecodingSettings, ModelSettings
+from uwaga.config import DecodingSettings, ModelSettings, TransformerSettings
 from uwaga.errors import ModelError
 from uwaga.models.base import Seq2Seq
-from uwaga.models.transformer import Transformer
+from uwaga.models.build import build_model
+from uwaga.recurrent_settings import RecurrentSettings
 from uwaga.text.tokeniser import Tokeniser
 
 LARGEST_TOKENISER = 1 << 28
@@ -132,7 +133,7 @@ def load_model(folder: Path, device: str = "cpu", dtype: schema.Dtype = "float32
 def _build(config: FolderConfig, device: str) -> Seq2Seq:
     """The model with weights yet to be filled; on ``meta`` it takes no memory."""
     with torch.device(device), Undrawn():
-        return Transformer(
+        return build_model(
             config.model, config.symbols.symbols(), config.vocabulary.source, config.vocabulary.target
         )
 
@@ -189,6 +190,9 @@ def _check_plausible(folder: Path, config: FolderConfig) -> None:
     """Hold the settings against the size of the weight file, before anything is built from them."""
     tensors, size = count_tensors(folder / WEIGHTS)
     settings, vocabulary = config.model, config.vocabulary
+    if not isinstance(settings, TransformerSettings):
+        _check_plausible_recurrent(folder, settings, max(vocabulary.source, vocabulary.target), tensors, size)
+        return
     learned = settings.max_length if settings.positions == "learned" else 0
     rows = max(vocabulary.source, vocabulary.target, settings.feed_forward, settings.width, learned)
     layers = settings.encoder_layers + settings.decoder_layers
@@ -206,6 +210,26 @@ def _check_plausible(folder: Path, config: FolderConfig) -> None:
         raise ModelError(
             f"{folder / CONFIG}: model.max_length {settings.max_length} at width {settings.width} needs a "
             f"position table of more than {LARGEST_BUFFERS} numbers"
+        )
+
+
+def _check_plausible_recurrent(
+    folder: Path, settings: RecurrentSettings, pieces: int, tensors: int, size: int
+) -> None:
+    if settings.layers_in_all > tensors:
+        raise ModelError(
+            f"{folder / CONFIG}: {settings.layers_in_all} layers, but {WEIGHTS} holds {tensors} weights; "
+            "the two files are of different models"
+        )
+    rows, columns = max(
+        (pieces, settings.embedding),
+        (settings.hidden, settings.hidden),
+        key=lambda shape: shape[0] * shape[1],
+    )
+    if max(rows * columns, settings.features) > size:
+        raise ModelError(
+            f"{folder / CONFIG}: asks for a weight of {rows} x {columns} numbers, but {WEIGHTS} has "
+            f"only {size} bytes; the two files are of different models, or it is cut short"
         )
 
 

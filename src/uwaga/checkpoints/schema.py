@@ -8,13 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from uwaga.config import Closed, DecodingSettings, ModelSettings, parse
+from uwaga.config import FAMILIES, Closed, DecodingSettings, ModelSettings, parse
 from uwaga.contracts import Symbols
 from uwaga.errors import ModelError, SettingsError
 
 FORMAT = "uwaga model"
 VERSION = 1
-FAMILIES = ("transformer",)
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"

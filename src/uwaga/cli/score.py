@@ -36,11 +36,12 @@ def score(
         ),
     ] = None,
     model: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--model",
             "-m",
-            help="A model folder or a Hugging Face name (owner/model); the bundled model if not given.",
+            help="A model folder or a Hugging Face name (owner/model); the bundled model if not given. "
+            "Given again: models that work together, their probabilities averaged.",
             show_default=False,
         ),
     ] = None,

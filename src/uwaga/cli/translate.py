@@ -39,11 +39,12 @@ def translate(
         typer.Argument(help="Texts to translate; without any, lines are read.", show_default=False),
     ] = None,
     model: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--model",
             "-m",
-            help="A model folder or a Hugging Face name (owner/model); the bundled model if not given.",
+            help="A model folder or a Hugging Face name (owner/model); the bundled model if not given. "
+            "Given again: models that work together, their probabilities averaged.",
             show_default=False,
         ),
     ] = None,
@@ -147,6 +148,8 @@ def translate(
         uwaga translate --sample --temperature 0.7 --seed 1 "Say it another way."
 
         uwaga translate --model runs/ende/model --beam 1 < big.en > big.de
+
+        uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
     """
     from uwaga.cli.lines import lines_out
     from uwaga.cli.meter import meter
@@ -208,6 +211,7 @@ class _Job:
             split=self.split,
             chunk=len(chunk.lines),
             first=chunk.first,
+            unit=self.unit,
         )
         translations = list(found)
         write("".join(self.show(translation) + "\n" for translation in translations))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,10 +75,12 @@ def open_bytes(path: Path) -> io.BufferedReader:
     """A file's decompressed bytes. What it is (gzip, zstd, xz, plain) is told by its first bytes.
 
     Raises:
-        DataError: missing, unreadable.
+        DataError: missing, unreadable, or a pipe, of which the first bytes can be read only once.
         MissingExtraError: a zstd file, and zstandard is not installed.
     """
     try:
+        if stat.S_ISFIFO(path.stat().st_mode):
+            raise DataError(f"{path}: a pipe, which cannot be read twice; write it to a file first")
         with path.open("rb") as file:
             magic = file.read(6)
         if magic.startswith(b"\x1f\x8b"):

@@ -24,6 +24,8 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
     """
     table = np.array(logits, dtype=np.float64)  # (rows, vocabulary)
     whole = _logsumexp(table)  # (rows, 1)
+    if choice.whole:
+        return every_token(*table.shape), (table - whole).astype(np.float32)
     forced = np.nonzero(choice.forced >= 0)[0] if choice.forced is not None else None
     if forced is not None and choice.forced is not None:
         kept = (table[forced, choice.forced[forced]] - whole[forced, 0]).astype(np.float32)
@@ -44,6 +46,11 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
         log_probs[forced] = -np.inf
         log_probs[forced, 0] = kept
     return tokens.astype(np.int64), log_probs
+
+
+def every_token(rows: int, vocabulary: int) -> Ids:
+    """(rows, vocabulary) the ids of the vocabulary in order, a read-only view."""
+    return np.broadcast_to(np.arange(vocabulary), (rows, vocabulary))
 
 
 def draw(table: Table, sampling: Sampling) -> Ids:

@@ -19,6 +19,7 @@ def attend(
     drop: float = 0.0,
     need_weights: bool = False,
     bias: Tensor | None = None,
+    gain: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """``w_i = softmax_j(F(s_i, h_j))``, ``c_i = Σ_j w_ij v_j`` (M1; Bahdanau 2014 §3.1, Vaswani 2017 eq. 1).
 
@@ -32,15 +33,17 @@ def attend(
         drop: probability of dropping a weight.
         need_weights: take the explicit path and return the weights.
         bias: added to the scores, broadcasts to (..., target, source); relative positions, for one.
+        gain: (..., target, source), what the weights are multiplied by after the softmax (M9).
 
     Returns:
         contexts (..., target, value width) and weights (..., target, source), or None where the fused
         path was taken.
     """
     if (
-        bias is None
-        and isinstance(score, ScaledDotScore)
+        isinstance(score, ScaledDotScore)
         and not need_weights
+        and bias is None
+        and gain is None
         and _fused_is_faster(query, drop)
     ):
         return _fused(query, prepared, values, mask), None
@@ -48,6 +51,8 @@ def attend(
     if bias is not None:
         scores = scores + bias
     weights = masked_softmax(scores, mask)
+    if gain is not None:
+        weights = weights * gain
     return torch.matmul(dropout(weights, drop), values), weights
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from uwaga.contracts import Choice, Floats, Ids, Sampling
-from uwaga.decoding.choose import pick
+from uwaga.decoding.choose import every_token, pick
 
 CHUNK = 2**20
 """Logits taken together on a CPU, so that they stay in its cache."""
@@ -33,6 +33,8 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, Floats]:
     """
     table = logits.detach().float()  # (rows, vocabulary)
     rows, vocabulary = table.shape
+    if choice.whole:
+        return every_token(rows, vocabulary), torch.log_softmax(table, dim=1).cpu().numpy()
     size = max(rows, 1) if table.is_cuda else max(1, CHUNK // vocabulary)
     banned = _by_row(choice.banned)
     found = []

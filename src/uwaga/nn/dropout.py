@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -9,6 +12,21 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 _LEVELS = 1 << 16
+_generator: ContextVar[torch.Generator | None] = ContextVar("dropout generator", default=None)
+
+
+@contextmanager
+def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
+    """Within the block this thread's dropout depends on the seed alone, on a CPU whatever others draw."""
+    if device.type != "cpu":
+        torch.manual_seed(seed)
+        yield
+        return
+    token = _generator.set(torch.Generator().manual_seed(seed))
+    try:
+        yield
+    finally:
+        _generator.reset(token)
 
 
 class _BitDropout(torch.autograd.Function):
@@ -17,7 +35,11 @@ class _BitDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
         words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
-        bits = words.random_(-(1 << 63), None).view(torch.int16)[: x.numel()].view(x.shape)
+        bits = (
+            words.random_(-(1 << 63), None, generator=_generator.get())
+            .view(torch.int16)[: x.numel()]
+            .view(x.shape)
+        )
         keep = (bits >= threshold - _LEVELS // 2).to(x.dtype)
         keep *= _LEVELS / (_LEVELS - threshold)
         ctx.save_for_backward(keep)
@@ -50,3 +72,26 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.probability) if self.training else x
+
+
+class SequenceDropout(nn.Module):
+    """Dropout on vectors along a sentence; ``shared``: one mask for all positions (Gal 2016)."""
+
+    def __init__(self, probability: float, shared: bool) -> None:
+        super().__init__()
+        self.probability, self.shared = probability, shared
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(rows, time, width) to the same."""
+        mask = self.mask(x.shape[0], x.shape[1], x.shape[2], x)
+        return x if mask is None else x * mask
+
+    def mask(self, rows: int, time: int, width: int, like: Tensor) -> Tensor | None:
+        """(rows, time, width) factors, 0 or ``1 / (1 - probability)``, or None where there is no dropout.
+
+        A loop over time draws them before it begins.
+        """
+        if not self.training or self.probability == 0.0:
+            return None
+        ones = torch.ones(rows, 1 if self.shared else time, width, device=like.device, dtype=like.dtype)
+        return dropout(ones, self.probability).expand(rows, time, width)

@@ -19,10 +19,7 @@ class KeysValues(NamedTuple):
 
 
 class MultiHeadAttention(nn.Module):
-    """``head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)``, concatenated, times ``W^O``.
-
-    Vaswani 2017 §3.2.2.
-    """
+    """``head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)``, joined, times ``W^O`` (Vaswani 2017 §3.2.2)."""
 
     def __init__(
         self,

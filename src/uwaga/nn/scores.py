@@ -14,16 +14,25 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from uwaga.errors import SettingsError
+from uwaga.errors import SettingsError, TextTooLongError
+
+POSITIONS = 512
 
 
 class Score(nn.Module):
-    """A score between queries and keys."""
+    """A score between queries and keys.
 
-    def __init__(self, query_width: int, key_width: int) -> None:
+    ``positions`` is the longest source that a score of positions can take; the others take any.
+    ``reads_keys`` says whether the score depends on the keys at all.
+    """
+
+    reads_keys = True
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
         super().__init__()
         self.query_width = query_width
         self.key_width = key_width
+        self.positions = positions
 
     def prepare(self, keys: Tensor) -> Tensor:
         """Do the work that depends on the keys alone.
@@ -52,7 +61,7 @@ def register(name: str) -> Callable[[Kind], Kind]:
     return enter
 
 
-def make_score(name: str, query_width: int, key_width: int) -> Score:
+def make_score(name: str, query_width: int, key_width: int, positions: int = POSITIONS) -> Score:
     """The registered score of that name.
 
     Raises:
@@ -60,20 +69,20 @@ def make_score(name: str, query_width: int, key_width: int) -> Score:
     """
     if name not in SCORES:
         raise SettingsError(f"no attention score is called {name!r}; there are: {', '.join(sorted(SCORES))}")
-    return SCORES[name](query_width, key_width)
+    return SCORES[name](query_width, key_width, positions)
 
 
 @register("dot")
 class DotScore(Score):
     """``sᵀ h`` (M3; Luong 2015 eq. 8). Queries and keys have the same width."""
 
-    def __init__(self, query_width: int, key_width: int) -> None:
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
         if query_width != key_width:
             raise SettingsError(
                 f"the dot score needs queries and keys of one width, not {query_width} and {key_width}; "
                 "use `general`"
             )
-        super().__init__(query_width, key_width)
+        super().__init__(query_width, key_width, positions)
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
         return torch.matmul(query, prepared.transpose(-1, -2))  # (..., target, source)
@@ -92,8 +101,8 @@ class ScaledDotScore(DotScore):
 class GeneralScore(Score):
     """``sᵀ W h`` (M4; Luong 2015 eq. 8)."""
 
-    def __init__(self, query_width: int, key_width: int) -> None:
-        super().__init__(query_width, key_width)
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__(query_width, key_width, positions)
         self.weight = nn.Linear(key_width, query_width, bias=False)
 
     def prepare(self, keys: Tensor) -> Tensor:
@@ -101,3 +110,91 @@ class GeneralScore(Score):
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
         return torch.matmul(query, prepared.transpose(-1, -2))  # (..., target, source)
+
+
+@register("additive")
+class AdditiveScore(Score):
+    """``vᵀ tanh(W1 h + W2 s)`` (M2; Bahdanau 2014 §A.1.2), with as many hidden units as the query is wide.
+
+    ``W1 h`` is the prepared part.
+    """
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__(query_width, key_width, positions)
+        self.key = nn.Linear(key_width, query_width, bias=False)  # W1
+        self.query = nn.Linear(query_width, query_width, bias=False)  # W2
+        self.vector = nn.Parameter(torch.empty(query_width))  # v
+        for layer in (self.key, self.query):
+            nn.init.xavier_uniform_(layer.weight)
+        nn.init.normal_(self.vector, std=query_width**-0.5)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return self.key(keys)  # type: ignore[no-any-return]  # (..., source, hidden)
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        hidden = self.query(query).unsqueeze(-2) + prepared.unsqueeze(-3)  # (..., target, source, hidden)
+        return torch.matmul(torch.tanh(hidden), self.vector)  # (..., target, source)
+
+
+@register("additive_joint")
+class JointAdditiveScore(Score):
+    """``vᵀ tanh(W [h; s])`` (M2), the same function with one matrix over the joined vectors.
+
+    Written as it stands, so nothing can be prepared: every pair of query and key goes through W.
+    """
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__(query_width, key_width, positions)
+        self.weight = nn.Linear(key_width + query_width, query_width, bias=False)  # W = [W1 W2]
+        self.vector = nn.Parameter(torch.empty(query_width))  # v
+        nn.init.xavier_uniform_(self.weight.weight)
+        nn.init.normal_(self.vector, std=query_width**-0.5)
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        target, source = query.shape[-2], prepared.shape[-2]
+        keys = prepared.unsqueeze(-3).expand(*prepared.shape[:-2], target, -1, -1)
+        queries = query.unsqueeze(-2).expand(*query.shape[:-2], target, source, -1)
+        joined = torch.cat([keys, queries], dim=-1)  # (..., target, source, key + query width)
+        return torch.matmul(torch.tanh(self.weight(joined)), self.vector)  # (..., target, source)
+
+
+@register("concat")
+class ConcatScore(Score):
+    """``vᵀ tanh(W [s; h])`` (M5; Luong 2015 eq. 8).
+
+    The key half of W is applied once per sentence, the query half once per query.
+    """
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__(query_width, key_width, positions)
+        self.weight = nn.Parameter(torch.empty(query_width, query_width + key_width))  # W
+        self.vector = nn.Parameter(torch.empty(query_width))  # v
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.normal_(self.vector, std=query_width**-0.5)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return nn.functional.linear(keys, self.weight[:, self.query_width :])  # (..., source, hidden)
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        ours = nn.functional.linear(query, self.weight[:, : self.query_width])  # (..., target, hidden)
+        hidden = ours.unsqueeze(-2) + prepared.unsqueeze(-3)  # (..., target, source, hidden)
+        return torch.matmul(torch.tanh(hidden), self.vector)  # (..., target, source)
+
+
+@register("location")
+class LocationScore(Score):
+    """``W_a s_t``, a score per source position (M6; Luong 2015 eq. 7). The keys are not looked at."""
+
+    reads_keys = False
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__(query_width, key_width, positions)
+        self.weight = nn.Linear(query_width, positions, bias=False)  # W_a
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        source = prepared.shape[-2]
+        if source > self.positions:
+            raise TextTooLongError(
+                f"a source of {source} tokens, but the location score knows {self.positions} positions"
+            )
+        return nn.functional.linear(query, self.weight.weight[:source])  # (..., target, source)

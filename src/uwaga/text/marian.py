@@ -40,6 +40,12 @@ class MarianTokeniser:
         return self._symbols
 
     @property
+    def model_bytes(self) -> bytes:
+        """The SentencePiece model and the vocabulary."""
+        model: bytes = self._model.serialized_model_proto()
+        return model + json.dumps(self._ids, sort_keys=True).encode()
+
+    @property
     def languages(self) -> list[str]:
         """The target languages' tokens, none in a model of one language pair."""
         return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))

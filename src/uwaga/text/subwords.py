@@ -16,6 +16,11 @@ class Subwords(Protocol):
         """The special token ids."""
         ...
 
+    @property
+    def model_bytes(self) -> bytes:
+        """All that decides the ids; two tokenisers with the same are the same."""
+        ...
+
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without start and end symbols."""
         ...

@@ -1,8 +1,9 @@
 """Training checkpoints: everything a run needs to go on as if it had never stopped.
 
-One safetensors file each, ``step-00001234.safetensors``: the weights, the optimiser's moments and the
-random state as tensors, the place in the data and the scores so far as JSON in the header. It is written
-to another name, synced and renamed, and carries a checksum that is verified on reading.
+One safetensors file each, ``step-00001234.safetensors``: the weights and the optimiser's moments as
+tensors, the place in the data and the scores so far as JSON in the header. What a run draws at random is
+a function of its seed and its place, so there is no random state to keep. A checkpoint is written to
+another name, synced and renamed, and carries a checksum that is verified on reading.
 """
 
 from __future__ import annotations

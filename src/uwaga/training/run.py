@@ -38,7 +38,7 @@ from uwaga.training.corpus import Corpora
 from uwaga.training.interrupt import Interrupt
 from uwaga.training.optimiser import make_optimiser, optimiser_tensors, restore_optimiser
 from uwaga.training.report import Reporter
-from uwaga.training.step import update
+from uwaga.training.step import Updater
 from uwaga.training.validation import Validation, validate
 
 
@@ -47,7 +47,7 @@ class Run:
 
     After every update the whole state is a function of the settings and the corpora alone (on one device
     with one number of threads), however often the run was stopped and started: the order of the data is a
-    function of seed and epoch, and the random state travels in the checkpoint.
+    function of seed and epoch, and what is drawn at random one of seed and update.
     """
 
     def __init__(self, settings: Settings, model: Seq2Seq, corpora: Corpora, reporter: Reporter) -> None:
@@ -75,9 +75,6 @@ class Run:
         weights = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
         load_weights(self.model, weights, path)
         restore_optimiser(self.model, self.optimiser, progress.step, tensors)
-        torch.set_rng_state(tensors["random.cpu"])
-        if "random.cuda" in tensors and self.model.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["random.cuda"], self.model.device)
         self.progress = progress
         return True
 
@@ -88,9 +85,6 @@ class Run:
             del tensors[f"model.{name}"]
             assert f"model.{tied}" in tensors
         tensors.update(optimiser_tensors(self.model, self.optimiser))
-        tensors["random.cpu"] = torch.get_rng_state()
-        if self.model.device.type == "cuda":
-            tensors["random.cuda"] = torch.cuda.get_rng_state(self.model.device)
         write_checkpoint(self.folder, replace(self.progress, interrupted=interrupted), tensors)
         wanted = {*self.regular_steps()[-self.training.keep_last :], *self.progress.best, self.progress.step}
         for step in checkpoint_steps(self.folder):
@@ -118,6 +112,7 @@ class Run:
     def train(self, interrupt: Interrupt) -> bool:
         """Update until the last step, early stopping or an interrupt; True if the run is finished."""
         self.model.train()
+        updater = Updater(self.model, self.optimiser, self.training)
         batches = self.corpora.stream(self.progress.epoch, self.progress.batch)
         try:
             while self.progress.step < self.training.steps:
@@ -126,7 +121,7 @@ class Run:
                 for _ in range(self.training.accumulate):
                     (epoch, index), batch = next(batches)
                     group.append(batch)
-                done = update(self.model, self.optimiser, group, self.progress.step + 1, self.training)
+                done = updater.update(group, self.progress.step + 1)
                 self.progress = replace(
                     self.progress, step=self.progress.step + 1, epoch=epoch, batch=index + 1
                 )
@@ -140,6 +135,7 @@ class Run:
             return True
         finally:
             batches.close()
+            updater.close()
 
     def _after_update(self) -> bool:
         step = self.progress.step
@@ -205,6 +201,8 @@ def fingerprint(settings: Settings) -> str:
     values = settings.model_dump(
         mode="json", include={"data", "text", "model", "training"}, exclude_defaults=True
     )
+    if settings.model.family != "transformer":  # of each family it is the default
+        values["model"] = {"family": settings.model.family, **values.get("model", {})}
     free = {"patience", "keep_last", "keep_best", "average", "save_dtype", "device", "threads"}
     if settings.training.schedule.kind in ("inverse_sqrt", "constant"):
         free.add("steps")  # a run may be lengthened where its rate does not depend on its length
@@ -214,7 +212,7 @@ def fingerprint(settings: Settings) -> str:
 
 
 def prepare_process(settings: Settings) -> torch.device:
-    """Set threads, allocator, seed; return the device to train on."""
+    """Set allocator, threads of what is not an update, and seed; return the device to train on."""
     training = settings.training
     keep_freed_memory()
     if training.threads:

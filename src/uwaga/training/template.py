@@ -36,7 +36,9 @@ def _group(values: Closed, depth: int) -> list[str]:
         value = getattr(values, name)
         if isinstance(value, Closed):
             title = (type(value).__doc__ or "").strip().splitlines()[0]
-            lines += ["", f"{indent}# {title}", f"{indent}{name}:", *_group(value, depth + 1)]
+            about = [f"{indent}# {field.description}"] if field.description else []
+            head = ["", f"{indent}# {title}", *about, f"{indent}{name}:"]
+            lines += [*head, *_group(value, depth + 1)]
         else:
             lines.append(f"{indent}{name}: {_plain(value)}{_comment(field)}")
     return lines

@@ -11,7 +11,8 @@ import yaml
 from uwaga.checkpoints.folder import save_model
 from uwaga.config import Settings
 from uwaga.errors import SettingsError
-from uwaga.models.transformer import Transformer
+from uwaga.models.base import Seq2Seq
+from uwaga.models.build import build_model
 from uwaga.training.card import model_card
 from uwaga.training.checkpoint import average_checkpoints, checkpoint_path, read_checkpoint
 from uwaga.training.corpus import Corpora, prepare_corpora
@@ -36,7 +37,7 @@ def train(settings: Settings) -> Path | None:
     with Reporter(settings.run, settings.training.steps) as reporter, Interrupt() as interrupt:
         corpora = prepare_corpora(settings, reporter.say)
         torch.manual_seed(settings.training.seed)
-        model = Transformer(
+        model = build_model(
             settings.model, corpora.target.symbols, corpora.source.size, corpora.target.size
         ).to(device)
         run = Run(settings, model, corpora, reporter)
@@ -52,7 +53,7 @@ def train(settings: Settings) -> Path | None:
         return _finish(run, model, corpora, reporter)
 
 
-def _finish(run: Run, model: Transformer, corpora: Corpora, reporter: Reporter) -> Path:
+def _finish(run: Run, model: Seq2Seq, corpora: Corpora, reporter: Reporter) -> Path:
     """Average the newest checkpoints (or take the best), validate the result, write the model folder."""
     settings = run.settings
     regular = run.regular_steps()
@@ -89,7 +90,7 @@ def _finish(run: Run, model: Transformer, corpora: Corpora, reporter: Reporter) 
     return folder
 
 
-def _validate_finally(settings: Settings, model: Transformer, corpora: Corpora) -> Validation:
+def _validate_finally(settings: Settings, model: Seq2Seq, corpora: Corpora) -> Validation:
     return validate(
         model,
         corpora.dev_batches,

@@ -11,15 +11,12 @@ from typing import Any, overload
 from uwaga.config import DecodingSettings
 from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions, search, stream
-from uwaga.errors import DataError, MissingExtraError, SettingsError, TextTooLongError
+from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.text.subwords import Subwords
 from uwaga.translator.assembly import assemble, sentence_text
 from uwaga.translator.passage import Cutter, Passage, Split
 from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
 from uwaga.translator.streaming import GrowingText
-
-DEVICES = ("auto", "cpu", "cuda")
-DTYPES = ("auto", "float32", "float16", "bfloat16")
 
 
 class Translator:
@@ -58,15 +55,17 @@ class Translator:
     @classmethod
     def load(
         cls,
-        name: str | Path | None = None,
+        name: str | Path | Sequence[str | Path] | None = None,
         device: str = "auto",
         dtype: str = "auto",
         threads: int = 0,
     ) -> Translator:
-        """Load a model.
+        """Load a model, or several that translate together.
 
         Args:
             name: a model folder, a Hugging Face name (``owner/model``), or None for the bundled model.
+                Several are an ensemble: their probabilities are averaged at every step. They must share
+                their tokenisers; languages and decoding settings are the first one's.
             device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
             dtype: what to compute in: ``float32``, ``float16`` or ``bfloat16``. ``auto`` is float32 on
                 every device, for which alone the equality of results in any batch is promised.
@@ -74,43 +73,37 @@ class Translator:
 
         Raises:
             ModelError: there is no such model, or it is incomplete or damaged.
-            SettingsError: an impossible device, dtype or number of threads.
+            SettingsError: an impossible device, dtype or number of threads, or models of different
+                tokenisers.
             MissingExtraError: torch is not installed.
         """
-        from uwaga.checkpoints.hub import find_model
+        from uwaga.translator.loading import load_parts
 
-        if dtype not in DTYPES:
-            raise SettingsError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
-        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
-            raise SettingsError(f"threads must be a whole number, 0 or more, not {threads!r}")
-        folder = find_model(name)
-        try:
-            import torch
-        except ImportError:
-            raise MissingExtraError(
-                f"{folder}: translating with this model needs torch; `pip install 'uwaga[train]'`"
-            ) from None
-        from uwaga.checkpoints.folder import load_model
-        from uwaga.checkpoints.pretrained import is_pretrained, load_pretrained
-        from uwaga.translator.teacher_forcing import parallel_scorer
+        if name is not None and not isinstance(name, (str, Path)):
+            return cls._together([str(one) for one in name], device, dtype, threads)
+        return cls(*load_parts(name, device, dtype, threads))
 
-        device = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
-        if threads:
-            torch.set_num_threads(threads)
-        number_format: Any = "float32" if dtype == "auto" else dtype
-        if is_pretrained(folder):
-            found = load_pretrained(folder, device, number_format)
-            scorer = parallel_scorer(found.model)
-            return cls(found.model, found.source, found.target, found.options, found.languages, scorer)
-        loaded = load_model(folder, device, number_format)
-        return cls(
-            loaded.model,
-            loaded.source,
-            loaded.target,
-            loaded.config.decoding,
-            loaded.config.languages,
-            parallel_scorer(loaded.model),
-        )
+    @classmethod
+    def _together(cls, names: Sequence[str], device: str, dtype: str, threads: int) -> Translator:
+        """One translator of several models."""
+        if len(names) < 2:
+            return cls.load(names[0] if names else None, device, dtype, threads)
+        from uwaga.models.ensemble import Ensemble
+
+        members = [cls.load(name, device, dtype, threads) for name in names]
+        first = members[0]
+        for name, member in zip(names, members, strict=True):
+            for side, ours, theirs in (
+                ("source", first.source, member.source),
+                ("target", first.target, member.target),
+            ):
+                if ours.model_bytes != theirs.model_bytes:
+                    raise SettingsError(
+                        f"{name}: its {side} tokeniser is not that of {names[0]}; "
+                        "the models of an ensemble must share their vocabularies"
+                    )
+        ensemble = Ensemble([member.decoder for member in members], names)
+        return cls(ensemble, first.source, first.target, first.decoding, first.languages)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first
@@ -250,6 +243,7 @@ class Translator:
         split: Split = "auto",
         chunk: int = 1024,
         first: int = 1,
+        unit: str = "line",
     ) -> Iterator[Translation]:
         """Translate any number of lines, ``chunk`` of them at a time, in constant memory.
 
@@ -260,6 +254,7 @@ class Translator:
             split: as in :meth:`translate`.
             chunk: lines translated together.
             first: the number of the first line, for error messages.
+            unit: what a line is called in them.
 
         Raises:
             TextTooLongError: names the line.
@@ -267,7 +262,7 @@ class Translator:
         options = options or self.options()
         rest = iter(lines)
         while part := list(islice(rest, chunk)):
-            names = [f"line {number}" for number in range(first, first + len(part))]
+            names = [f"{unit} {number}" for number in range(first, first + len(part))]
             yield from self._translate(part, options, prefix, split, names)
             first += len(part)
 
@@ -429,17 +424,3 @@ def _within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tu
             f"{limit}; score shorter pairs"
         )
     return ids
-
-
-def _device(device: str, has_gpu: bool, gpus: int) -> str:
-    """The device that ``device`` means on this machine."""
-    kind, _, index = device.partition(":")
-    if kind not in DEVICES or (index and (kind != "cuda" or not index.isdecimal())):
-        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {device!r}")
-    if kind == "auto":
-        return "cuda" if has_gpu else "cpu"
-    if kind == "cuda" and (not has_gpu or int(index or 0) >= gpus):
-        raise SettingsError(
-            f"device {device!r}: this machine has {gpus if has_gpu else 0} usable GPUs; use cpu"
-        )
-    return device

@@ -1,0 +1,93 @@
+"""What the workers share: the job they are given, the clock, the result they write.
+
+Each worker is a script that one of the compared systems runs in its own process and its own environment, so
+nothing here may import anything but torch and numpy. The clock is torch's own hook on every optimiser's
+step: it reads the same moment in all systems, and none of them is changed for it.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import distributed
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to train and for how long. ``updates`` counts the warm-up updates too."""
+
+    settings: Path  # of uwaga, YAML
+    batches: Path
+    folder: Path  # scratch space
+    result: Path
+    threads: int
+    precision: str
+    attention: str
+    updates: int
+    model: dict[str, Any]
+    training: dict[str, Any]
+    vocabulary: int
+    symbols: dict[str, int]
+
+    @classmethod
+    def from_arguments(cls) -> Job:
+        """The job in the JSON file that is this process's only argument; sets the number of threads."""
+        values = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+        for name in ("settings", "batches", "folder", "result"):
+            values[name] = Path(values[name])
+        job = cls(**values)
+        torch.set_num_threads(job.threads)
+        torch.manual_seed(1)
+        return job
+
+    def pairs(self) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+        """Source ids and target ids of every pair, without special symbols, and the pairs of each batch."""
+        with np.load(self.batches) as file:
+            source = _rows(file["source"], file["source_lengths"])
+            target = _rows(file["target"], file["target_lengths"])
+            stops = np.cumsum(file["sentences"]).tolist()
+        groups = [list(range(start, stop)) for start, stop in zip([0, *stops[:-1]], stops, strict=True)]
+        return source, target, groups[: self.updates * self.training["accumulate"]]
+
+
+class Clock:
+    """Remembers when each step of an optimiser ended."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        register_optimizer_step_post_hook(self._stamp)
+
+    def _stamp(self, *_: Any) -> None:
+        self.times.append(time.perf_counter())
+
+    def finish(self, job: Job, tokens: int, model: torch.nn.Module, versions: dict[str, str]) -> None:
+        """Write the result: ``tokens`` is what the system itself counted in all updates together.
+
+        Where several processes train one model, their tokens and memory are added up.
+        """
+        sums = torch.tensor([tokens, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024])
+        if distributed.is_initialized():
+            distributed.all_reduce(sums)
+            if distributed.get_rank():
+                return
+        result = {
+            "times": self.times,
+            "tokens": int(sums[0]),
+            "peak_mib": int(sums[1]),
+            "weights": sum(p.numel() for p in model.parameters() if p.requires_grad),
+            "versions": {"torch": torch.__version__, **versions},
+        }
+        job.result.write_text(json.dumps(result), encoding="utf-8")
+
+
+def _rows(values: np.ndarray, lengths: np.ndarray) -> list[list[int]]:
+    return [row.tolist() for row in np.split(values, np.cumsum(lengths)[:-1])]

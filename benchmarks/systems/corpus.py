@@ -1,0 +1,139 @@
+"""The corpus of the benchmark, and the batches that every system trains on, made by uwaga's own pipeline."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from uwaga.config import Settings, parse, read_yaml
+from uwaga.training.corpus import prepare_corpora
+
+RECIPE = Path(__file__).parents[2] / "recipes" / "multi30k-tiny.yaml"
+PAIRS = 29_000
+DEV_PAIRS = 50
+VOWELS, CONSONANTS = "aeiou", "bcdfghklmnprstvwz"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A corpus on disk with its settings, and what the batches cut from it hold."""
+
+    name: str
+    settings: Settings
+    file: Path  # settings, YAML
+    batches: Path
+    vocabulary: int
+    symbols: dict[str, int]
+    tokens: list[int]  # per update, target tokens with end symbols
+    facts: dict[str, float]
+
+
+def prepare(
+    folder: Path, corpus: tuple[Path, Path] | None, updates: int, changes: dict[str, int]
+) -> Prepared:
+    """Tokenise the corpus (made up if None is given) and cut the first batches of its first epoch.
+
+    ``changes`` are made to the recipe's training settings. What takes long is kept in ``folder``.
+    """
+    key = json.dumps([RECIPE.read_text(), [str(path.resolve()) for path in corpus or []]])
+    place = folder / f"corpus-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
+    place.mkdir(parents=True, exist_ok=True)
+    values = read_yaml(RECIPE)
+    files = corpus or _synthetic(place)
+    values["run"] = str(place)
+    values["data"]["train"] = [str(path.resolve()) for path in files]
+    values["data"]["dev"] = [str(path) for path in _dev(place)]
+    values["training"] |= changes
+    settings = parse(Settings, values, str(RECIPE))
+    file = place / "settings.yaml"
+    file.write_text(yaml.safe_dump(settings.model_dump(mode="json")), encoding="utf-8")
+    corpora = prepare_corpora(settings, print)
+    found, accumulate = corpora.train.count(0), settings.training.accumulate
+    batches = updates * accumulate
+    if found < batches:
+        raise SystemExit(
+            f"the corpus gives {found} batches of {settings.training.batch_tokens} tokens and {batches} are "
+            "needed; take a larger corpus, fewer --updates or a smaller --batch-tokens"
+        )
+    cut = [corpora.train.batch(0, index) for index in range(batches)]
+    source = [row[: n - 1] for b in cut for row, n in zip(b.source, b.source_lengths, strict=True)]
+    target = [row[: n - 1] for b in cut for row, n in zip(b.target_out, b.target_lengths, strict=True)]
+    path = place / "batches.npz"
+    np.savez(
+        path,
+        source=np.concatenate(source),
+        source_lengths=[len(row) for row in source],
+        target=np.concatenate(target),
+        target_lengths=[len(row) for row in target],
+        sentences=[b.sentences for b in cut],
+    )
+    symbols = corpora.target.symbols
+    real = sum(int(b.source_lengths.sum()) + b.tokens for b in cut)
+    return Prepared(
+        name=" + ".join(path.name for path in files),
+        settings=settings,
+        file=file,
+        batches=path,
+        vocabulary=corpora.target.size,
+        symbols={name: int(getattr(symbols, name)) for name in ("start", "end", "pad", "unknown")},
+        tokens=[sum(b.tokens for b in cut[i : i + accumulate]) for i in range(0, batches, accumulate)],
+        facts={
+            "mean_source": float(np.mean([len(row) for row in source])),
+            "mean_target": float(np.mean([len(row) for row in target])),
+            "sentences_per_batch": float(np.mean([b.sentences for b in cut])),
+            "padding": 1 - real / sum(b.source.size + b.target_out.size for b in cut),
+        },
+    )
+
+
+def _synthetic(folder: Path) -> tuple[Path, Path]:
+    """Two aligned files with Multi30k's numbers: pairs, word types, Zipf's law, lengths of both sides.
+
+    Nothing in them can be learnt but the frequencies, which training speed does not depend on.
+    """
+    paths = folder / "synthetic.src", folder / "synthetic.tgt"
+    if not all(path.exists() for path in paths):
+        generator = np.random.default_rng(30_000)
+        # Log-lengths in words of the two sides of Multi30k: means, deviations and correlation.
+        spread, correlation = np.array([0.30, 0.33]), 0.85
+        covariance = np.outer(spread, spread) * np.array([[1, correlation], [correlation, 1]])
+        lengths = np.exp(generator.multivariate_normal([2.51, 2.46], covariance, PAIRS))  # (pairs, 2)
+        for side, (path, types) in enumerate(zip(paths, (10_000, 18_000), strict=True)):
+            words = np.array(list(_words(generator, types)))
+            shares = 1 / (np.arange(types) + 3.0)
+            counts = np.clip(np.rint(lengths[:, side]), 3, 45).astype(int)  # (pairs,)
+            drawn = generator.choice(words, size=int(counts.sum()), p=shares / shares.sum())
+            lines = (" ".join(row) for row in np.split(drawn, np.cumsum(counts)[:-1]))
+            partial = path.with_suffix(".partial")
+            partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            partial.replace(path)
+    return paths
+
+
+def _words(generator: np.random.Generator, count: int) -> Iterator[str]:
+    """Different words of one to five syllables, the frequent ones first and short."""
+    seen: set[str] = set()
+    while len(seen) < count:
+        most = 2 + int(3 * len(seen) / count)
+        syllables = int(generator.integers(1, most + 1))
+        letters = [
+            (generator.choice(list(CONSONANTS)), generator.choice(list(VOWELS))) for _ in range(syllables)
+        ]
+        word = "".join(part for pair in letters for part in pair)
+        if word not in seen:
+            seen.add(word)
+            yield word
+
+
+def _dev(folder: Path) -> tuple[Path, Path]:
+    """A few pairs: the trainer wants a development corpus, which this benchmark never looks at."""
+    paths = folder / "dev.src", folder / "dev.tgt"
+    for path in paths:
+        path.write_text("ba be bi bo bu\n" * DEV_PAIRS, encoding="utf-8")
+    return paths

@@ -1,0 +1,44 @@
+"""The peers' own virtual environments, made on first use with the torch that uwaga runs on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+# JoeyNMT 2.3 asks for protobuf < 3.21, and so runs with a SentencePiece of that time; it imports
+# importlib_metadata without asking for it.
+REQUIREMENTS = {
+    "joeynmt": ["joeynmt==2.3", "sentencepiece==0.1.99", "importlib_metadata"],
+    "huggingface": ["transformers==5.23.0", "accelerate==1.15.0"],
+}
+MARKER = "installed.json"
+
+
+def python_of(peer: str, folder: Path) -> Path:
+    """The Python of a peer's environment, which is made if it is not there or has other requirements."""
+    torch = "torch==" + importlib.metadata.version("torch").partition("+")[0]
+    wanted = [torch, *REQUIREMENTS[peer]]
+    place = folder / peer
+    python = place / "bin" / "python"
+    marker = place / MARKER
+    if marker.exists() and json.loads(marker.read_text(encoding="utf-8")) == wanted:
+        return python
+    print(f"making {place} with {', '.join(wanted)}", file=sys.stderr)
+    shutil.rmtree(place, ignore_errors=True)
+    log = folder / f"{peer}-install.log"
+    folder.mkdir(parents=True, exist_ok=True)
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    with log.open("w", encoding="utf-8") as output:
+        for command in (
+            [sys.executable, "-m", "venv", str(place)],
+            [*pip, torch],
+            [*pip, *wanted],
+        ):
+            if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT).returncode:
+                raise SystemExit(f"{peer} could not be installed, see {log}; --systems can leave it out")
+    marker.write_text(json.dumps(wanted), encoding="utf-8")
+    return python

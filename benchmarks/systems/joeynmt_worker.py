@@ -1,0 +1,165 @@
+"""JoeyNMT 2.3's part: its model, its datasets and its TrainManager, on the same batches as uwaga.
+
+Nothing of JoeyNMT's is changed. Two things are done through its public classes to compare like with like,
+and both can only make it faster: the batches come ready (its own sampler does not sort by length, so would
+train on more padding), and the dropout that uwaga does not have in this setting (on attention weights and
+inside the feed-forward) is set to 0.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import joeynmt
+import torch
+from clock import Clock, Job
+from joeynmt.config import parse_global_args, set_validation_args
+from joeynmt.datasets import PlaintextDataset
+from joeynmt.model import Model, build_model
+from joeynmt.tokenizers import BasicTokenizer
+from joeynmt.training import TrainManager
+from joeynmt.transformer_layers import MultiHeadedAttention, PositionwiseFeedForward
+from joeynmt.vocabulary import Vocabulary
+from torch.utils.data import DataLoader
+
+LANGUAGES = ("src", "trg")
+
+
+class ReadyBatches:
+    """A batch sampler whose batches are given."""
+
+    def __init__(self, groups: list[list[int]]) -> None:
+        self.groups = groups
+
+    def __iter__(self) -> Any:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def set_seed(self, seed: int) -> None:
+        """The order is fixed."""
+
+    def get_state(self) -> torch.Tensor:
+        return torch.zeros(0)
+
+
+class Pairs(PlaintextDataset):  # type: ignore[misc]
+    """JoeyNMT's dataset of aligned text files, with its collation, on ready batches."""
+
+    groups: list[list[int]]
+
+    def make_iter(self, pad_index: int, eos_index: int, device: torch.device, **_: Any) -> DataLoader:  # type: ignore[type-arg]
+        collate = partial(self.collate_fn, pad_index=pad_index, eos_index=eos_index, device=device)
+        return DataLoader(self, batch_sampler=ReadyBatches(self.groups), collate_fn=collate)  # type: ignore[arg-type]
+
+
+def make_settings(job: Job) -> dict[str, Any]:
+    model, training = job.model, job.training
+
+    def stack(layers: int) -> dict[str, Any]:
+        return {
+            "type": "transformer",
+            "num_layers": layers,
+            "num_heads": model["heads"],
+            "hidden_size": model["width"],
+            "ff_size": model["feed_forward"],
+            "dropout": model["dropout"],
+            "layer_norm": model["norm"],
+            "activation": model["activation"],
+            "embeddings": {"embedding_dim": model["width"], "scale": True, "dropout": model["dropout"]},
+        }
+
+    return {
+        "name": "benchmark",
+        "model_dir": str(job.folder),
+        "use_cuda": False,
+        "data": {},
+        "model": {
+            "initializer": "xavier_uniform",
+            "embed_initializer": "xavier_uniform",
+            "tied_embeddings": True,
+            "tied_softmax": True,
+            "encoder": stack(model["encoder_layers"]),
+            "decoder": stack(model["decoder_layers"]),
+        },
+        "training": {
+            "optimizer": "adamw",
+            "adam_betas": training["betas"],
+            "learning_rate": training["schedule"]["peak"],
+            "learning_rate_min": 1e-9,
+            "learning_rate_warmup": training["schedule"]["warmup"],
+            "scheduling": "warmupinversesquareroot",
+            "normalization": "tokens",
+            "label_smoothing": training["label_smoothing"],
+            "batch_size": training["batch_tokens"],
+            "batch_type": "token",
+            "batch_multiplier": training["accumulate"],
+            "epochs": 1,
+            "updates": job.updates,
+            "logging_freq": 1000,
+            "validation_freq": 1000,
+        },
+        "testing": {},
+    }
+
+
+def make_data(job: Job, special: Any) -> tuple[Pairs, Vocabulary]:
+    """The batches as text files in which every id is a word, read by JoeyNMT."""
+    marks = set(job.symbols.values())
+    vocabulary = Vocabulary([f"t{i}" for i in range(job.vocabulary) if i not in marks], special)
+    assert len(vocabulary) == job.vocabulary
+    names = {job.symbols["unknown"]: special.unk_token}
+    *sides, groups = job.pairs()
+    for side, language in zip(sides, LANGUAGES, strict=True):
+        lines = (" ".join(names.get(i, f"t{i}") for i in row) for row in side)
+        (job.folder / f"train.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data = Pairs(
+        path=str(job.folder / "train"),
+        src_lang="src",
+        trg_lang="trg",
+        has_trg=True,
+        has_prompt=dict.fromkeys(LANGUAGES, False),
+        tokenizer={language: BasicTokenizer(level="word") for language in LANGUAGES},
+        sequence_encoder=dict.fromkeys(LANGUAGES, vocabulary.sentences_to_ids),
+    )
+    data.groups = groups
+    return data, vocabulary
+
+
+def keep_only_published_dropout(model: Model) -> None:
+    """Dropout on embeddings and on every residual branch stays, as in Vaswani 2017 §5.4."""
+    for module in model.modules():
+        if isinstance(module, MultiHeadedAttention):
+            module.dropout.p = 0.0
+        elif isinstance(module, PositionwiseFeedForward):
+            inner, *_ = (part for part in module.pwff_layer if isinstance(part, torch.nn.Dropout))
+            inner.p = 0.0
+
+
+def main() -> None:
+    job = Job.from_arguments()
+    clock = Clock()
+    arguments = parse_global_args(make_settings(job), rank=0, mode="train")
+    data, vocabulary = make_data(job, arguments.data["special_symbols"])
+    model = build_model(arguments.model, src_vocab=vocabulary, trg_vocab=vocabulary)
+    model.loss_function = (arguments.train.loss, arguments.train.label_smoothing)
+    keep_only_published_dropout(model)
+    # JoeyNMT's settings turn 16-bit off on a CPU; its TrainManager takes any autocast.
+    autocast = {"device_type": "cpu", "enabled": job.precision != "float32", "dtype": torch.bfloat16}
+    manager = TrainManager(
+        rank=0,
+        model=model,
+        model_dir=arguments.model_dir,
+        device=arguments.device,
+        autocast=autocast,
+        train_args=arguments.train,
+        dev_args=set_validation_args(arguments.test),
+    )
+    manager.train_and_validate(data, data)
+    clock.finish(job, manager.stats.total_tokens, model, {"joeynmt": joeynmt.__version__})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""What the figures were taken on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+SHOWN_FLAGS = (
+    "avx2",
+    "avx512f",
+    "avx512_vnni",
+    "avx512_bf16",
+    "amx_tile",
+    "amx_bf16",
+    "asimd",
+    "bf16",
+    "sve",
+)
+
+
+def machine() -> dict[str, Any]:
+    """CPU model, usable cores, the instruction sets that matter here, memory, load, system and Python."""
+    facts = _cpu()
+    flags = set(facts.get("flags", facts.get("Features", "")).split())
+    return {
+        "cpu": facts.get("model name") or platform.processor() or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "isa": [flag for flag in SHOWN_FLAGS if flag in flags],
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load": os.getloadavg()[0],
+    }
+
+
+def _cpu() -> dict[str, str]:
+    """The first processor's lines of /proc/cpuinfo; empty where there is none."""
+    try:
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}

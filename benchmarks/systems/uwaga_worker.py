@@ -1,0 +1,54 @@
+"""uwaga's part: the loop that `uwaga train` runs, on its own data pipeline, stopped after some updates."""
+
+from __future__ import annotations
+
+import torch
+from clock import Clock, Job
+from rich.console import Console
+
+import uwaga
+from uwaga.config import load_settings
+from uwaga.models.transformer import Transformer
+from uwaga.training.checkpoint import Progress
+from uwaga.training.corpus import prepare_corpora
+from uwaga.training.interrupt import Interrupt
+from uwaga.training.report import Reporter
+from uwaga.training.run import Run, prepare_process
+from uwaga.training.step import Update
+
+
+class CountingReporter(Reporter):
+    """Counts target tokens, and asks the run to stop as Ctrl-C would."""
+
+    def __init__(self, job: Job, interrupt: Interrupt) -> None:
+        super().__init__(job.folder, 10**9, Console(quiet=True))
+        self.tokens, self.updates = 0, job.updates
+        self.interrupt = interrupt
+
+    def update(self, progress: Progress, done: Update) -> None:
+        super().update(progress, done)
+        self.tokens += done.tokens
+        self.interrupt.requested |= progress.step == self.updates
+
+
+def main() -> None:
+    job = Job.from_arguments()
+    settings = load_settings(job.settings)
+    training = settings.training.model_copy(
+        update={"precision": job.precision, "threads": job.threads, "steps": 10**9}
+        | {"validate_every": 10**9, "save_every": 10**9}
+    )
+    settings = settings.model_copy(update={"training": training})
+    clock = Clock()
+    device = prepare_process(settings)
+    with Interrupt() as interrupt, CountingReporter(job, interrupt) as reporter:
+        corpora = prepare_corpora(settings, reporter.say)
+        torch.manual_seed(training.seed)
+        sizes = corpora.source.size, corpora.target.size
+        model = Transformer(settings.model, corpora.target.symbols, *sizes).to(device)
+        Run(settings, model, corpora, reporter).train(interrupt)
+    clock.finish(job, reporter.tokens, model, {"uwaga": uwaga.__version__})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Attention from the previous decoder state over a bidirectional encoder (M13; Bahdanau 2014 §A)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.contracts import Symbols
+from uwaga.models.recurrent import (
+    Maxout,
+    Recurrent,
+    RecurrentMemory,
+    Tensors,
+    Unrolled,
+    look,
+    with_annotations,
+)
+from uwaga.nn.recurrent import Gru, backwards
+from uwaga.nn.scores import make_score
+from uwaga.recurrent_settings import BahdanauSettings
+
+
+class Bahdanau(Recurrent):
+    """Annotations ``h_j = [→h_j; ←h_j]``, start ``s_0 = tanh(W_s ←h_1)``, and at each step
+
+    - ``paper``: ``c_i = attention(s_{i-1}, h)``, ``s_i = GRU(s_{i-1}, [E y_{i-1}; c_i])``;
+    - ``conditional`` (Sennrich 2017, eq. 4 ff.): ``s' = GRU1(s_{i-1}, E y_{i-1})``,
+      ``c_i = attention(s', h)``, ``s_i = GRU2(s', c_i)``.
+
+    The read-out is ``maxout(U_o s_i + V_o E y_{i-1} + C_o c_i)``, with s_i as in eq. 4 of the paper (its
+    appendix writes s_{i-1} there).
+    """
+
+    def __init__(
+        self, settings: BahdanauSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
+    ) -> None:
+        super().__init__(settings, symbols, source_vocabulary, target_vocabulary)
+        units, words = settings.hidden, settings.embedding
+        self.forward_encoder = Gru(words, units, settings.gru)
+        self.backward_encoder = Gru(words, units, settings.gru)
+        self.bridge = nn.Linear(units, units)  # W_s
+        self.score = make_score(settings.score, units, 2 * units, settings.max_length)
+        conditional = settings.decoder == "conditional"
+        self.inner = Gru(words, units, settings.gru) if conditional else None
+        self.decoder = Gru(2 * units if conditional else words + 2 * units, units, settings.gru)
+        self.read_out = Maxout(units + words + 2 * units, settings.read_out)
+        nn.init.xavier_uniform_(self.bridge.weight)
+        nn.init.zeros_(self.bridge.bias)
+
+    def encode_ids(self, source: Tensor) -> RecurrentMemory:
+        lengths = self._lengths(source)
+        embedded = self._embed_source(source)
+        ahead = self.forward_encoder.run(embedded)  # (sentences, source, units)
+        back = backwards(self.backward_encoder.run(backwards(embedded, lengths)), lengths)
+        values = self.dropout(torch.cat([ahead, back], dim=-1))
+        first = torch.tanh(self.bridge(back[:, 0]))  # (sentences, units): s_0
+        return with_annotations(self.score, values, lengths, (first,))
+
+    def unroll(
+        self,
+        embedded: Tensor,
+        memory: RecurrentMemory,
+        parts: Tensors,
+        position: int = 0,
+        need_weights: bool = False,
+    ) -> Unrolled:
+        (state,) = parts
+        words = (self.inner or self.decoder).project(embedded)  # (rows, time, 3 units)
+        before = 0 if self.inner is not None else embedded.shape[-1]
+        states, contexts, seen = [], [], []
+        for at in range(embedded.shape[1]):
+            if self.inner is not None:
+                state = self.inner.step(words[:, at], state)
+            context, weights = look(self.score, state[:, None], memory)
+            inputs = self.decoder.project(context[:, 0], before)  # (rows, 3 units)
+            if self.inner is None:
+                inputs = inputs + words[:, at]
+            state = self.decoder.step(inputs, state)
+            states.append(state)
+            contexts.append(context)
+            seen.append(weights)
+        joined = torch.cat([torch.stack(states, dim=1), embedded, torch.cat(contexts, dim=1)], dim=-1)
+        features = self.dropout(self.read_out(joined))
+        return Unrolled(features, (state,), torch.cat(seen, dim=1) if need_weights else None)

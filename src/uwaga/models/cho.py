@@ -1,0 +1,73 @@
+"""The RNN encoder-decoder of Cho 2014 (M11): the whole sentence in one vector."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.contracts import Symbols
+from uwaga.models.recurrent import Maxout, Recurrent, RecurrentMemory, Tensors, Unrolled, beams_of
+from uwaga.nn.recurrent import Gru, at_end, backwards
+from uwaga.recurrent_settings import ChoSettings
+
+
+class Cho(Recurrent):
+    """``c = tanh(V h_N)`` starts the decoder, ``h'_0 = tanh(V' c)``, and enters each step and read-out.
+
+    Cho 2014 §A.1. Of the decoder's GRU, ``c`` stands beside the word in both gates; in the candidate it
+    stands under the reset gate, ``n = tanh(W' e(y) + r (U' h' + C c))``. With ``gru: fused`` it is part of
+    the input there too, and a whole target is one call.
+    """
+
+    def __init__(
+        self, settings: ChoSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
+    ) -> None:
+        super().__init__(settings, symbols, source_vocabulary, target_vocabulary)
+        units = settings.hidden
+        self.reverse = settings.reverse
+        self.encoder = Gru(settings.embedding, units, settings.gru)
+        self.summary = nn.Linear(units, units)  # V
+        self.bridge = nn.Linear(units, units)  # V'
+        self.decoder = Gru(settings.embedding + units, units, settings.gru)
+        self.read_out = Maxout(units + settings.embedding + units, settings.read_out)
+        for layer in (self.summary, self.bridge):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def encode_ids(self, source: Tensor) -> RecurrentMemory:
+        lengths = self._lengths(source)
+        ids = backwards(source, lengths, keep_last=True) if self.reverse else source
+        last = at_end(self.encoder.run(self._embed_source(ids)), lengths)
+        summary = torch.tanh(self.summary(last))  # (sentences, units): c
+        return RecurrentMemory(lengths, (torch.tanh(self.bridge(summary)), summary))
+
+    def unroll(
+        self,
+        embedded: Tensor,
+        memory: RecurrentMemory,
+        parts: Tensors,
+        position: int = 0,
+        need_weights: bool = False,
+    ) -> Unrolled:
+        rows, time, _ = embedded.shape
+        hidden, _ = parts
+        summary = beams_of(memory, memory.first[1], rows)  # (rows, units)
+        everywhere = summary[:, None].expand(rows, time, -1)
+        if self.decoder.form == "fused":
+            states = self.decoder.run(torch.cat([embedded, everywhere], dim=-1), hidden)
+        else:
+            states = self._paper_states(embedded, summary, hidden)
+        joined = torch.cat([states, embedded, everywhere], dim=-1)
+        return Unrolled(self.dropout(self.read_out(joined)), (states[:, -1], summary), None)
+
+    def _paper_states(self, embedded: Tensor, summary: Tensor, hidden: Tensor) -> Tensor:
+        """(rows, time, units), with the word's share of all steps computed at once."""
+        units = hidden.shape[1]
+        words = self.decoder.project(embedded)  # (rows, time, 3 units)
+        beside = self.decoder.project(summary, embedded.shape[-1])  # (rows, 3 units)
+        gates = torch.cat([beside[:, : 2 * units], torch.zeros_like(hidden)], dim=1)
+        states = []
+        for at in range(embedded.shape[1]):
+            hidden = self.decoder.step(words[:, at] + gates, hidden, beside[:, 2 * units :])
+            states.append(hidden)
+        return torch.stack(states, dim=1)

@@ -1,0 +1,122 @@
+"""Several models that translate together: a Decoder made of Decoders (Sutskever 2014 §3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from uwaga.contracts import Choice, Decoder, Floats, Ids, Memory, State, Step, Symbols
+from uwaga.decoding.choose import choose
+from uwaga.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class EnsembleMemory:
+    """The sources as each member encodes them."""
+
+    members: tuple[Memory, ...]
+
+    @property
+    def sentences(self) -> int:
+        return self.members[0].sentences
+
+    @property
+    def lengths(self) -> Ids:
+        return self.members[0].lengths
+
+
+@dataclass(frozen=True)
+class EnsembleState:
+    """The state of each member; their rows are the same hypotheses."""
+
+    members: tuple[State, ...]
+
+    def reorder(self, rows: Ids) -> EnsembleState:
+        """See :meth:`uwaga.contracts.State.reorder`."""
+        return EnsembleState(tuple(member.reorder(rows) for member in self.members))
+
+    def select(self, sentences: Ids) -> EnsembleState:
+        """See :meth:`uwaga.contracts.State.select`."""
+        return EnsembleState(tuple(member.select(sentences) for member in self.members))
+
+
+class Ensemble:
+    """``p(y | ...) = (1/n) Σ_m p_m(y | ...)`` at every step, of members of any kind, through the one search.
+
+    Attention on request is the mean of those members' that have any. Sources and targets are limited as
+    the strictest member's.
+
+    Args:
+        members: two or more models over the same tokens.
+        names: what to call them in errors.
+
+    Raises:
+        SettingsError: there are fewer than two, or their vocabularies or special tokens differ.
+    """
+
+    def __init__(self, members: Sequence[Decoder], names: Sequence[str] | None = None) -> None:
+        called = list(names or (f"member {number}" for number in range(1, len(members) + 1)))
+        if len(members) < 2:
+            raise SettingsError(f"an ensemble needs two models or more, not {len(members)}")
+        first = members[0]
+        for name, member in zip(called[1:], members[1:], strict=True):
+            if member.vocabulary != first.vocabulary or member.symbols != first.symbols:
+                raise SettingsError(
+                    f"{name} has a vocabulary of {member.vocabulary} tokens with {member.symbols}, "
+                    f"{called[0]} one of {first.vocabulary} with {first.symbols}; "
+                    "the models of an ensemble must share their vocabularies"
+                )
+        self.members = tuple(members)
+
+    @property
+    def symbols(self) -> Symbols:
+        return self.members[0].symbols
+
+    @property
+    def vocabulary(self) -> int:
+        return self.members[0].vocabulary
+
+    @property
+    def max_source(self) -> int | None:
+        return _strictest([member.max_source for member in self.members])
+
+    @property
+    def max_target(self) -> int | None:
+        return _strictest([member.max_target for member in self.members])
+
+    def encode(self, sources: Sequence[Sequence[int]]) -> EnsembleMemory:
+        """Encode sentences with every member."""
+        return EnsembleMemory(tuple(member.encode(sources) for member in self.members))
+
+    def start(self, memory: Memory, beams: int) -> EnsembleState:
+        """The state before the first token."""
+        assert isinstance(memory, EnsembleMemory)
+        pairs = zip(self.members, memory.members, strict=True)
+        return EnsembleState(tuple(member.start(part, beams) for member, part in pairs))
+
+    def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
+        """Let every member say all its log-probabilities, mix them, and choose from the mixture."""
+        assert isinstance(state, EnsembleState)
+        wanted = Choice(count=self.vocabulary, whole=True, attention=choice.attention)
+        made = [
+            member.step(tokens, part, wanted)
+            for member, part in zip(self.members, state.members, strict=True)
+        ]
+        mixed = made[0].log_probs.astype(np.float64)  # (rows, vocabulary)
+        for step in made[1:]:
+            mixed = np.logaddexp(mixed, step.log_probs)
+        candidates, log_probs = choose(mixed - np.log(len(made)), choice)
+        following = EnsembleState(tuple(step.state for step in made))
+        return Step(candidates, log_probs, following, _mean([step.attention for step in made]))
+
+
+def _strictest(limits: Sequence[int | None]) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _mean(parts: Sequence[Floats | None]) -> Floats | None:
+    """The mean (rows, source) of the attention of those that have any."""
+    known = [part for part in parts if part is not None]
+    return np.mean(known, axis=0, dtype=np.float32) if known else None

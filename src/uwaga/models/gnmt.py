@@ -1,0 +1,80 @@
+"""A deep residual RNN with attention from its first decoder layer (M15; Wu 2016, GNMT)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from uwaga.contracts import Symbols
+from uwaga.models.recurrent import (
+    Recurrent,
+    RecurrentMemory,
+    Tensors,
+    Unrolled,
+    flat,
+    look,
+    stacked,
+    with_annotations,
+)
+from uwaga.nn.recurrent import Lstm, LstmStack, LstmState, backwards
+from uwaga.nn.scores import make_score
+from uwaga.recurrent_settings import GnmtSettings
+
+
+class Gnmt(Recurrent):
+    """Attention asks with the first decoder layer's last output, and every layer reads its context.
+
+    ``a_i = attention(h^1_{i-1}, x)`` (Wu 2016 eq. 4); layer 1 reads ``[E y_{i-1}; a_i]``, layer l
+    ``[h^{l-1}_i; a_i]``. From the third layer on, the input of a layer is added to its output (§3.1);
+    the encoder's first layer has two directions (§3.2). Only the first decoder layer runs step by step:
+    those above it know all contexts by then and are fused calls.
+    """
+
+    def __init__(
+        self, settings: GnmtSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
+    ) -> None:
+        super().__init__(settings, symbols, source_vocabulary, target_vocabulary)
+        units, words = settings.hidden, settings.embedding
+        self.ahead, self.back = Lstm(words, units), Lstm(words, units)
+        self.encoder = LstmStack(2 * units, units, settings.encoder_layers - 1, self.dropout, residual_from=1)
+        self.score = make_score(settings.score, units, units, settings.max_length)
+        self.bottom = Lstm(words + units, units)
+        self.upper = LstmStack(
+            units, units, settings.decoder_layers - 1, self.dropout, residual_from=1, extra=units
+        )
+        self.states = settings.decoder_layers
+
+    def encode_ids(self, source: Tensor) -> RecurrentMemory:
+        lengths = self._lengths(source)
+        embedded = self._embed_source(source)
+        ahead, _ = self.ahead.run(embedded)
+        back, _ = self.back.run(backwards(embedded, lengths))
+        joined = torch.cat([ahead, backwards(back, lengths)], dim=-1)  # (sentences, source, 2 units)
+        values, _ = self.encoder.run(self.dropout(joined))
+        zeros = values.new_zeros(values.shape[0], values.shape[2])
+        return with_annotations(self.score, self.dropout(values), lengths, (zeros,) * (2 * self.states))
+
+    def unroll(
+        self,
+        embedded: Tensor,
+        memory: RecurrentMemory,
+        parts: Tensors,
+        position: int = 0,
+        need_weights: bool = False,
+    ) -> Unrolled:
+        words = self.bottom.project(embedded)  # (rows, time, 4 units)
+        before = embedded.shape[-1]
+        state = LstmState(parts[0], parts[1])
+        states, contexts, seen = [], [], []
+        for at in range(embedded.shape[1]):
+            context, weights = look(self.score, state.hidden[:, None], memory)
+            state = self.bottom.step(words[:, at] + self.bottom.project(context[:, 0], before), state)
+            states.append(state.hidden)
+            contexts.append(context)
+            seen.append(weights)
+        x = torch.stack(states, dim=1)  # (rows, time, units)
+        ends: tuple[LstmState, ...] = ()
+        if len(self.upper.layers):
+            x, ends = self.upper.run(self.dropout(x), stacked(parts[2:]), beside=torch.cat(contexts, dim=1))
+        weights = torch.cat(seen, dim=1)
+        return Unrolled(self.dropout(x), (*state, *flat(ends)), weights if need_weights else None)

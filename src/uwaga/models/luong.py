@@ -1,0 +1,145 @@
+"""Attention from the current decoder state over stacked LSTMs (M14; Luong 2015)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.contracts import Symbols
+from uwaga.models.recurrent import (
+    Recurrent,
+    RecurrentMemory,
+    Tensors,
+    Unrolled,
+    flat,
+    look,
+    stacked,
+    with_annotations,
+)
+from uwaga.nn.dropout import SequenceDropout
+from uwaga.nn.local import MonotonicWindow, PredictiveWindow
+from uwaga.nn.recurrent import Lstm, LstmStack, LstmState, backwards
+from uwaga.nn.scores import make_score
+from uwaga.recurrent_settings import LuongSettings
+
+
+class Luong(Recurrent):
+    """``h̃_t = tanh(W_c [c_t; h_t])`` (eq. 5), with ``c_t`` from attention of ``h_t`` over the encoder.
+
+    With input feeding the first layer reads ``[E y_{t-1}; h̃_{t-1}]`` (§3.3), so steps follow each other;
+    without, a whole target is one fused call per layer and one attention. The source is read backwards
+    where the settings say so; annotations stand in the order of the source all the same.
+    """
+
+    def __init__(
+        self, settings: LuongSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
+    ) -> None:
+        super().__init__(settings, symbols, source_vocabulary, target_vocabulary)
+        units = settings.hidden
+        self.reverse, self.feeding = settings.reverse, settings.input_feeding
+        both = settings.bidirectional
+        self.encoder = _BothWays(settings, self.dropout) if both else _stack(settings, self.dropout)
+        self.decoder = LstmStack(
+            settings.embedding + (units if self.feeding else 0), units, settings.layers, self.dropout
+        )
+        self.score = make_score(settings.score, units, units, settings.max_length)
+        self.window: MonotonicWindow | PredictiveWindow | None = None
+        if settings.window is not None:
+            local_p = settings.attention == "local-p"
+            self.window = (
+                PredictiveWindow(units, settings.window) if local_p else MonotonicWindow(settings.window)
+            )
+        self.combine = nn.Linear(2 * units, units, bias=False)  # W_c
+        nn.init.xavier_uniform_(self.combine.weight)
+
+    def encode_ids(self, source: Tensor) -> RecurrentMemory:
+        lengths = self._lengths(source)
+        ids = backwards(source, lengths, keep_last=True) if self.reverse else source
+        values, ends = self.encoder.run(self._embed_source(ids), lengths=lengths)
+        if self.reverse:
+            values = backwards(values, lengths, keep_last=True)
+        first = flat(ends)
+        if self.feeding:
+            first = (torch.zeros_like(first[0]), *first)  # h̃_0
+        return with_annotations(self.score, self.dropout(values), lengths, first)
+
+    def unroll(
+        self,
+        embedded: Tensor,
+        memory: RecurrentMemory,
+        parts: Tensors,
+        position: int = 0,
+        need_weights: bool = False,
+    ) -> Unrolled:
+        if self.feeding:
+            return self._unroll_fed(embedded, memory, parts, position, need_weights)
+        states, ends = self.decoder.run(embedded, stacked(parts))
+        features, weights = self._attentional(states, memory, position)
+        return Unrolled(self.dropout(features), flat(ends), weights if need_weights else None)
+
+    def _unroll_fed(
+        self, embedded: Tensor, memory: RecurrentMemory, parts: Tensors, position: int, need_weights: bool
+    ) -> Unrolled:
+        rows, time, words = embedded.shape
+        feed, states = parts[0], list(stacked(parts[1:]))
+        layers = [layer for layer in self.decoder.layers if isinstance(layer, Lstm)]
+        known = layers[0].project(embedded)  # (rows, time, 4 units)
+        drops = [self.dropout.mask(rows, time, feed.shape[1], feed) for _ in layers]
+        found, seen = [], []
+        for at in range(time):
+            states[0] = layers[0].step(known[:, at] + layers[0].project(feed, words), states[0])
+            below = states[0].hidden
+            for number in range(1, len(layers)):
+                below = _dropped(below, drops[number], at)
+                states[number] = layers[number].step(layers[number].project(below), states[number])
+                below = states[number].hidden
+            features, weights = self._attentional(below[:, None], memory, position + at)
+            feed = _dropped(features[:, 0], drops[0], at)
+            found.append(feed)
+            seen.append(weights)
+        weights = torch.cat(seen, dim=1)
+        return Unrolled(torch.stack(found, dim=1), (feed, *flat(states)), weights if need_weights else None)
+
+    def _attentional(self, states: Tensor, memory: RecurrentMemory, position: int) -> tuple[Tensor, Tensor]:
+        """``h̃`` (rows, time, units) of decoder states (rows, time, units), and the weights."""
+        context, weights = look(self.score, states, memory, position, self.window)
+        return torch.tanh(self.combine(torch.cat([context, states], dim=-1))), weights
+
+
+class _BothWays(nn.Module):
+    """LSTM layers of two directions, each half as wide, whose end states are joined."""
+
+    def __init__(self, settings: LuongSettings, dropout: SequenceDropout) -> None:
+        super().__init__()
+        units = settings.hidden
+        widths = [settings.embedding] + [units] * (settings.layers - 1)
+        self.ahead = nn.ModuleList(Lstm(width, units // 2) for width in widths)
+        self.back = nn.ModuleList(Lstm(width, units // 2) for width in widths)
+        self.dropout = dropout
+
+    def run(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[LstmState, ...]]:
+        """As :meth:`LstmStack.run`."""
+        ends = []
+        for number, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
+            assert isinstance(ahead, Lstm)
+            assert isinstance(back, Lstm)
+            below = x if number == 0 else self.dropout(x)
+            one, end = ahead.run(below, lengths=lengths)
+            other, other_end = back.run(backwards(below, lengths), lengths=lengths)
+            x = torch.cat([one, backwards(other, lengths)], dim=-1)  # (sentences, source, units)
+            ends.append(
+                LstmState(
+                    torch.cat([end.hidden, other_end.hidden], dim=-1),
+                    torch.cat([end.cell, other_end.cell], dim=-1),
+                )
+            )
+        return x, tuple(ends)
+
+
+def _stack(settings: LuongSettings, dropout: SequenceDropout) -> LstmStack:
+    return LstmStack(settings.embedding, settings.hidden, settings.layers, dropout)
+
+
+def _dropped(x: Tensor, mask: Tensor | None, at: int) -> Tensor:
+    """(rows, units) under the mask of step ``at``."""
+    return x if mask is None else x * mask[:, at]

@@ -1,0 +1,264 @@
+"""What the recurrent models share: embeddings, one way of unrolling, memory, state, attention over a memory.
+
+Each model says how to encode (:meth:`Recurrent.encode_ids`) and how to unroll its decoder over any number
+of known inputs from any state (:meth:`Recurrent.unroll`). Training unrolls a whole target, search one
+token at a time, by the same code.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
+from uwaga.errors import SettingsError
+from uwaga.models.base import OutputLayer, Seq2Seq, pad
+from uwaga.nn.attention import attend
+from uwaga.nn.choice import choose
+from uwaga.nn.dropout import SequenceDropout
+from uwaga.nn.local import MonotonicWindow, PredictiveWindow
+from uwaga.nn.recurrent import LstmState
+from uwaga.nn.scores import Score
+from uwaga.recurrent_settings import RecurrentSettings
+
+Tensors = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class RecurrentMemory:
+    """Encoded sources.
+
+    ``tokens`` (sentences,) source lengths; ``first`` the decoder's state before the first token, each part
+    (sentences, units). With attention, ``values`` (sentences, source, width) are the annotations,
+    ``prepared`` what the score made of them, once (M21), and ``mask`` (sentences, 1, source) is True on
+    tokens, or None where all are. Without attention the state is all there is (E3).
+    """
+
+    tokens: Tensor
+    first: Tensors
+    values: Tensor | None = None
+    prepared: Tensor | None = None
+    mask: Tensor | None = None
+
+    @property
+    def sentences(self) -> int:
+        return self.tokens.shape[0]
+
+    @property
+    def lengths(self) -> Ids:
+        return self.tokens.cpu().numpy().astype(np.int64)
+
+    def select(self, sentences: Tensor) -> RecurrentMemory:
+        """These sentences only, without the source columns that none of them uses."""
+        tokens = self.tokens[sentences]
+        used = int(tokens.max())
+
+        def kept(table: Tensor | None) -> Tensor | None:
+            return None if table is None else table[sentences, :used]
+
+        mask = None if self.mask is None else self.mask[sentences, :, :used]
+        first = tuple(part[sentences] for part in self.first)
+        return RecurrentMemory(tokens, first, kept(self.values), kept(self.prepared), mask)
+
+
+@dataclass(frozen=True)
+class RecurrentState:
+    """The decoder's state: each of ``parts`` is (rows, units)."""
+
+    memory: RecurrentMemory
+    beams: int
+    position: int
+    parts: Tensors
+
+    def reorder(self, rows: Ids) -> RecurrentState:
+        """See :meth:`uwaga.contracts.State.reorder`."""
+        return replace(self, parts=self._rows(rows))
+
+    def select(self, sentences: Ids) -> RecurrentState:
+        """See :meth:`uwaga.contracts.State.select`."""
+        rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
+        kept = torch.from_numpy(sentences).to(self.memory.tokens.device)
+        return replace(self, memory=self.memory.select(kept), parts=self._rows(rows))
+
+    def _rows(self, rows: Ids) -> Tensors:
+        index = torch.from_numpy(rows).to(self.memory.tokens.device)
+        return tuple(part.index_select(0, index) for part in self.parts)
+
+
+class Unrolled(NamedTuple):
+    """Features (rows, time, width), the state after them, and weights (rows, time, source) on request."""
+
+    features: Tensor
+    parts: Tensors
+    weights: Tensor | None
+
+
+class Recurrent(Seq2Seq):
+    """Embeddings, output layer and the contract, around :meth:`encode_ids` and :meth:`unroll`.
+
+    Raises:
+        SettingsError: embeddings of both sides are tied and the vocabularies differ.
+    """
+
+    def __init__(
+        self,
+        settings: RecurrentSettings,
+        symbols: Symbols,
+        source_vocabulary: int,
+        target_vocabulary: int,
+    ) -> None:
+        super().__init__()
+        if settings.tie == "all" and source_vocabulary != target_vocabulary:
+            raise SettingsError(
+                f"model.tie: all shares one table between vocabularies of {source_vocabulary} and "
+                f"{target_vocabulary}; set tie: decoder, or text.joint: true"
+            )
+        self.symbols, self.vocabulary = symbols, target_vocabulary
+        self.max_source = self.max_target = settings.max_length
+        self.source_embedding = nn.Embedding(source_vocabulary, settings.embedding)
+        self.target_embedding = (
+            self.source_embedding
+            if settings.tie == "all"
+            else nn.Embedding(target_vocabulary, settings.embedding)
+        )
+        self.output_weight = (
+            nn.Parameter(torch.empty(target_vocabulary, settings.features))
+            if settings.tie == "none"
+            else self.target_embedding.weight
+        )
+        self.output_bias = nn.Parameter(torch.zeros(target_vocabulary))
+        self.dropout = SequenceDropout(settings.dropout, settings.variational)
+        for table in {self.source_embedding.weight, self.target_embedding.weight, self.output_weight}:
+            nn.init.uniform_(table, -0.1, 0.1)  # Luong 2015 §4.1
+
+    @abstractmethod
+    def encode_ids(self, source: Tensor) -> RecurrentMemory:
+        """Encode padded ids (sentences, source)."""
+
+    @abstractmethod
+    def unroll(
+        self,
+        embedded: Tensor,
+        memory: RecurrentMemory,
+        parts: Tensors,
+        position: int = 0,
+        need_weights: bool = False,
+    ) -> Unrolled:
+        """Feed known inputs, one after the other.
+
+        Args:
+            embedded: (rows, time, embedding) the inputs, ``rows`` a multiple of the memory's sentences.
+            memory: the encoded sources, one row per sentence.
+            parts: the state before the first of them.
+            position: how many inputs came before.
+            need_weights: return the attention.
+        """
+
+    @property
+    def output(self) -> OutputLayer:
+        return OutputLayer(self.output_weight, self.output_bias)
+
+    def features(self, source: Tensor, target_in: Tensor) -> Tensor:
+        # In 16 bits the rounding of each step would enter all later ones: only the output layer is cast.
+        with torch.autocast(source.device.type, enabled=False):
+            memory = self.encode_ids(source)
+            return self.unroll(self._embed_target(target_in), memory, memory.first).features
+
+    @torch.inference_mode()
+    def encode(self, sources: Sequence[Sequence[int]]) -> RecurrentMemory:
+        return self.encode_ids(pad(sources, self.symbols.pad, self.device))
+
+    def start(self, memory: Memory, beams: int) -> RecurrentState:
+        assert isinstance(memory, RecurrentMemory)
+        parts = tuple(part.repeat_interleave(beams, dim=0) for part in memory.first)
+        return RecurrentState(memory, beams, 0, parts)
+
+    @torch.inference_mode()
+    def step(self, tokens: Ids, state: RecurrentState, choice: Choice) -> Step:  # type: ignore[override]
+        ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
+        made = self.unroll(
+            self._embed_target(ids), state.memory, state.parts, state.position, choice.attention
+        )
+        candidates, log_probs = choose(self.logits(made.features[:, 0]), choice)
+        attention = None if made.weights is None else made.weights[:, 0].float().cpu().numpy()
+        following = replace(state, position=state.position + 1, parts=made.parts)
+        return Step(candidates, log_probs, following, attention)
+
+    def _lengths(self, source: Tensor) -> Tensor:
+        return (source != self.symbols.pad).sum(dim=1)  # (sentences,)
+
+    def _embed_source(self, source: Tensor) -> Tensor:
+        return self.dropout(self.source_embedding(source))  # type: ignore[no-any-return]
+
+    def _embed_target(self, ids: Tensor) -> Tensor:
+        return self.dropout(self.target_embedding(ids))  # type: ignore[no-any-return]
+
+
+def with_annotations(score: Score, values: Tensor, lengths: Tensor, first: Tensors) -> RecurrentMemory:
+    """The memory of a model that attends to ``values`` (sentences, source, width)."""
+    mask = torch.arange(values.shape[1], device=values.device) < lengths[:, None]
+    values = values.masked_fill(~mask[..., None], 0.0)
+    needed = None if bool(mask.all()) else mask[:, None]
+    return RecurrentMemory(lengths, first, values, score.prepare(values), needed)
+
+
+def look(
+    score: Score,
+    query: Tensor,
+    memory: RecurrentMemory,
+    position: int = 0,
+    window: MonotonicWindow | PredictiveWindow | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Contexts (rows, time, width) and weights (rows, time, source) of queries (rows, time, units).
+
+    The beams of a sentence stand side by side as its queries, so that its memory is never copied.
+    """
+    assert memory.values is not None
+    assert memory.prepared is not None
+    rows, time, units = query.shape
+    beams, source = rows // memory.sentences, memory.values.shape[1]
+    query = query.reshape(memory.sentences, beams * time, units)
+    mask, gain = memory.mask, None
+    if window is not None:
+        steps = torch.arange(position, position + time, device=query.device).repeat(beams)
+        mask, gain = window(query, steps, memory.tokens, source)
+    context, weights = attend(
+        query, memory.prepared, memory.values, score, mask, need_weights=True, gain=gain
+    )
+    assert weights is not None
+    return context.reshape(rows, time, -1), weights.reshape(rows, time, source)
+
+
+def beams_of(memory: RecurrentMemory, part: Tensor, rows: int) -> Tensor:
+    """A row per hypothesis of something (sentences, width) that is one row per sentence."""
+    return part if rows == memory.sentences else part.repeat_interleave(rows // memory.sentences, dim=0)
+
+
+def flat(states: Sequence[LstmState]) -> Tensors:
+    """The states of a stack as the parts of a :class:`RecurrentState`."""
+    return tuple(part for state in states for part in state)
+
+
+def stacked(parts: Tensors) -> tuple[LstmState, ...]:
+    """The way back from :func:`flat`."""
+    return tuple(LstmState(parts[at], parts[at + 1]) for at in range(0, len(parts), 2))
+
+
+class Maxout(nn.Module):
+    """Pairs of linear units of which the greater counts (Goodfellow 2013)."""
+
+    def __init__(self, inputs: int, units: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(inputs, 2 * units)
+        nn.init.xavier_uniform_(self.inner.weight)
+        nn.init.zeros_(self.inner.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., inputs) to (..., units)."""
+        return self.inner(x).unflatten(-1, (-1, 2)).amax(dim=-1)  # type: ignore[no-any-return]

@@ -1,0 +1,42 @@
+"""Deep LSTMs without attention (M12; Sutskever 2014)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from uwaga.contracts import Symbols
+from uwaga.models.recurrent import Recurrent, RecurrentMemory, Tensors, Unrolled, flat, stacked
+from uwaga.nn.recurrent import LstmStack, backwards
+from uwaga.recurrent_settings import SutskeverSettings
+
+
+class Sutskever(Recurrent):
+    """The encoder's last states are the decoder's first; the source is read backwards, its end symbol last.
+
+    Both sides run as fused calls, one per layer.
+    """
+
+    def __init__(
+        self, settings: SutskeverSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
+    ) -> None:
+        super().__init__(settings, symbols, source_vocabulary, target_vocabulary)
+        self.reverse = settings.reverse
+        self.encoder = LstmStack(settings.embedding, settings.hidden, settings.layers, self.dropout)
+        self.decoder = LstmStack(settings.embedding, settings.hidden, settings.layers, self.dropout)
+
+    def encode_ids(self, source: Tensor) -> RecurrentMemory:
+        lengths = self._lengths(source)
+        ids = backwards(source, lengths, keep_last=True) if self.reverse else source
+        _, ends = self.encoder.run(self._embed_source(ids), lengths=lengths)
+        return RecurrentMemory(lengths, flat(ends))
+
+    def unroll(
+        self,
+        embedded: Tensor,
+        memory: RecurrentMemory,
+        parts: Tensors,
+        position: int = 0,
+        need_weights: bool = False,
+    ) -> Unrolled:
+        states, ends = self.decoder.run(embedded, stacked(parts))
+        return Unrolled(self.dropout(states), flat(ends), None)

@@ -1,0 +1,74 @@
+"""Local attention: a window over the source (M9; Luong 2015 §3.2)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Window(NamedTuple):
+    """Where each query may look, and how its weights fade from the middle of the window.
+
+    ``mask`` (sentences, target, source) bool; ``gain`` of the same shape, or None for a flat window.
+    """
+
+    mask: Tensor
+    gain: Tensor | None
+
+
+class MonotonicWindow(nn.Module):
+    """local-m: ``[p_t - D, p_t + D]`` with ``p_t = t``.
+
+    What of the window lies beyond the sentence is left out. A target longer than its source would look
+    at nothing at all, so ``p_t`` stays at the last source position.
+    """
+
+    def __init__(self, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+
+    def forward(self, query: Tensor, steps: Tensor, lengths: Tensor, source: int) -> Window:
+        """The window of each query.
+
+        Args:
+            query: (sentences, target, width).
+            steps: (target,) t of each query, from 0.
+            lengths: (sentences,) source tokens of each sentence.
+            source: tokens of the longest.
+        """
+        centre = torch.minimum(steps[None, :], lengths[:, None] - 1)  # (sentences, target)
+        return Window(_inside(centre, self.reach, lengths, source), None)
+
+
+class PredictiveWindow(nn.Module):
+    """local-p: ``p_t = S · sigmoid(v_pᵀ tanh(W_p h_t))``, S the length of the source (eq. 9).
+
+    Weights are multiplied by ``exp(-(s - p_t)² / (2 σ²))`` with ``σ = D / 2`` (eq. 10), so that p_t learns.
+    """
+
+    def __init__(self, width: int, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+        self.inner = nn.Linear(width, width, bias=False)  # W_p
+        self.vector = nn.Parameter(torch.empty(width))  # v_p
+        nn.init.xavier_uniform_(self.inner.weight)
+        nn.init.normal_(self.vector, std=width**-0.5)
+
+    def forward(self, query: Tensor, steps: Tensor, lengths: Tensor, source: int) -> Window:
+        """As :meth:`MonotonicWindow.forward`; ``steps`` is not looked at."""
+        share = torch.sigmoid(torch.matmul(torch.tanh(self.inner(query)), self.vector))
+        centre = lengths[:, None] * share  # (sentences, target): p_t
+        places = torch.arange(source, device=query.device)
+        distance = places - centre[..., None]  # (sentences, target, source)
+        deviation = self.reach / 2
+        gain = torch.exp(-(distance**2) / (2 * deviation**2))
+        return Window(_inside(centre.detach(), self.reach, lengths, source), gain)
+
+
+def _inside(centre: Tensor, reach: int, lengths: Tensor, source: int) -> Tensor:
+    """(sentences, target, source): positions of the sentence at most ``reach`` from ``centre``."""
+    places = torch.arange(source, device=centre.device)
+    near = (places - centre[..., None]).abs() <= reach
+    return near & (places < lengths[:, None, None])

@@ -1,0 +1,129 @@
+"""Bahdanau's and Luong's decoders against plain numpy, written from the papers alone (M13, M14)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from recurrent_variants import VARIANTS, make
+
+SOURCE = [5, 6, 7, 8, 2]
+TARGET = [1, 11, 12, 13, 4]
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+
+
+def weights_of(name: str) -> tuple[torch.nn.Module, dict[str, np.ndarray]]:
+    model = make(VARIANTS[name], sharp=1.0).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.normal_(std=0.3, generator=torch.Generator().manual_seed(len(parameter)))
+    return model, {key: value.detach().numpy() for key, value in model.state_dict().items()}
+
+
+def gru(w: dict, name: str, x: np.ndarray, s: np.ndarray, form: str) -> np.ndarray:
+    """Bahdanau 2014 §A.1.1: ``s' = (1 - z) s + z s̃``. torch stores the gates as r, 1 - z, s̃."""
+    W, U = w[f"{name}.layer.weight_ih_l0"], w[f"{name}.layer.weight_hh_l0"]
+    b, d = w[f"{name}.layer.bias_ih_l0"], w[f"{name}.layer.bias_hh_l0"]
+    n = len(s)
+    W_r, W_z, W_s = W[:n], -W[n : 2 * n], W[2 * n :]
+    U_r, U_z, U_s = U[:n], -U[n : 2 * n], U[2 * n :]
+    r = sigmoid(W_r @ x + U_r @ s + (b + d)[:n])
+    z = sigmoid(W_z @ x + U_z @ s - (b + d)[n : 2 * n])
+    if form == "paper":
+        candidate = np.tanh(W_s @ x + U_s @ (r * s) + (b + d)[2 * n :])
+    else:
+        candidate = np.tanh(W_s @ x + b[2 * n :] + r * (U_s @ s + d[2 * n :]))
+    return (1 - z) * s + z * candidate
+
+
+def lstm(w: dict, name: str, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    W, U = w[f"{name}.layer.weight_ih_l0"], w[f"{name}.layer.weight_hh_l0"]
+    gates = W @ x + U @ h + w[f"{name}.layer.bias_ih_l0"] + w[f"{name}.layer.bias_hh_l0"]
+    i, f, g, o = np.split(gates, 4)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
+
+
+def check(model: torch.nn.Module, features: list[np.ndarray]) -> None:
+    with torch.no_grad():
+        found = model.features(torch.tensor([SOURCE]), torch.tensor([TARGET]))[0].numpy()
+    np.testing.assert_allclose(found, np.stack(features), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["bahdanau", "bahdanau-conditional"])
+def test_M13_bahdanau_is_its_equations(name: str) -> None:
+    model, w = weights_of(name)
+    form, conditional = VARIANTS[name].gru, VARIANTS[name].decoder == "conditional"
+    x = [w["source_embedding.weight"][token] for token in SOURCE]
+    ahead, s = [], np.zeros(8)
+    for word in x:
+        s = gru(w, "forward_encoder", word, s, form)
+        ahead.append(s)
+    back, s = [], np.zeros(8)
+    for word in x[::-1]:
+        s = gru(w, "backward_encoder", word, s, form)
+        back.insert(0, s)
+    h = [np.concatenate(pair) for pair in zip(ahead, back, strict=True)]
+    s = np.tanh(w["bridge.weight"] @ back[0] + w["bridge.bias"])  # s_0 = tanh(W_s ←h_1)
+    features = []
+    for token in TARGET:
+        y = w["target_embedding.weight"][token]
+        if conditional:
+            s = gru(w, "inner", y, s, form)
+        e = [
+            w["score.vector"] @ np.tanh(w["score.query.weight"] @ s + w["score.key.weight"] @ h_j)
+            for h_j in h
+        ]
+        c = sum(a * h_j for a, h_j in zip(softmax(np.array(e)), h, strict=True))
+        s = gru(w, "decoder", c if conditional else np.concatenate([y, c]), s, form)
+        t = w["read_out.inner.weight"] @ np.concatenate([s, y, c]) + w["read_out.inner.bias"]
+        features.append(np.array([max(t[2 * j], t[2 * j + 1]) for j in range(len(t) // 2)]))
+    check(model, features)
+
+
+@pytest.mark.parametrize("name", ["luong", "luong-local-p", "luong-dot-unfed"])
+def test_M14_luong_is_its_equations(name: str) -> None:
+    model, w = weights_of(name)
+    settings = VARIANTS[name]
+    below = [w["source_embedding.weight"][token] for token in [*SOURCE[-2::-1], SOURCE[-1]]]  # reversed words
+    state = []
+    for layer in range(settings.layers):
+        h, c = np.zeros(8), np.zeros(8)
+        above = []
+        for x in below:
+            h, c = lstm(w, f"encoder.layers.{layer}", x, h, c)
+            above.append(h)
+        below = above
+        state.append((h, c))
+    annotations = [*below[-2::-1], below[-1]]  # in the order of the source
+    S = len(SOURCE)
+    attentional = np.zeros(8)
+    features = []
+    for token in TARGET:
+        x = w["target_embedding.weight"][token]
+        if settings.input_feeding:
+            x = np.concatenate([x, attentional])
+        for layer in range(settings.layers):
+            state[layer] = lstm(w, f"decoder.layers.{layer}", x, *state[layer])
+            x = state[layer][0]
+        W_a = np.eye(8) if settings.score == "dot" else w["score.weight.weight"]
+        scores = np.array([x @ W_a @ h_s for h_s in annotations])  # eq. 8
+        if settings.attention == "local-p":
+            p = S * sigmoid(w["window.vector"] @ np.tanh(w["window.inner.weight"] @ x))  # eq. 9
+            place, D = np.arange(S), settings.window
+            scores = np.where(np.abs(place - p) <= D, scores, -np.inf)
+            a = softmax(scores) * np.exp(-((place - p) ** 2) / (2 * (D / 2) ** 2))  # eq. 10
+        else:
+            a = softmax(scores)
+        context = sum(weight * h_s for weight, h_s in zip(a, annotations, strict=True))
+        attentional = np.tanh(w["combine.weight"] @ np.concatenate([context, x]))  # eq. 5
+        features.append(attentional)
+    check(model, features)
