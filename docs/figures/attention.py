@@ -38,7 +38,7 @@ def main() -> None:
     axes.tick_params(which="minor", length=0)
     path = Path(__file__).with_suffix(".png")
     figure.savefig(path, dpi=110)
-    print(f"wrote {path}: {translation.text}")
+    print(f"wrote {path}: {translation.text}")  # noqa: T201
 
 
 if __name__ == "__main__":
