@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -203,7 +204,16 @@ def test_lines_are_what_was_written(tmp_path_factory: pytest.TempPathFactory, li
     assert [line.decode() for line in read_lines(path) if line is not None] == lines
 
 
-def test_a_pipe_is_refused_for_its_first_bytes_would_be_lost(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match="a pipe, which cannot be read twice"):
-        next(read_lines(tmp_path / "pipe"))
+def test_a_pipe_loses_nothing_and_a_compressed_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    lines = [f"line {number}".encode() for number in range(3000)]
+    for content in (b"\n".join(lines), gzip.compress(b"text")):
+        writer = threading.Thread(target=path.write_bytes, args=(content,), daemon=True)
+        writer.start()
+        if content.startswith(b"line"):
+            assert list(read_lines(path)) == lines
+        else:
+            with pytest.raises(DataError, match="a compressed pipe; decompress it"):
+                next(read_lines(path))
+        writer.join(timeout=10)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
-import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 from uwaga.errors import DataError, MissingExtraError
 
@@ -71,25 +71,29 @@ class _ZstdFile(io.RawIOBase):
         super().close()
 
 
+_COMPRESSED: tuple[tuple[bytes, Callable[[Path], io.RawIOBase]], ...] = (
+    (b"\x1f\x8b", lambda path: cast(io.RawIOBase, gzip.GzipFile(path, mode="rb"))),
+    (b"\x28\xb5\x2f\xfd", _ZstdFile),
+    (b"\xfd7zXZ\x00", lambda path: cast(io.RawIOBase, lzma.LZMAFile(path, mode="rb"))),  # noqa: SIM115
+)
+
+
 def open_bytes(path: Path) -> io.BufferedReader:
     """A file's decompressed bytes. What it is (gzip, zstd, xz, plain) is told by its first bytes.
 
     Raises:
-        DataError: missing, unreadable, or a pipe, of which the first bytes can be read only once.
+        DataError: missing, unreadable, or a compressed pipe.
         MissingExtraError: a zstd file, and zstandard is not installed.
     """
     try:
-        if stat.S_ISFIFO(path.stat().st_mode):
-            raise DataError(f"{path}: a pipe, which cannot be read twice; write it to a file first")
-        with path.open("rb") as file:
-            magic = file.read(6)
-        if magic.startswith(b"\x1f\x8b"):
-            return io.BufferedReader(gzip.GzipFile(path, mode="rb"), BLOCK)
-        if magic.startswith(b"\x28\xb5\x2f\xfd"):
-            return io.BufferedReader(_ZstdFile(path), BLOCK)
-        if magic.startswith(b"\xfd7zXZ\x00"):
-            return io.BufferedReader(lzma.LZMAFile(path, mode="rb"), BLOCK)
-        return io.BufferedReader(path.open("rb", buffering=0), BLOCK)
+        plain: io.BufferedReader = io.BufferedReader(path.open("rb", buffering=0), BLOCK)
+        opener = next((make for magic, make in _COMPRESSED if plain.peek(6).startswith(magic)), None)
+        if opener is None:
+            return plain  # as it is: what was peeked at in a pipe could not be read again
+        plain.close()
+        if not path.is_file():
+            raise DataError(f"{path}: a compressed pipe; decompress it on the way, for example with zcat")
+        return io.BufferedReader(opener(path), BLOCK)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except OSError as error:
