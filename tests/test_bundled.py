@@ -42,8 +42,11 @@ def test_hurried_typing_keeps_the_meaning(translator: Translator, text: str) -> 
     assert words[0] == "ich" and words[-3:] == ["ein", "auto", "kaufen"]
 
 
-def test_capitals_keep_the_meaning(translator: Translator) -> None:
-    assert "auto" in translator.translate("I WANT TO BUY A CAR.").text.casefold()
+def test_capitals_translate_as_lower_case_does(translator: Translator) -> None:
+    shouted = translator.translate("I WANT TO BUY A CAR.")
+    assert shouted.text == translator.translate("i want to buy a car.").text
+    [score] = translator.score([("I WANT TO BUY A CAR.", shouted.text)])
+    assert score.source_tokens == shouted.source_tokens
 
 
 def test_alone_equals_in_a_batch(translator: Translator) -> None:

@@ -198,6 +198,9 @@ class DecodingSettings(Closed):
         0,
         description="source tokens above which a line is split into sentences: 1 any line, 0 at the limit",
     )
+    lower_capitals: bool = Field(
+        False, description="lower-case a source sentence that is written in capitals, two words or more"
+    )
 
 
 class Settings(Closed):

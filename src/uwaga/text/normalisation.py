@@ -27,3 +27,8 @@ def _nfkc() -> SentencePieceNormalizer:
     return SentencePieceNormalizer(
         rule_name="nfkc", add_dummy_prefix=False, escape_whitespaces=False, remove_extra_whitespaces=False
     )
+
+
+def in_capitals(text: str) -> bool:
+    """Whether a text is shouted: two words or more with upper-case letters and no lower-case one."""
+    return text.isupper() and sum(word.isupper() for word in text.split()) >= 2

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.text.normalisation import in_capitals
 from uwaga.text.sentences import split_sentences
 from uwaga.text.subwords import Subwords
 
@@ -50,13 +51,15 @@ class Cutter:
 
     ``limit``: most source tokens of the model, end symbol included, None for no limit. ``split_above``:
     source tokens, end symbol included, above which a line is split into sentences although the model
-    could take it, 0 for none. ``languages``: codes of source and target.
+    could take it, 0 for none. ``languages``: codes of source and target. ``lower_capitals``: whether a
+    sentence in capitals is lower-cased.
     """
 
     source: Subwords
     limit: int | None
     split_above: int
     languages: tuple[str, str]
+    lower_capitals: bool = False
 
     def cut(self, text: str, split: Split, name: str) -> Passage:
         """Take a text apart.
@@ -87,7 +90,8 @@ class Cutter:
         """The tokens of a line or sentence, end symbol included; none where it holds nothing to read."""
         if all(unicodedata.category(character) in INVISIBLE for character in line):
             return ()
-        ids = self.source.encode(BLANKS.sub(" ", line.strip()))
+        text = BLANKS.sub(" ", line.strip())
+        ids = self.source.encode(text.lower() if self.lower_capitals and in_capitals(text) else text)
         return tuple(self.source.frame(ids)) if ids else ()
 
     def _line(self, line: str, split: Split, name: str) -> Iterator[Sentence]:

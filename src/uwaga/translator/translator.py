@@ -49,8 +49,8 @@ class Translator:
         self.decoding = decoding or DecodingSettings()
         self.languages = languages
         self._scorer = scorer or step_scorer(decoder)
-        split_above = self.decoding.split_above if isinstance(self.decoding, DecodingSettings) else 0
-        self._cutter = Cutter(source, decoder.max_source, split_above, languages)
+        own = self.decoding if isinstance(self.decoding, DecodingSettings) else DecodingSettings()
+        self._cutter = Cutter(source, decoder.max_source, own.split_above, languages, own.lower_capitals)
 
     @classmethod
     def load(
