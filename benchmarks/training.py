@@ -66,7 +66,7 @@ SYSTEMS = {
     "joeynmt-f32": System("JoeyNMT", "joeynmt", "float32"),
     "joeynmt-bf16": System("JoeyNMT", "joeynmt", "bfloat16"),
 }
-# Left out unless asked for: JoeyNMT's settings refuse 16-bit on a CPU; the others were never the fastest.
+# Left out unless asked for: JoeyNMT's settings refuse 16-bit on a CPU; the others would take the time.
 EXTRA = ("joeynmt-bf16", "huggingface-f32-eager", "uwaga-f32-1thread")
 
 
