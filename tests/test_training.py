@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from toy import toy_settings, toy_values, write_reversal_corpus
 
 from uwaga.config import Settings, parse
@@ -134,6 +135,20 @@ def test_early_stopping_and_kept_checkpoints(folder: Path) -> None:
     assert len(progress.best) == 2 and set(progress.best) <= set(steps)
     scores = {m["step"]: -m["loss"] for m in metrics(settings)[:-1] if m["part"] == "dev"}
     assert set(progress.best) == set(sorted(scores, key=lambda step: -scores[step])[:2])
+
+
+def test_without_averaging_the_best_checkpoint_becomes_the_model(folder: Path) -> None:
+    settings = toy_settings(folder, steps=20, validate_every=5, average=0)
+    model = train(settings)
+    assert model is not None
+    checkpoints = settings.run / "checkpoints"
+    progress, _ = read_checkpoint(checkpoint_path(checkpoints, 20))
+    [best] = progress.best
+    _, tensors = read_checkpoint(checkpoint_path(checkpoints, best))
+    stored = load_file(model / "model.safetensors")
+    assert stored
+    for name, weight in stored.items():
+        assert any(torch.equal(weight, tensor) for tensor in tensors.values()), name
 
 
 def test_average_is_the_mean(tmp_path: Path) -> None:

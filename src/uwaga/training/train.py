@@ -14,7 +14,7 @@ from uwaga.errors import SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
 from uwaga.training.card import model_card
-from uwaga.training.checkpoint import average_checkpoints, checkpoint_path, read_checkpoint
+from uwaga.training.checkpoint import average_checkpoints, checkpoint_path
 from uwaga.training.corpus import Corpora, prepare_corpora
 from uwaga.training.interrupt import Interrupt
 from uwaga.training.report import Reporter
@@ -64,9 +64,8 @@ def _finish(run: Run, model: Seq2Seq, corpora: Corpora, reporter: Reporter) -> P
         load_weights(model, weights, checkpoint_path(run.folder, steps[-1]))
     elif run.progress.best:
         step = max(run.progress.best, key=lambda step: run.progress.best[step])
-        _, tensors = read_checkpoint(checkpoint_path(run.folder, step))
-        weights = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
-        load_weights(model, weights, checkpoint_path(run.folder, step))
+        path = checkpoint_path(run.folder, step)
+        load_weights(model, average_checkpoints([path]), path)
         origin = f"checkpoint of step {step}, the best on the dev set"
     else:
         origin = f"weights of step {run.progress.step}"
