@@ -200,10 +200,10 @@ def luong(small: bool = False) -> LuongSettings:
     """Luong 2015 §4.1: global attention, general score, input feeding."""
     if small:
         return LuongSettings(
-            embedding=256,
-            hidden=256,
+            embedding=512,
+            hidden=512,
             layers=1,
-            dropout=0.4,
+            dropout=0.35,
             variational=True,
             bidirectional=True,
             reverse=False,
