@@ -1,4 +1,4 @@
-"""Products over steps and hand-written cells: values and gradients are those of autograd on the plain formulas."""
+"""Products over steps and hand-written cells: the plain formulas, and autograd on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a GRU and an LSTM do with their gates, with gradients written by hand (Cho 2014 eq. 5 to 8, Gers 2000).
+"""What a GRU and an LSTM do with their gates, with gradients written by hand (Cho 2014, Gers 2000).
 
 Autograd makes a table per operation and joins the gates' gradients from pieces; at the sizes of one step that
 costs as much as the products do.
