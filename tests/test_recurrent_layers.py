@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from uwaga.nn.dropout import SequenceDropout
-from uwaga.nn.recurrent import Gru, Lstm, LstmStack, LstmState, at_end, backwards
+from uwaga.nn.recurrent import Gru, GruSteps, Lstm, LstmStack, LstmState, LstmSteps, at_end, backwards
 
 X = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0))
 LENGTHS = torch.tensor([5, 2, 3])
@@ -17,9 +17,10 @@ def test_gru_steps_equal_its_run(form: str) -> None:
     torch.nn.init.normal_(layer.weights.recurrent_bias)
     hidden = torch.randn(3, 6)
     states = layer.run(X, hidden)
-    projected = layer.project(X[..., :3]) + layer.project(X[..., 3:], 3)  # the inputs in two parts
+    beside = layer.beside(layer.project(X[..., :3]), 3)  # the last input comes step by step
+    steps = GruSteps(layer, 3, 5)
     for time in range(5):
-        hidden = layer.step(projected[:, time], hidden)
+        hidden = steps(beside(X[:, time, 3:]), hidden)
         torch.testing.assert_close(states[:, time], hidden)
 
 
@@ -39,9 +40,9 @@ def test_lstm_steps_equal_its_run() -> None:
     layer = Lstm(4, 6)
     state = LstmState(torch.randn(3, 6), torch.randn(3, 6))
     states, end = layer.run(X, state)
-    projected = layer.project(X)
+    steps = LstmSteps(layer, layer.project(X[..., :3]), 3)  # the last input comes step by step
     for time in range(5):
-        state = layer.step(projected[:, time], state)
+        state = steps(X[:, time, 3:], state)
         torch.testing.assert_close(states[:, time], state.hidden)
     torch.testing.assert_close(end, state)
 

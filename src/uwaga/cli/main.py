@@ -9,21 +9,23 @@ from typing import Annotated
 import typer
 
 from uwaga import __version__
+from uwaga.cli.attend import attend
 from uwaga.cli.errors import INTERRUPTED, reported
 from uwaga.cli.evaluate import evaluate
+from uwaga.cli.lengths import lengths
 from uwaga.cli.score import score
 from uwaga.cli.train import train
 from uwaga.cli.translate import translate
 
 app = typer.Typer(
     name="uwaga",
-    help="Translate with attention: train a model, run it, score with it, measure it.",
+    help="Translate with attention: train a model, run it, score with it, measure it, look inside it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (translate, train, score, evaluate):
+for verb in (translate, train, score, evaluate, attend, lengths):
     app.command(verb.__name__)(reported(verb))
 
 

@@ -10,12 +10,12 @@ from uwaga.models.recurrent import (
     Maxout,
     Recurrent,
     RecurrentMemory,
+    StepAttention,
     Tensors,
     Unrolled,
-    look,
     with_annotations,
 )
-from uwaga.nn.recurrent import Gru, backwards
+from uwaga.nn.recurrent import Gru, GruSteps, backwards
 from uwaga.nn.scores import make_score
 from uwaga.recurrent_settings import BahdanauSettings
 
@@ -65,20 +65,20 @@ class Bahdanau(Recurrent):
         need_weights: bool = False,
     ) -> Unrolled:
         (state,) = parts
-        words = (self.inner or self.decoder).project(embedded)  # (rows, time, 3 units)
-        before = 0 if self.inner is not None else embedded.shape[-1]
-        states, contexts, seen = [], [], []
-        for at in range(embedded.shape[1]):
-            if self.inner is not None:
-                state = self.inner.step(words[:, at], state)
-            context, weights = look(self.score, state[:, None], memory)
-            inputs = self.decoder.project(context[:, 0], before)  # (rows, 3 units)
-            if self.inner is None:
-                inputs = inputs + words[:, at]
-            state = self.decoder.step(inputs, state)
+        rows, time, words = embedded.shape
+        known = (self.inner or self.decoder).project(embedded)  # (rows, time, 3 units)
+        attention = StepAttention(self.score, memory, rows, time)
+        steps = GruSteps(self.decoder, rows, time)
+        inner = None if self.inner is None else GruSteps(self.inner, rows, time)
+        beside = self.decoder.beside(known, words) if inner is None else self.decoder.unknown(rows, time)
+        states, contexts = [], []
+        for word in known.unbind(1):
+            if inner is not None:
+                state = inner(word, state)
+            context = attention(state)
+            state = steps(beside(context), state)
             states.append(state)
             contexts.append(context)
-            seen.append(weights)
-        joined = torch.cat([torch.stack(states, dim=1), embedded, torch.cat(contexts, dim=1)], dim=-1)
+        joined = torch.cat([torch.stack(states, dim=1), embedded, torch.stack(contexts, dim=1)], dim=-1)
         features = self.dropout(self.read_out(joined))
-        return Unrolled(features, (state,), torch.cat(seen, dim=1) if need_weights else None)
+        return Unrolled(features, (state,), torch.stack(attention.weights, dim=1) if need_weights else None)

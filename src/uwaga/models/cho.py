@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from uwaga.contracts import Symbols
 from uwaga.models.recurrent import Maxout, Recurrent, RecurrentMemory, Tensors, Unrolled, beams_of
-from uwaga.nn.recurrent import Gru, at_end, backwards
+from uwaga.nn.recurrent import Gru, GruSteps, at_end, backwards
 from uwaga.recurrent_settings import ChoSettings
 
 
@@ -65,9 +66,10 @@ class Cho(Recurrent):
         units = hidden.shape[1]
         words = self.decoder.project(embedded)  # (rows, time, 3 units)
         beside = self.decoder.project(summary, embedded.shape[-1])  # (rows, 3 units)
-        gates = torch.cat([beside[:, : 2 * units], torch.zeros_like(hidden)], dim=1)
+        gates = functional.pad(beside[:, : 2 * units], (0, units))
+        steps = GruSteps(self.decoder, *words.shape[:2])
         states = []
-        for at in range(embedded.shape[1]):
-            hidden = self.decoder.step(words[:, at] + gates, hidden, beside[:, 2 * units :])
+        for word in words.unbind(1):
+            hidden = steps(word + gates, hidden, beside[:, 2 * units :])
             states.append(hidden)
         return torch.stack(states, dim=1)

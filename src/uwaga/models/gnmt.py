@@ -9,14 +9,14 @@ from uwaga.contracts import Symbols
 from uwaga.models.recurrent import (
     Recurrent,
     RecurrentMemory,
+    StepAttention,
     Tensors,
     Unrolled,
     flat,
-    look,
     stacked,
     with_annotations,
 )
-from uwaga.nn.recurrent import Lstm, LstmStack, LstmState, backwards
+from uwaga.nn.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
 from uwaga.nn.scores import make_score
 from uwaga.recurrent_settings import GnmtSettings
 
@@ -62,19 +62,19 @@ class Gnmt(Recurrent):
         position: int = 0,
         need_weights: bool = False,
     ) -> Unrolled:
-        words = self.bottom.project(embedded)  # (rows, time, 4 units)
-        before = embedded.shape[-1]
+        rows, time, words = embedded.shape
+        steps = LstmSteps(self.bottom, self.bottom.project(embedded), words)
+        attention = StepAttention(self.score, memory, rows, time)
         state = LstmState(parts[0], parts[1])
-        states, contexts, seen = [], [], []
-        for at in range(embedded.shape[1]):
-            context, weights = look(self.score, state.hidden[:, None], memory)
-            state = self.bottom.step(words[:, at] + self.bottom.project(context[:, 0], before), state)
+        states, contexts = [], []
+        for _ in range(time):
+            context = attention(state.hidden)
+            state = steps(context, state)
             states.append(state.hidden)
             contexts.append(context)
-            seen.append(weights)
         x = torch.stack(states, dim=1)  # (rows, time, units)
         ends: tuple[LstmState, ...] = ()
         if len(self.upper.layers):
-            x, ends = self.upper.run(self.dropout(x), stacked(parts[2:]), beside=torch.cat(contexts, dim=1))
-        weights = torch.cat(seen, dim=1)
-        return Unrolled(self.dropout(x), (*state, *flat(ends)), weights if need_weights else None)
+            x, ends = self.upper.run(self.dropout(x), stacked(parts[2:]), beside=torch.stack(contexts, dim=1))
+        weights = torch.stack(attention.weights, dim=1) if need_weights else None
+        return Unrolled(self.dropout(x), (*state, *flat(ends)), weights)

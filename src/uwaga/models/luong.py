@@ -9,6 +9,7 @@ from uwaga.contracts import Symbols
 from uwaga.models.recurrent import (
     Recurrent,
     RecurrentMemory,
+    StepAttention,
     Tensors,
     Unrolled,
     flat,
@@ -18,8 +19,9 @@ from uwaga.models.recurrent import (
 )
 from uwaga.nn.dropout import SequenceDropout
 from uwaga.nn.local import MonotonicWindow, PredictiveWindow
-from uwaga.nn.recurrent import Lstm, LstmStack, LstmState, backwards
+from uwaga.nn.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
 from uwaga.nn.scores import make_score
+from uwaga.nn.stepwise import StepProduct
 from uwaga.recurrent_settings import LuongSettings
 
 
@@ -83,22 +85,29 @@ class Luong(Recurrent):
         rows, time, words = embedded.shape
         feed, states = parts[0], list(stacked(parts[1:]))
         layers = [layer for layer in self.decoder.layers if isinstance(layer, Lstm)]
-        known = layers[0].project(embedded)  # (rows, time, 4 units)
-        drops = [self.dropout.mask(rows, time, feed.shape[1], feed) for _ in layers]
-        found, seen = [], []
+        steps = [LstmSteps(layers[0], layers[0].project(embedded), words)]
+        steps += [
+            LstmSteps(layer, layer.weights.input_bias.expand(rows, time, -1), 0) for layer in layers[1:]
+        ]
+        attention = StepAttention(self.score, memory, rows, time, position, self.window)
+        combine = StepProduct(feed.new_zeros(()).expand(rows, time, feed.shape[1]), self.combine.weight)
+        masks = [self._step_masks(rows, time, feed) for _ in layers]
+        found = []
         for at in range(time):
-            states[0] = layers[0].step(known[:, at] + layers[0].project(feed, words), states[0])
-            below = states[0].hidden
-            for number in range(1, len(layers)):
-                below = _dropped(below, drops[number], at)
-                states[number] = layers[number].step(layers[number].project(below), states[number])
+            below = feed
+            for number, step in enumerate(steps):
+                below = below if number == 0 else _dropped(below, masks[number], at)
+                states[number] = step(below, states[number])
                 below = states[number].hidden
-            features, weights = self._attentional(below[:, None], memory, position + at)
-            feed = _dropped(features[:, 0], drops[0], at)
+            features = torch.tanh(combine(torch.cat([attention(below), below], dim=-1)))  # h̃: (rows, units)
+            feed = _dropped(features, masks[0], at)
             found.append(feed)
-            seen.append(weights)
-        weights = torch.cat(seen, dim=1)
-        return Unrolled(torch.stack(found, dim=1), (feed, *flat(states)), weights if need_weights else None)
+        weights = torch.stack(attention.weights, dim=1) if need_weights else None
+        return Unrolled(torch.stack(found, dim=1), (feed, *flat(states)), weights)
+
+    def _step_masks(self, rows: int, time: int, like: Tensor) -> tuple[Tensor, ...] | None:
+        mask = self.dropout.mask(rows, time, like.shape[1], like)
+        return None if mask is None else mask.unbind(1)
 
     def _attentional(self, states: Tensor, memory: RecurrentMemory, position: int) -> tuple[Tensor, Tensor]:
         """``h̃`` (rows, time, units) of decoder states (rows, time, units), and the weights."""
@@ -140,6 +149,6 @@ def _stack(settings: LuongSettings, dropout: SequenceDropout) -> LstmStack:
     return LstmStack(settings.embedding, settings.hidden, settings.layers, dropout)
 
 
-def _dropped(x: Tensor, mask: Tensor | None, at: int) -> Tensor:
+def _dropped(x: Tensor, masks: tuple[Tensor, ...] | None, at: int) -> Tensor:
     """(rows, units) under the mask of step ``at``."""
-    return x if mask is None else x * mask[:, at]
+    return x if masks is None else x * masks[at]

@@ -19,12 +19,13 @@ from torch import Tensor, nn
 from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.nn.attention import attend
+from uwaga.nn.attention import attend, weigh
 from uwaga.nn.choice import choose
 from uwaga.nn.dropout import SequenceDropout
 from uwaga.nn.local import MonotonicWindow, PredictiveWindow
 from uwaga.nn.recurrent import LstmState
 from uwaga.nn.scores import Score
+from uwaga.nn.stepwise import StepProduct
 from uwaga.recurrent_settings import RecurrentSettings
 
 Tensors = tuple[Tensor, ...]
@@ -233,6 +234,49 @@ def look(
     )
     assert weights is not None
     return context.reshape(rows, time, -1), weights.reshape(rows, time, source)
+
+
+class StepAttention:
+    """Attention of one decoder state after the other over the same memory.
+
+    The weights stand in ``weights``, (rows, source) each. Where a sentence has one row, as in training, the
+    gradients of all steps are made together (:class:`uwaga.nn.stepwise.StepProduct`).
+    """
+
+    def __init__(
+        self,
+        score: Score,
+        memory: RecurrentMemory,
+        rows: int,
+        time: int,
+        position: int = 0,
+        window: MonotonicWindow | PredictiveWindow | None = None,
+    ) -> None:
+        assert memory.values is not None
+        assert memory.prepared is not None
+        self.score, self.memory, self.position, self.window = score, memory, position, window
+        self.weights: list[Tensor] = []
+        self.alone = rows == memory.sentences
+        if self.alone:
+            self.source = memory.values.shape[1]
+            self.scores = score.steps(memory.prepared, time)
+            zeros = memory.values.new_zeros(()).expand(rows, time, memory.values.shape[2])
+            self.sums = StepProduct(zeros, memory.values.transpose(1, 2))
+
+    def __call__(self, query: Tensor) -> Tensor:
+        """The next context (rows, width), of the next query (rows, units)."""
+        at = self.position + len(self.weights)
+        if not self.alone:
+            context, weights = look(self.score, query[:, None], self.memory, at, self.window)
+            self.weights.append(weights[:, 0])
+            return context[:, 0]
+        mask, gain = self.memory.mask, None
+        if self.window is not None:
+            steps = torch.full((1,), at, device=query.device)
+            mask, gain = self.window(query[:, None], steps, self.memory.tokens, self.source)
+        found = weigh(self.scores(query)[:, None], mask, gain)[:, 0]  # (rows, source)
+        self.weights.append(found)
+        return self.sums(found)
 
 
 def beams_of(memory: RecurrentMemory, part: Tensor, rows: int) -> Tensor:

@@ -48,12 +48,14 @@ def attend(
     ):
         return _fused(query, prepared, values, mask), None
     scores = score(query, prepared)  # (..., target, source)
-    if bias is not None:
-        scores = scores + bias
-    weights = masked_softmax(scores, mask)
-    if gain is not None:
-        weights = weights * gain
+    weights = weigh(scores if bias is None else scores + bias, mask, gain)
     return torch.matmul(dropout(weights, drop), values), weights
+
+
+def weigh(scores: Tensor, mask: Tensor | None, gain: Tensor | None = None) -> Tensor:
+    """Weights (..., target, source) of scores of that shape; ``mask`` and ``gain`` as in :func:`attend`."""
+    weights = masked_softmax(scores, mask)
+    return weights if gain is None else weights * gain
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:

@@ -10,9 +10,12 @@ from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from uwaga.nn.cells import gru_cell, lstm_cell
 from uwaga.nn.dropout import SequenceDropout
+from uwaga.nn.stepwise import StepProduct
 
 linear = nn.functional.linear
 
@@ -54,6 +57,17 @@ class _Layer(nn.Module):
         matrix = weights.inputs[:, first : first + x.shape[-1]]
         return linear(x, matrix, weights.input_bias if first == 0 else None)
 
+    def beside(self, known: Tensor, first: int) -> StepProduct:
+        """:meth:`project` of all inputs, of which those from number ``first`` on come step by step.
+
+        ``known`` (rows, time, gates * units) is the projection of those before, the bias included.
+        """
+        return StepProduct(known, self.weights.inputs[:, first:])
+
+    def unknown(self, rows: int, time: int) -> StepProduct:
+        """:meth:`beside` where no input is known before."""
+        return self.beside(self.weights.input_bias.expand(rows, time, -1), 0)
+
     def reset(self) -> None:
         """Glorot's scale for each gate's input matrix, variance-keeping recurrent ones, zero biases."""
         weights, units = self.weights, self.layer.hidden_size
@@ -88,43 +102,50 @@ class Gru(_Layer):
         if self.form == "fused":
             states: Tensor = self.layer(x, start[None].contiguous())[0]
             return states
-        projected = self.project(x)
+        steps = GruSteps(self, x.shape[0], x.shape[1])
         hidden, found = start, []
-        for time in range(x.shape[1]):
-            hidden = self.step(projected[:, time], hidden)
+        for projected in self.project(x).unbind(1):
+            hidden = steps(projected, hidden)
             found.append(hidden)
         return torch.stack(found, dim=1)
 
-    def step(self, projected: Tensor, hidden: Tensor, gated: Tensor | None = None) -> Tensor:
+
+class GruSteps:
+    """A GRU over ``time`` steps whose inputs become known one after the other."""
+
+    def __init__(self, layer: Gru, rows: int, time: int) -> None:
+        _, matrix, _, bias = layer.weights
+        self.units, self.form = layer.units, layer.form
+        self.products = (
+            [matrix_product(matrix, bias, rows, time)]
+            if layer.form == "fused"
+            else [
+                matrix_product(matrix[: 2 * self.units], bias[: 2 * self.units], rows, time),
+                matrix_product(matrix[2 * self.units :], bias[2 * self.units :], rows, time),
+            ]
+        )
+
+    def __call__(self, projected: Tensor, hidden: Tensor, gated: Tensor | None = None) -> Tensor:
         """The next state (rows, units).
 
         Args:
-            projected: (rows, 3 units): :meth:`project` of the input, for the gates r, z, n.
+            projected: (rows, 3 units): :meth:`Gru.project` of the input, for the gates r, z, n.
             hidden: (rows, units).
             gated: (rows, units), a term under the candidate's reset gate beside ``U h`` (Cho 2014 §A.1.2).
         """
         units = self.units
-        _, weight, _, bias = self.weights
         if self.form == "fused":
-            return _gru_after(projected, linear(hidden, weight, bias), hidden, gated)
-        recurrent = linear(hidden, weight[: 2 * units], bias[: 2 * units])  # (rows, 2 units)
-        reset, update = torch.sigmoid(projected[:, : 2 * units] + recurrent).chunk(2, dim=1)
-        inner = linear(reset * hidden, weight[2 * units :], bias[2 * units :])
+            recurrent = self.products[0](hidden)  # (rows, 3 units)
+            if gated is not None:
+                recurrent = recurrent + functional.pad(gated, (2 * units, 0))
+            return gru_cell(projected, recurrent, hidden)
+        gates = torch.sigmoid(projected[:, : 2 * units] + self.products[0](hidden))  # (rows, 2 units)
+        reset, update = gates.chunk(2, dim=1)
+        inner = self.products[1](reset * hidden)
         if gated is not None:
             inner = inner + reset * gated
         candidate = torch.tanh(projected[:, 2 * units :] + inner)
         return candidate + update * (hidden - candidate)
-
-
-def _gru_after(projected: Tensor, recurrent: Tensor, hidden: Tensor, gated: Tensor | None) -> Tensor:
-    units = hidden.shape[1]
-    gates = torch.sigmoid(projected[:, : 2 * units] + recurrent[:, : 2 * units])
-    reset, update = gates.chunk(2, dim=1)
-    inner = recurrent[:, 2 * units :]
-    if gated is not None:
-        inner = inner + gated
-    candidate = torch.tanh(projected[:, 2 * units :] + reset * inner)
-    return candidate + update * (hidden - candidate)
 
 
 class Lstm(_Layer):
@@ -164,13 +185,30 @@ class Lstm(_Layer):
         states, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
         return states, LstmState(hidden[0], cell[0])
 
-    def step(self, projected: Tensor, state: LstmState) -> LstmState:
-        """The next state; ``projected`` (rows, 4 units) is :meth:`project` of the input, for i, f, g, o."""
-        _, weight, _, bias = self.weights
-        gates = projected + linear(state.hidden, weight, bias)
-        write, keep, new, show = gates.chunk(4, dim=1)  # i, f, g, o: (rows, units) each
-        cell = torch.sigmoid(keep) * state.cell + torch.sigmoid(write) * torch.tanh(new)
-        return LstmState(torch.sigmoid(show) * torch.tanh(cell), cell)
+
+class LstmSteps:
+    """An LSTM over several steps whose inputs become known one after the other.
+
+    Args:
+        layer: its weights.
+        known: (rows, time, 4 units), :meth:`Lstm.project` of the inputs that are known before, with the
+            bias; of none, the bias alone.
+        first: number of the first input that is not.
+    """
+
+    def __init__(self, layer: Lstm, known: Tensor, first: int) -> None:
+        inputs, recurrent, _, bias = layer.weights
+        self.product = StepProduct(known + bias, torch.cat([inputs[:, first:], recurrent], dim=1))
+
+    def __call__(self, x: Tensor, state: LstmState) -> LstmState:
+        """The next state; ``x`` (rows, inputs) are the inputs from ``first`` on."""
+        gates = self.product(torch.cat([x, state.hidden], dim=1))
+        return LstmState(*lstm_cell(gates, state.cell))
+
+
+def matrix_product(matrix: Tensor, bias: Tensor, rows: int, time: int) -> StepProduct:
+    """``W x_t + b`` at each of ``time`` steps."""
+    return StepProduct(bias.expand(rows, time, -1), matrix)
 
 
 class LstmStack(nn.Module):

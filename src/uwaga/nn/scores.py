@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.nn.stepwise import StepProduct
 
 POSITIONS = 512
 
@@ -45,6 +46,18 @@ class Score(nn.Module):
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
         """Scores (..., target, source) of queries (..., target, query width)."""
         raise NotImplementedError
+
+    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        """Scores (rows, source) of queries (rows, query width) that come one after the other.
+
+        The function is called ``time`` times and gives what :meth:`forward` gives; a score overrides this
+        where gradients of many single queries can be had for less.
+
+        Args:
+            prepared: (rows, source, width).
+            time: how many queries will come.
+        """
+        return lambda query: self(query[:, None], prepared)[:, 0]
 
 
 Kind = TypeVar("Kind", bound=type[Score])
@@ -87,6 +100,9 @@ class DotScore(Score):
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
         return torch.matmul(query, prepared.transpose(-1, -2))  # (..., target, source)
 
+    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        return _products(prepared, time)
+
 
 @register("scaled_dot")
 class ScaledDotScore(DotScore):
@@ -95,6 +111,10 @@ class ScaledDotScore(DotScore):
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
         # Scaling the query costs target·width products instead of target·source.
         return super().forward(query * (1.0 / math.sqrt(self.query_width)), prepared)
+
+    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        product = super().steps(prepared, time)
+        return lambda query: product(query * (1.0 / math.sqrt(self.query_width)))
 
 
 @register("general")
@@ -110,6 +130,9 @@ class GeneralScore(Score):
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
         return torch.matmul(query, prepared.transpose(-1, -2))  # (..., target, source)
+
+    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        return _products(prepared, time)
 
 
 @register("additive")
@@ -134,6 +157,12 @@ class AdditiveScore(Score):
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
         hidden = self.query(query).unsqueeze(-2) + prepared.unsqueeze(-3)  # (..., target, source, hidden)
         return torch.matmul(torch.tanh(hidden), self.vector)  # (..., target, source)
+
+    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        product = StepProduct(
+            prepared.new_zeros(()).expand(len(prepared), time, self.query_width), self.query.weight
+        )
+        return lambda query: torch.matmul(torch.tanh(product(query)[:, None] + prepared), self.vector)
 
 
 @register("additive_joint")
@@ -198,3 +227,9 @@ class LocationScore(Score):
                 f"a source of {source} tokens, but the location score knows {self.positions} positions"
             )
         return nn.functional.linear(query, self.weight.weight[:source])  # (..., target, source)
+
+
+def _products(prepared: Tensor, time: int) -> StepProduct:
+    """``sᵀ h`` of one query after the other with the same keys (rows, source, width)."""
+    rows, source, _ = prepared.shape
+    return StepProduct(prepared.new_zeros(()).expand(rows, time, source), prepared)

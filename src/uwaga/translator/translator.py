@@ -14,7 +14,8 @@ from uwaga.decoding import SearchOptions, search, stream
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.text.subwords import Subwords
 from uwaga.translator.assembly import assemble, sentence_text
-from uwaga.translator.passage import Cutter, Passage, Split
+from uwaga.translator.forcing import force, no_attention
+from uwaga.translator.passage import Cutter, Passage, Sentence, Split
 from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
 from uwaga.translator.streaming import GrowingText
 
@@ -339,12 +340,7 @@ class Translator:
             TextTooLongError: a side is longer than the model can take; names the pair.
             DataError: a text is not valid Unicode.
         """
-        sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
-        for number, (source, target) in enumerate(pairs, start=first):
-            ids = self._cutter.ids(source) or tuple(self.source.frame([]))
-            sources.append(_within(ids, self.decoder.max_source, f"pair {number}", "source"))
-            ids = tuple(self.target.frame(self.target.encode(target.strip())))
-            targets.append(_within(ids, self.decoder.max_target, f"pair {number}", "target"))
+        sources, targets = self._framed(pairs, first)
         scored = in_batches(self._scorer, sources, targets, batch_tokens)
         return [
             Score(
@@ -355,6 +351,42 @@ class Translator:
             )
             for source, target, scores in zip(sources, targets, scored, strict=True)
         ]
+
+    def attend(self, source: str, target: str | None = None) -> Translation:
+        """Where the model looks: a translation with its cross-attention (target, source).
+
+        Args:
+            source: the text to translate.
+            target: a translation to lead the model along, token by token (neither side is split into
+                sentences then); its own best one if None.
+
+        Raises:
+            SettingsError: the model has no attention.
+            TextTooLongError: a side is longer than the model can take.
+            DataError: there is nothing to read in ``source``, or a text is not valid Unicode.
+        """
+        if not self._cutter.ids(source):
+            raise DataError("there is nothing to read in the text, so nothing to attend to")
+        if target is None:
+            found = self.translate(source, attention=True)
+            if found.attention is None:
+                raise no_attention()
+            return found
+        [ids], [wanted] = self._framed([(source, target)], 1)
+        hypothesis = force(self.decoder, ids, wanted)
+        return assemble(Passage("", (Sentence(ids, ""),)), [[hypothesis]], 1, self.source, self.target)
+
+    def _framed(
+        self, pairs: Iterable[tuple[str, str]], first: int
+    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+        """The ids of both sides of every pair, end symbols included, each within the model's limits."""
+        sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
+        for number, (source, target) in enumerate(pairs, start=first):
+            ids = self._cutter.ids(source) or tuple(self.source.frame([]))
+            sources.append(_within(ids, self.decoder.max_source, f"pair {number}", "source"))
+            ids = tuple(self.target.frame(self.target.encode(target.strip())))
+            targets.append(_within(ids, self.decoder.max_target, f"pair {number}", "target"))
+        return sources, targets
 
     def _translate(
         self,

@@ -1,0 +1,101 @@
+"""An alignment matrix with its labels (Bahdanau 2014 figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from uwaga.contracts import Floats, Translation
+from uwaga.errors import SettingsError
+
+SPACES = ("▁", "Ġ")
+"""What a piece begins with where a word begins: SentencePiece's mark, and byte-level BPE's."""
+
+INSIDE = "##"
+"""What a WordPiece begins with where a word goes on."""
+
+END = "</s>"
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Where each target token looked.
+
+    ``weights`` (target, source) float32 belong to ``target`` and ``source``, the labels of rows and columns.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    weights: Floats
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        if self.weights.shape != (len(self.target), len(self.source)):
+            raise SettingsError(
+                f"weights of shape {self.weights.shape} do not fit {len(self.target)} target and "
+                f"{len(self.source)} source labels"
+            )
+
+
+def align(translation: Translation, *, words: bool = False, title: str = "") -> Alignment:
+    """The alignment of a translation made with ``attention=True`` or by ``Translator.attend``.
+
+    The end symbols of both sides have labels of their own. With ``words``, the pieces of a word are joined:
+    what a target word gives a source word is the sum over the source word's pieces, averaged over the
+    target word's, so that rows that sum to 1 still do.
+
+    Raises:
+        SettingsError: the translation has no attention.
+    """
+    if translation.attention is None:
+        raise SettingsError(
+            "this translation holds no attention: make it with attention=True and a model that has any"
+        )
+    weights = translation.attention
+    source = (*translation.source_tokens, END)
+    target = (*translation.tokens, *[END] * (len(weights) - len(translation.tokens)))
+    if words:
+        columns, rows = _words(source), _words(target)
+        weights = weights @ _membership(columns)  # (pieces, source words)
+        share = _membership(rows)  # (pieces, target words)
+        weights = (share / share.sum(axis=0)).T @ weights  # (target words, source words)
+        source = tuple(_text(source[start:stop]) for start, stop in columns)
+        target = tuple(_text(target[start:stop]) for start, stop in rows)
+    else:
+        source, target = tuple(map(_shown, source)), tuple(map(_shown, target))
+    return Alignment(source, target, weights.astype(np.float32), title)
+
+
+def _words(pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """First piece and end of each word."""
+    if any(piece.startswith(SPACES) for piece in pieces):
+        starts = [at for at, piece in enumerate(pieces) if piece.startswith(SPACES) or piece == END]
+    elif any(piece.startswith(INSIDE) for piece in pieces):
+        starts = [at for at, piece in enumerate(pieces) if not piece.startswith(INSIDE)]
+    else:
+        starts = list(range(len(pieces)))
+    starts = sorted({0, *starts, *(at + 1 for at, piece in enumerate(pieces[:-1]) if piece == END)})
+    return list(zip(starts, [*starts[1:], len(pieces)], strict=True))
+
+
+def _membership(words: Sequence[tuple[int, int]]) -> Floats:
+    """(pieces, words): 1 where a piece belongs to a word."""
+    table = np.zeros((words[-1][1], len(words)), dtype=np.float32)
+    for number, (start, stop) in enumerate(words):
+        table[start:stop, number] = 1.0
+    return table
+
+
+def _text(pieces: Sequence[str]) -> str:
+    joined = "".join(piece.removeprefix(INSIDE) if at else piece for at, piece in enumerate(pieces))
+    for mark in SPACES:
+        joined = joined.replace(mark, " ")
+    return joined.strip() or "␣"
+
+
+def _shown(piece: str) -> str:
+    """A piece as a label: a mark alone is a space, one in front is left out; what goes on has a hyphen."""
+    bare = piece.removeprefix("▁").removeprefix("Ġ")
+    return bare or "␣"

@@ -1,0 +1,152 @@
+"""How quality depends on the length of the source (Bahdanau 2014 figure 2)."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from uwaga.errors import DataError, SettingsError
+from uwaga.evaluation.metrics import build_metrics, reference_streams
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One system on the lines of one bucket.
+
+    ``bleu`` from 0 to 100; ``interval`` is the half-width of its 95% interval over bootstrap resamples, None
+    without; ``ratio`` is the length of the output over that of the reference.
+    """
+
+    bleu: float
+    ratio: float
+    interval: float | None = None
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The lines whose source has from ``shortest`` to ``longest`` tokens, with each system's result."""
+
+    shortest: int
+    longest: int
+    lines: int
+    systems: Mapping[str, Cell]
+
+    @property
+    def label(self) -> str:
+        """Such as ``9-12``."""
+        return str(self.longest) if self.shortest == self.longest else f"{self.shortest}-{self.longest}"
+
+
+@dataclass(frozen=True)
+class LengthTable:
+    """A row per bucket, shortest sources first; ``signature`` is sacreBLEU's."""
+
+    buckets: tuple[Bucket, ...]
+    systems: tuple[str, ...]
+    signature: str
+
+    def json(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
+
+    def tsv(self) -> str:
+        """A line per bucket and system, under a line of heads; no interval is an empty cell."""
+        lines = ["shortest\tlongest\tlines\tsystem\tbleu\tinterval\tratio"]
+        for bucket in self.buckets:
+            for name, cell in bucket.systems.items():
+                interval = "" if cell.interval is None else f"{cell.interval:.2f}"
+                lines.append(
+                    f"{bucket.shortest}\t{bucket.longest}\t{bucket.lines}\t{name}\t{cell.bleu:.2f}"
+                    f"\t{interval}\t{cell.ratio:.3f}"
+                )
+        return "\n".join(lines) + "\n"
+
+
+def by_length(
+    sources: Sequence[str],
+    references: Sequence[Sequence[str]],
+    systems: Mapping[str, Sequence[str]],
+    *,
+    buckets: int = 6,
+    edges: Sequence[int] | None = None,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    samples: int = 0,
+) -> LengthTable:
+    """Corpus BLEU and length ratio of each system on the lines of each bucket of source lengths.
+
+    Args:
+        sources: one line per sentence. Its length is what BLEU's tokeniser cuts it into.
+        references: for each line its references, one or more.
+        systems: translations of all lines, by the system's name.
+        buckets: how many, of about equally many lines each; fewer where many lines have the same length.
+        edges: the longest length of each bucket instead, rising; longer lines have a bucket of their own.
+        tokenize: BLEU's tokeniser; ``none`` for text that is tokenised already.
+        lowercase: BLEU without regard to case.
+        samples: test sets that the bootstrap draws for the intervals, 0 for no intervals.
+
+    Raises:
+        DataError: no lines or systems, or files of unequal length.
+        SettingsError: impossible buckets, edges, samples or tokeniser.
+        MissingExtraError: sacrebleu is not installed.
+    """
+    if not systems:
+        raise DataError("no system to measure")
+    if samples < 0:
+        raise SettingsError(f"the bootstrap cannot draw {samples} test sets")
+    for name, lines in {"references": references, **systems}.items():
+        if len(lines) != len(sources):
+            raise DataError(f"{name}: {len(lines)} lines for {len(sources)} sources: they must be aligned")
+    if not sources:
+        raise DataError("nothing to measure: there are no lines")
+    metric = build_metrics(["bleu"], tokenize=tokenize, lowercase=lowercase)["bleu"]
+    lengths = [len(metric.tokenizer(line.strip()).split()) for line in sources]  # type: ignore[attr-defined]
+    found = []
+    bounds = equal_edges(lengths, buckets) if edges is None else list(edges)
+    signature = ""
+    for members in split_lines(lengths, bounds):
+        chosen = [references[line] for line in members]
+        cells = {}
+        for name, lines in systems.items():
+            output = [lines[line] for line in members]
+            # sacreBLEU takes 1 for "no bootstrap"
+            result = metric.corpus_score(output, reference_streams(output, chosen), n_bootstrap=samples or 1)
+            ratio = result.sys_len / result.ref_len if result.ref_len else 0.0
+            interval = float(result._ci) if samples > 1 else None
+            cells[name] = Cell(float(result.score), ratio, interval)
+        inside = [lengths[line] for line in members]
+        found.append(Bucket(min(inside), max(inside), len(members), cells))
+    signature = metric.get_signature().format()
+    return LengthTable(tuple(found), tuple(systems), signature)
+
+
+def equal_edges(lengths: Sequence[int], buckets: int) -> list[int]:
+    """The longest length of each of ``buckets`` buckets of about equally many lines, but for the last.
+
+    Raises:
+        SettingsError: ``buckets`` is less than 1.
+    """
+    if buckets < 1:
+        raise SettingsError(f"{buckets} buckets: there must be 1 or more")
+    shares = np.arange(1, buckets) / buckets
+    places = np.quantile(np.asarray(lengths), shares, method="inverted_cdf")
+    return sorted({int(place) for place in places} - {max(lengths)})
+
+
+def split_lines(lengths: Sequence[int], edges: Sequence[int]) -> list[list[int]]:
+    """The numbers of the lines of each bucket; a bucket without lines is left out.
+
+    Raises:
+        SettingsError: the edges do not rise.
+    """
+    if any(low >= high for low, high in pairwise(edges)):
+        raise SettingsError(f"edges {', '.join(map(str, edges))}: each must be greater than the one before")
+    members: list[list[int]] = [[] for _ in range(len(edges) + 1)]
+    for line, length in enumerate(lengths):
+        members[bisect_left(edges, length)].append(line)
+    return [group for group in members if group]
