@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -47,14 +48,22 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return values
 
 
-def search_options(folder: Path, config: Mapping[str, Any]) -> SearchOptions:
+def search_options(
+    folder: Path, config: Mapping[str, Any], unstated: Mapping[str, Any] | None = None
+) -> SearchOptions:
     """The checkpoint's decoding defaults: ``generation_config.json``, or older ones in ``config.json``.
+
+    Args:
+        folder: the folder.
+        config: its ``config.json``.
+        unstated: settings to take where the folder has none of that name.
 
     Raises:
         ModelError: a default asks for something that the search does not do.
     """
     path = folder / GENERATION
-    values = read_mapping(path) if path.exists() else dict(config)
+    stated = read_mapping(path) if path.exists() else dict(config)
+    values = dict(unstated or {}) | {name: value for name, value in stated.items() if value is not None}
     try:
         return from_generation_config(values)
     except (SettingsError, TypeError, ValueError) as error:
@@ -75,6 +84,14 @@ class Reader:
         if type(value) is not int or not least <= value < 1 << 31:
             raise ModelError(f"{self.path}: {name!r} must be a whole number, {least} or more, not {value!r}")
         return value
+
+    def number(self, name: str, default: float) -> float:
+        """A number above 0."""
+        value = self.values.get(name)
+        value = default if value is None else value
+        if type(value) not in (int, float) or not 0 < value < math.inf:
+            raise ModelError(f"{self.path}: {name!r} must be a number above 0, not {value!r}")
+        return float(value)
 
     def flag(self, name: str, default: bool) -> bool:
         """A truth value."""
