@@ -24,6 +24,7 @@ BOTH = (
 )
 ATTENTION = (("query", ("q_proj",)), ("key_value", ("k_proj", "v_proj")), ("output", ("out_proj",)))
 KINDS = ("weight", "bias")
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 
 def common_settings(reader: Reader) -> dict[str, Any]:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import nn
+
 from uwaga.checkpoints import fairseq
 from uwaga.checkpoints.foreign import Reader, read_mapping
-from uwaga.checkpoints.recipe import Recipe
+from uwaga.checkpoints.recipe import Recipe, encoder_decoder
+from uwaga.checkpoints.table import CLOSE
+from uwaga.checkpoints.tensors import Tensors
 from uwaga.config import TransformerSettings, parse
 from uwaga.contracts import Symbols
 from uwaga.errors import ModelError, SettingsError
+from uwaga.nn.positions import sinusoids
 from uwaga.text.marian import END, PAD, UNKNOWN, MarianTokeniser, read_sentencepiece, read_vocabulary
 
 LACKING = {
@@ -54,7 +61,24 @@ def marian(folder: Path, config: Mapping[str, Any]) -> Recipe:
     )
     target = _tokeniser(folder, "target.spm", vocabulary, target_size, start, end, pad)
     table = partial(fairseq.table, shared=shared)
-    return Recipe(settings, source_size, target_size, source, target, table, _languages(folder))
+    languages = _languages(folder)
+    return Recipe(settings, source_size, target_size, source, target, table, languages, build=_build)
+
+
+def _build(recipe: Recipe, stored: Tensors) -> nn.Module:
+    """The Transformer, with position tables of its own where the stored ones are not Marian's sinusoids.
+
+    `transformers` and CTranslate2's converter take a stored table as it is, and so does this;
+    :mod:`uwaga.checkpoints.marian_out` writes such ones.
+    """
+    settings = recipe.settings
+    for name in fairseq.POSITIONS:
+        table = stored.values.get(name)
+        if table is None or tuple(table.shape) != (settings.max_length, settings.width):
+            continue
+        if not torch.allclose(table.float(), sinusoids(*table.shape, "halves"), atol=CLOSE):
+            settings = settings.model_copy(update={"positions": "learned"})
+    return encoder_decoder(replace(recipe, settings=settings), stored)
 
 
 def _tokeniser(
