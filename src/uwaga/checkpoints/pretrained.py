@@ -8,21 +8,36 @@ from pathlib import Path
 
 from torch import nn
 
+from uwaga.checkpoints.bert import bert
 from uwaga.checkpoints.foreign import read_mapping, search_options
+from uwaga.checkpoints.gpt2 import gpt2
 from uwaga.checkpoints.initialisation import Undrawn
 from uwaga.checkpoints.marian import marian
 from uwaga.checkpoints.recipe import Family, Recipe
 from uwaga.checkpoints.schema import CONFIG, FORMAT, Dtype
+from uwaga.checkpoints.t5 import t5
 from uwaga.checkpoints.table import fill
 from uwaga.checkpoints.tensors import read_tensors
 from uwaga.checkpoints.weights import DTYPES
 from uwaga.decoding import SearchOptions
 from uwaga.errors import ModelError
 from uwaga.models.base import Seq2Seq
+from uwaga.models.masked import MaskedEncoder
+from uwaga.text.framed import FramedTokeniser
 from uwaga.text.subwords import Subwords
 
-FAMILIES: Mapping[str, Family] = {"marian": marian}
+FAMILIES: Mapping[str, Family] = {"marian": marian, "mt5": t5, "t5": t5}
 """Encoder–decoders, by ``model_type``."""
+DECODERS: Mapping[str, Family] = {"gpt2": gpt2}
+"""What continues texts."""
+ENCODERS: Mapping[str, Family] = {"bert": bert}
+"""What fills gaps in texts."""
+KINDS = (
+    (FAMILIES, "an encoder–decoder", "uwaga.Translator and `uwaga translate`"),
+    (DECODERS, "a decoder without a source", "uwaga.TextGenerator and `uwaga generate`"),
+    (ENCODERS, "an encoder alone", "uwaga.GapFiller and `uwaga fill`"),
+)
+"""Each kind of model, and what runs it."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +49,14 @@ class Pretrained:
     target: Subwords
     options: SearchOptions
     languages: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class PretrainedEncoder:
+    """A pretrained encoder with its tokeniser."""
+
+    model: MaskedEncoder
+    tokeniser: FramedTokeniser
 
 
 def family_of(folder: Path) -> str | None:
@@ -68,15 +91,36 @@ def load_pretrained(folder: Path, device: str = "cpu", dtype: Dtype = "float32")
     return Pretrained(model, recipe.source, recipe.target, options, recipe.languages)
 
 
+def load_decoder(folder: Path, device: str = "cpu", dtype: Dtype = "float32") -> Pretrained:
+    """Load a decoder without a source, as :func:`load_pretrained` loads an encoder–decoder.
+
+    Raises:
+        ModelError: as there.
+    """
+    recipe, model, options = _loaded(folder, DECODERS, device, dtype)
+    assert isinstance(model, Seq2Seq)
+    return Pretrained(model, recipe.source, recipe.target, options, recipe.languages)
+
+
+def load_encoder(folder: Path, device: str = "cpu", dtype: Dtype = "float32") -> PretrainedEncoder:
+    """Load an encoder alone, as :func:`load_pretrained` loads an encoder–decoder.
+
+    Raises:
+        ModelError: as there.
+    """
+    recipe, model, _ = _loaded(folder, ENCODERS, device, dtype)
+    assert isinstance(model, MaskedEncoder)
+    assert isinstance(recipe.source, FramedTokeniser)
+    return PretrainedEncoder(model, recipe.source)
+
+
 def _loaded(
     folder: Path, families: Mapping[str, Family], device: str, dtype: Dtype
 ) -> tuple[Recipe, nn.Module, SearchOptions]:
     config = read_mapping(folder / CONFIG)
     name = config.get("model_type")
     if not isinstance(name, str) or name not in families:
-        raise ModelError(
-            f"{folder / CONFIG}: the family {name!r} is unknown; uwaga runs {', '.join(sorted(families))}"
-        )
+        raise ModelError(f"{folder / CONFIG}: {_misplaced(name)}")
     recipe = families[name](folder, config)
     options = search_options(folder, config, recipe.unstated)
     stored = recipe.prepare(read_tensors(folder))
@@ -89,3 +133,12 @@ def _loaded(
     except (RuntimeError, AssertionError) as error:
         raise ModelError(f"{folder}: cannot be put on device {device!r}: {error}") from None
     return recipe, model, options
+
+
+def _misplaced(name: object) -> str:
+    """Why a folder of this ``model_type`` cannot be loaded here, and where it can be."""
+    for families, kind, runner in KINDS:
+        if name in families:
+            return f"the family {name!r} is {kind}, which {runner} run"
+    known = sorted({family for families, _, _ in KINDS for family in families})
+    return f"the family {name!r} is unknown; uwaga runs {', '.join(known)}"
