@@ -1,4 +1,4 @@
-"""A pretrained model's tokeniser: pieces from a library, and the special tokens its family puts around them."""
+"""A pretrained model's tokeniser: pieces from a library, and its family's special tokens around them."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Declared:
 
     settings: Mapping[str, Any]
     named: Mapping[str, Special]
-    numbered: Mapping[int, Special]
+    numbered: dict[int, Special]
 
     def flag(self, name: str, default: bool) -> bool:
         """A truth value of the settings."""
