@@ -12,6 +12,7 @@ from uwaga.checkpoints.bert import bert
 from uwaga.checkpoints.foreign import read_mapping, search_options
 from uwaga.checkpoints.gpt2 import gpt2
 from uwaga.checkpoints.initialisation import Undrawn
+from uwaga.checkpoints.languages import in_languages
 from uwaga.checkpoints.marian import marian
 from uwaga.checkpoints.recipe import Family, Recipe
 from uwaga.checkpoints.schema import CONFIG, FORMAT, Dtype
@@ -74,19 +75,29 @@ def is_pretrained(folder: Path) -> bool:
     return family_of(folder) is not None
 
 
-def load_pretrained(folder: Path, device: str = "cpu", dtype: Dtype = "float32") -> Pretrained:
+def load_pretrained(
+    folder: Path,
+    device: str = "cpu",
+    dtype: Dtype = "float32",
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> Pretrained:
     """Load an encoder–decoder from a folder in Hugging Face's format.
 
     Args:
         folder: the folder.
         device: ``cpu``, ``cuda`` or ``cuda:N``.
         dtype: number format to compute in.
+        source_language: code of the language to translate from, where the model knows several.
+        target_language: code of the language to translate to.
 
     Raises:
+        SettingsError: the model lacks the language, or needs one that nobody has stated.
         ModelError: an unknown family, a feature that uwaga lacks, a missing, damaged or unsafe file, a
             weight that is missing, unknown or of another shape, a vocabulary of another size.
     """
-    recipe, model, options = _loaded(folder, FAMILIES, device, dtype)
+    languages = (source_language, target_language)
+    recipe, model, options = _loaded(folder, FAMILIES, device, dtype, languages)
     assert isinstance(model, Seq2Seq)
     return Pretrained(model, recipe.source, recipe.target, options, recipe.languages)
 
@@ -115,7 +126,11 @@ def load_encoder(folder: Path, device: str = "cpu", dtype: Dtype = "float32") ->
 
 
 def _loaded(
-    folder: Path, families: Mapping[str, Family], device: str, dtype: Dtype
+    folder: Path,
+    families: Mapping[str, Family],
+    device: str,
+    dtype: Dtype,
+    languages: tuple[str | None, str | None] = (None, None),
 ) -> tuple[Recipe, nn.Module, SearchOptions]:
     config = read_mapping(folder / CONFIG)
     name = config.get("model_type")
@@ -123,6 +138,7 @@ def _loaded(
         raise ModelError(f"{folder / CONFIG}: {_misplaced(name)}")
     recipe = families[name](folder, config)
     options = search_options(folder, config, recipe.unstated)
+    recipe, options = in_languages(recipe, options, config, *languages, str(folder))
     stored = recipe.prepare(read_tensors(folder))
     with Undrawn():
         model = recipe.build(recipe, stored)

@@ -125,6 +125,16 @@ def translate(
     batch_tokens: Annotated[
         int | None, typer.Option(help="Source tokens translated together.", show_default="4096")
     ] = None,
+    source_language: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="The language of the sources, where the model knows several.", show_default=False
+        ),
+    ] = None,
+    target_language: Annotated[
+        str | None,
+        typer.Option("--to", help="The language of the translations, likewise.", show_default=False),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
     threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
@@ -149,6 +159,8 @@ def translate(
 
         uwaga translate --model runs/ende/model --beam 1 < big.en > big.de
 
+        uwaga translate --model facebook/mbart-large-50-many-to-many-mmt --from en --to fr < test.en
+
         uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
     """
     from uwaga.cli.lines import lines_out
@@ -158,7 +170,14 @@ def translate(
     chunks = _chunks(text, input_)
     from uwaga.translator import Translator
 
-    translator = Translator.load(model, device=device, dtype=dtype, threads=threads)
+    translator = Translator.load(
+        model,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        source_language=source_language,
+        target_language=target_language,
+    )
     options = translator.options(
         beam=1 if stream else beam,
         nbest=nbest,

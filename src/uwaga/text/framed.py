@@ -122,7 +122,7 @@ class FramedTokeniser:
         if not self.languages or self.place == "start":
             return [*self.prefix, *ids, *self.suffix]
         if self.language is None:
-            raise SettingsError(f"{self.name}: a model of several languages: {self._choices()}")
+            raise SettingsError(f"{self.name}: a model of several languages: {self.choices()}")
         token = self.languages[self.language]
         if self.place == "before":
             return [*self.prefix, token, *ids, *self.suffix]
@@ -173,9 +173,10 @@ class FramedTokeniser:
             return near[0]
         if near:
             raise SettingsError(f"{self.name}: language {language!r} is one of {', '.join(near)}: say which")
-        raise SettingsError(f"{self.name}: no language {language!r}; {self._choices(language)}")
+        raise SettingsError(f"{self.name}: no language {language!r}; {self.choices(language)}")
 
-    def _choices(self, language: str = "") -> str:
+    def choices(self, language: str = "") -> str:
+        """How to choose a language, for messages."""
         codes = sorted(self.languages)
         close = difflib.get_close_matches(language, codes, n=3, cutoff=0.4) if language else []
         hint = f"did you mean {' or '.join(close)}? " if close else ""

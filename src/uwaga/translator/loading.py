@@ -28,7 +28,14 @@ class Parts(NamedTuple):
     scorer: Scorer
 
 
-def load_parts(name: str | Path | None, device: str, dtype: str, threads: int) -> Parts:
+def load_parts(
+    name: str | Path | None,
+    device: str,
+    dtype: str,
+    threads: int,
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> Parts:
     """One model and its scorer; arguments and errors are those of :meth:`Translator.load`."""
     if dtype not in DTYPES:
         raise SettingsError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
@@ -42,6 +49,7 @@ def load_parts(name: str | Path | None, device: str, dtype: str, threads: int) -
             f"{folder}: translating with this model needs torch; `pip install 'uwaga[train]'`"
         ) from None
     from uwaga.checkpoints.folder import load_model
+    from uwaga.checkpoints.languages import agreed
     from uwaga.checkpoints.pretrained import is_pretrained, load_pretrained
     from uwaga.translator.teacher_forcing import parallel_scorer
 
@@ -50,13 +58,14 @@ def load_parts(name: str | Path | None, device: str, dtype: str, threads: int) -
         torch.set_num_threads(threads)
     number_format: Any = "float32" if dtype == "auto" else dtype
     if is_pretrained(folder):
-        found = load_pretrained(folder, place, number_format)
+        found = load_pretrained(folder, place, number_format, source_language, target_language)
         model, source, target = found.model, found.source, found.target
         return Parts(model, source, target, found.options, found.languages, parallel_scorer(model))
     loaded = load_model(folder, place, number_format)
     model, config = loaded.model, loaded.config
     scorer = parallel_scorer(model)
-    return Parts(model, loaded.source, loaded.target, config.decoding, config.languages, scorer)
+    languages = agreed(config.languages, source_language, target_language, str(folder))
+    return Parts(model, loaded.source, loaded.target, config.decoding, languages, scorer)
 
 
 def _device(device: str, has_gpu: bool, gpus: int) -> str:

@@ -59,6 +59,8 @@ class Translator:
         device: str = "auto",
         dtype: str = "auto",
         threads: int = 0,
+        source_language: str | None = None,
+        target_language: str | None = None,
     ) -> Translator:
         """Load a model, or several that translate together.
 
@@ -70,27 +72,40 @@ class Translator:
             dtype: what to compute in: ``float32``, ``float16`` or ``bfloat16``. ``auto`` is float32 on
                 every device, for which alone the equality of results in any batch is promised.
             threads: CPU threads, for the whole process; 0 leaves them as they are.
+            source_language: code of the language to translate from, as a multilingual model calls it
+                (``en``, ``en_XX``, ``eng_Latn``); None where the model states or needs none.
+            target_language: code of the language to translate to.
 
         Raises:
             ModelError: there is no such model, or it is incomplete or damaged.
-            SettingsError: an impossible device, dtype or number of threads, or models of different
-                tokenisers.
+            SettingsError: an impossible device, dtype or number of threads, models of different
+                tokenisers, or a language that the model lacks or that is not chosen and must be.
             MissingExtraError: torch is not installed.
         """
         from uwaga.translator.loading import load_parts
 
         if name is not None and not isinstance(name, (str, Path)):
-            return cls._together([str(one) for one in name], device, dtype, threads)
-        return cls(*load_parts(name, device, dtype, threads))
+            names = [str(one) for one in name]
+            return cls._together(names, device, dtype, threads, source_language, target_language)
+        return cls(*load_parts(name, device, dtype, threads, source_language, target_language))
 
     @classmethod
-    def _together(cls, names: Sequence[str], device: str, dtype: str, threads: int) -> Translator:
+    def _together(
+        cls,
+        names: Sequence[str],
+        device: str,
+        dtype: str,
+        threads: int,
+        source_language: str | None,
+        target_language: str | None,
+    ) -> Translator:
         """One translator of several models."""
+        languages = (source_language, target_language)
         if len(names) < 2:
-            return cls.load(names[0] if names else None, device, dtype, threads)
+            return cls.load(names[0] if names else None, device, dtype, threads, *languages)
         from uwaga.models.ensemble import Ensemble
 
-        members = [cls.load(name, device, dtype, threads) for name in names]
+        members = [cls.load(name, device, dtype, threads, *languages) for name in names]
         first = members[0]
         for name, member in zip(names, members, strict=True):
             for side, ours, theirs in (
