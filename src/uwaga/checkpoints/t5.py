@@ -75,7 +75,8 @@ def t5(folder: Path, config: Mapping[str, Any]) -> Recipe:
     except SettingsError as error:
         raise ModelError(str(error)) from None
     pad, end = reader.whole("pad_token_id", 0), reader.whole("eos_token_id", 1)
-    start = reader.start() if reader.values.get("decoder_start_token_id") is not None else pad
+    stated = reader.stated_start()
+    start = pad if stated is None else stated
     reader.within(size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     sides = read_t5_tokeniser(folder, TokenIds(size, start, end, pad))
     unstated = {"max_length": LONGEST + 1}
