@@ -76,7 +76,9 @@ def _build(recipe: Recipe, stored: Tensors) -> nn.Module:
         table = stored.values.get(name)
         if table is None or tuple(table.shape) != (settings.max_length, settings.width):
             continue
-        if not torch.allclose(table.float(), sinusoids(*table.shape, "halves"), atol=CLOSE):
+        if not torch.allclose(
+            table.float(), sinusoids(settings.max_length, settings.width, "halves"), atol=CLOSE
+        ):
             settings = settings.model_copy(update={"positions": "learned"})
     return encoder_decoder(replace(recipe, settings=settings), stored)
 

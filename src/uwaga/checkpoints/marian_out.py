@@ -193,7 +193,9 @@ def _pegasus(model: Transformer, sides: tuple[Side, Side]) -> Written:
     """Every token keeps its row; the start symbol is what that format and CTranslate2 call padding."""
     symbols = model.symbols
     if symbols.start == symbols.end:
-        raise ModelError("pegasus: the start symbol is padding there, but the model starts from its end symbol")
+        raise ModelError(
+            "pegasus: the start symbol is padding there, but the model starts from its end symbol"
+        )
     named = {symbols.start: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
     both = [_named(side, len(side.pieces), named) for side in sides]
     unused = (symbols.start, symbols.pad)

@@ -29,8 +29,8 @@ def convert(
     to: Annotated[
         Format,
         typer.Option(
-            help="marian: norms behind the blocks (MarianMTModel); pegasus: the same layout with norms before "
-            "them (PegasusForConditionalGeneration).",
+            help="marian: norms behind the blocks (MarianMTModel); pegasus: the same layout with norms "
+            "before them (PegasusForConditionalGeneration).",
             show_default=False,
         ),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 
 from sentencepiece import SentencePieceProcessor
@@ -96,7 +97,7 @@ class MarianTokeniser:
         if token not in self.languages:
             known = " ".join(piece[2:-2] for piece in self.languages)
             raise SettingsError(f"{self._name}: no target language {language!r}; the model has {known}")
-        other = MarianTokeniser(self._model, self._ids, self._symbols, self._name)
+        other = copy(self)
         other._chosen = token
         return other
 

@@ -49,6 +49,7 @@ def load_parts(
             f"{folder}: translating with this model needs torch; `pip install 'uwaga[train]'`"
         ) from None
     from uwaga.checkpoints.folder import load_model
+    from uwaga.checkpoints.formats import other_format
     from uwaga.checkpoints.languages import agreed
     from uwaga.checkpoints.pretrained import is_pretrained, load_pretrained
     from uwaga.translator.teacher_forcing import parallel_scorer
@@ -57,6 +58,12 @@ def load_parts(
     if threads:
         torch.set_num_threads(threads)
     number_format: Any = "float32" if dtype == "auto" else dtype
+    read = other_format(folder)
+    if read is not None:
+        found = read(folder, place, number_format)
+        languages = agreed(found.languages, source_language, target_language, str(folder))
+        scorer = parallel_scorer(found.model)
+        return Parts(found.model, found.source, found.target, found.options, languages, scorer)
     if is_pretrained(folder):
         found = load_pretrained(folder, place, number_format, source_language, target_language)
         model, source, target = found.model, found.source, found.target
