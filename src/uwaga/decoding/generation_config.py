@@ -5,6 +5,7 @@ two count differently:
 
 - ``max_length`` and ``min_length`` count the start symbol there, and not here;
 - there a forced prefix counts neither in a score nor in its length (``score_forced`` False);
+- there ``forced_bos_token_id`` does nothing where a prefix is forced, here it stands before the prefix;
 - ``early_stopping`` False is an estimate there (``"estimate"``), ``"never"`` the exact bound (False).
 """
 
