@@ -120,11 +120,17 @@ class Reader:
 
     def start(self) -> int:
         """The token that decoding starts from."""
-        given = self.values.get("decoder_start_token_id")
+        given = self.stated_start()
         if given is None:
-            path = self.path.parent / GENERATION
-            given = read_mapping(path).get("decoder_start_token_id") if path.exists() else None
-        if type(given) is not int or given < 0:
+            raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not None")
+        return given
+
+    def stated_start(self) -> int | None:
+        """The token that decoding starts from, None if nothing is said; the generation settings win."""
+        path = self.path.parent / GENERATION
+        given = read_mapping(path).get("decoder_start_token_id") if path.exists() else None
+        given = self.values.get("decoder_start_token_id") if given is None else given
+        if given is not None and (type(given) is not int or given < 0):
             raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not {given!r}")
         return given
 

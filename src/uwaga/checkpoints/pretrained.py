@@ -8,12 +8,16 @@ from pathlib import Path
 
 from torch import nn
 
+from uwaga.checkpoints.bart import bart
 from uwaga.checkpoints.bert import bert
 from uwaga.checkpoints.foreign import read_mapping, search_options
 from uwaga.checkpoints.gpt2 import gpt2
 from uwaga.checkpoints.initialisation import Undrawn
 from uwaga.checkpoints.languages import in_languages
+from uwaga.checkpoints.m2m100 import m2m100
 from uwaga.checkpoints.marian import marian
+from uwaga.checkpoints.mbart import mbart
+from uwaga.checkpoints.pegasus import pegasus
 from uwaga.checkpoints.recipe import Family, Recipe
 from uwaga.checkpoints.schema import CONFIG, FORMAT, Dtype
 from uwaga.checkpoints.t5 import t5
@@ -27,7 +31,15 @@ from uwaga.models.masked import MaskedEncoder
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.subwords import Subwords
 
-FAMILIES: Mapping[str, Family] = {"marian": marian, "mt5": t5, "t5": t5}
+FAMILIES: Mapping[str, Family] = {
+    "bart": bart,
+    "m2m_100": m2m100,
+    "marian": marian,
+    "mbart": mbart,
+    "mt5": t5,
+    "pegasus": pegasus,
+    "t5": t5,
+}
 """Encoder–decoders, by ``model_type``."""
 DECODERS: Mapping[str, Family] = {"gpt2": gpt2}
 """What continues texts."""

@@ -1,0 +1,32 @@
+"""Pegasus (Zhang et al. 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from uwaga.checkpoints.fairseq_recipe import Kind, recipe
+from uwaga.checkpoints.recipe import Recipe
+from uwaga.text.pretrained import read_pegasus_tokeniser
+
+START = 0
+
+PEGASUS = Kind(
+    settings={"norm": "pre", "positions": "sinusoidal", "sinusoids": "halves"},
+    lacking={
+        "normalize_before": (True,),
+        "normalize_embedding": (False,),
+        "add_final_layer_norm": (True,),
+        "add_bias_logits": (False,),
+        "static_position_embeddings": (True,),
+    },
+    tokenisers=read_pegasus_tokeniser,
+    end=1,
+    pad=0,
+)
+
+
+def pegasus(folder: Path, config: Mapping[str, Any]) -> Recipe:
+    """Understand a Pegasus folder; see :data:`uwaga.checkpoints.recipe.Family`."""
+    return recipe(PEGASUS, folder, config, START)
