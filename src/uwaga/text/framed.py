@@ -105,13 +105,17 @@ class FramedTokeniser:
         """The ids of a text, without its frame.
 
         Raises:
-            DataError: the text is not valid Unicode.
+            DataError: the text is not valid Unicode, or spells a special token that the model does not have.
         """
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
             raise DataError(f"{text[:40]!r}: not valid Unicode, remove half surrogate pairs") from None
-        return self.codec.encode(self.opening + text)
+        ids = self.codec.encode(self.opening + text)
+        if ids and max(ids) >= self.vocabulary:
+            piece = self.codec.piece(max(ids))
+            raise DataError(f"{text[:40]!r}: {self.name} has no embedding for {piece}; take it out of the text")
+        return ids
 
     def frame(self, ids: Sequence[int]) -> list[int]:
         """The ids with the special tokens that the model expects around them.
