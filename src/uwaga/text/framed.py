@@ -114,7 +114,9 @@ class FramedTokeniser:
         ids = self.codec.encode(self.opening + text)
         if ids and max(ids) >= self.vocabulary:
             piece = self.codec.piece(max(ids))
-            raise DataError(f"{text[:40]!r}: {self.name} has no embedding for {piece}; take it out of the text")
+            raise DataError(
+                f"{text[:40]!r}: {self.name} has no embedding for {piece}; take it out of the text"
+            )
         return ids
 
     def frame(self, ids: Sequence[int]) -> list[int]:
