@@ -24,6 +24,8 @@ LACKING = {
 }
 
 PREFIX, HEAD = "bert.", "cls.predictions."
+BIAS, READ_BIAS = f"{HEAD}bias", f"{HEAD}decoder.bias"
+"""The output's bias stands under the first name; where the second is stored too, that one is read."""
 OLD = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """What the first checkpoints call the parameters of a norm."""
 
@@ -93,10 +95,11 @@ def prepare(stored: Tensors) -> Tensors:
     names = {name: name.removeprefix(PREFIX) for name in stored.values}
     for old, new in OLD.items():
         names = {name: short.replace(old, new) for name, short in names.items()}
-    return Tensors(
-        {names[name]: tensor for name, tensor in stored.values.items()},
-        {names[name]: path for name, path in stored.origin.items()},
-    )
+    values = {names[name]: tensor for name, tensor in stored.values.items()}
+    origin = {names[name]: path for name, path in stored.origin.items()}
+    if READ_BIAS in values:
+        values[BIAS], origin[BIAS] = values.pop(READ_BIAS), origin.pop(READ_BIAS)
+    return Tensors(values, origin)
 
 
 def table(model: MaskedEncoder) -> Table:
@@ -119,8 +122,7 @@ def table(model: MaskedEncoder) -> Table:
     if model.head is not None:
         tied = model.settings.tie == "all"
         weights["head.weight"] = (EMBEDDING if tied else f"{HEAD}decoder.weight",)
-        weights["head.bias"] = (f"{HEAD}bias",)
-        same[f"{HEAD}decoder.bias"] = f"{HEAD}bias"
+        weights["head.bias"] = (BIAS,)
         if tied:
             same[f"{HEAD}decoder.weight"] = EMBEDDING
     return Table(weights, same, unused=UNUSED)
