@@ -96,7 +96,8 @@ def load_ctranslate2(
     if file.specification not in SPECIFICATIONS or file.revision not in REVISIONS:
         raise ModelError(
             f"{file.path}: a model of the kind {file.specification or 'unnamed'!r}, revision "
-            f"{file.revision}; uwaga reads TransformerSpec, revisions {REVISIONS.start} to {REVISIONS.stop - 1}"
+            f"{file.revision}; uwaga reads TransformerSpec of revisions {REVISIONS.start} to "
+            f"{REVISIONS.stop - 1}"
         )
     stored = _Stored(file)
     settings = _settings(stored, folder)

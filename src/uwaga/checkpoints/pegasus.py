@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from uwaga.checkpoints.fairseq_recipe import Kind, recipe
+from uwaga.checkpoints.marian import (
+    has_marian_tokenisers,
+    languages_of,
+    marian_tokenisers,
+    with_own_positions,
+)
 from uwaga.checkpoints.recipe import Recipe
 from uwaga.text.pretrained import read_pegasus_tokeniser
 
@@ -29,4 +36,8 @@ PEGASUS = Kind(
 
 def pegasus(folder: Path, config: Mapping[str, Any]) -> Recipe:
     """Understand a Pegasus folder; see :data:`uwaga.checkpoints.recipe.Family`."""
-    return recipe(PEGASUS, folder, config, START)
+    if not has_marian_tokenisers(folder):
+        return recipe(PEGASUS, folder, config, START)
+    # As `uwaga convert --to pegasus` writes it: this layout with Marian's tokenisers.
+    made = recipe(replace(PEGASUS, tokenisers=marian_tokenisers), folder, config)
+    return replace(made, languages=languages_of(folder), build=with_own_positions)

@@ -17,6 +17,7 @@ from uwaga.text.framed import Codec, FramedTokeniser
 from uwaga.text.marian import read_sentencepiece
 from uwaga.text.pretrained_files import TOKENIZER, Declared, Special, missing, read_declared
 from uwaga.text.sentencepiece_codec import SentencePieceCodec
+from uwaga.text.subwords import Subwords
 from uwaga.text.tokenizers_codec import (
     TokenizersCodec,
     read_byte_level,
@@ -67,8 +68,8 @@ class TokenIds:
 class Sides:
     """The tokenisers of source and target. Multilingual ones may still need their languages chosen."""
 
-    source: FramedTokeniser
-    target: FramedTokeniser
+    source: Subwords
+    target: Subwords
 
 
 def read_bart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
