@@ -4,23 +4,18 @@ import pytest
 
 transformers = pytest.importorskip("transformers")
 
-import fairseq_models as tiny  # noqa: E402
 import torch  # noqa: E402
-from fairseq_models import LANGUAGES, PUBLISHED, SIZE, make, read_numbers  # noqa: E402
+from fairseq_models import LANGUAGES, PUBLISHED, SIZE, make, read_as_numbers  # noqa: E402
 
-from uwaga.checkpoints import bart, m2m100, mbart, pegasus  # noqa: E402
 from uwaga.checkpoints.pretrained import load_pretrained  # noqa: E402
-from uwaga.decoding import search  # noqa: E402
+from uwaga.decoding import from_generation_config, search  # noqa: E402
 
 SOURCES = [[9, 30, 7, 41, 22, 5, 13, 8, 50, 33, 4], [17, 6], [44, 12, 25, 9, 31], [8, 8, 8, 19, 27, 36, 40]]
 
 
 @pytest.fixture(autouse=True)
 def numbers(monkeypatch):
-    for module, name in ((bart, "BART"), (mbart, "MBART"), (pegasus, "PEGASUS")):
-        monkeypatch.setattr(module, name, tiny.replace(getattr(module, name), tokenisers=read_numbers))
-    for name in ("read_m2m100_tokeniser", "read_nllb_tokeniser"):
-        monkeypatch.setattr(m2m100, name, read_numbers)
+    read_as_numbers(monkeypatch)
 
 
 def padded(sources, pad):
@@ -69,7 +64,7 @@ def test_generated_tokens_equal_transformers(tmp_path, name):
     ):
         generation = PUBLISHED[name].generation | changes
         rows = theirs.generate(ids, attention_mask=mask, suppress_tokens=never, **changes)
-        options = tiny.from_generation_config(generation)
+        options = from_generation_config(generation)
         for (one,), row in zip(search(ours.model, sources, options), rows[:, 1:].tolist(), strict=True):
             made = [*one.tokens] if one.truncated and not options.force_end else [*one.tokens, symbols.end]
             assert row[: len(made)] == made
