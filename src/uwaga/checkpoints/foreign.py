@@ -8,13 +8,17 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from uwaga.checkpoints.schema import CONFIG
+from uwaga.checkpoints.schema import CONFIG, FORMAT
 from uwaga.decoding import SearchOptions, from_generation_config
 from uwaga.errors import ModelError, SettingsError
 
 GENERATION = "generation_config.json"
 LARGEST = 1 << 24
 """Bytes of a configuration; some list every word they ban."""
+
+CONTINUING = frozenset({"gpt2"})
+FILLING = frozenset({"bert"})
+"""Families that continue texts, and those that fill gaps in them; the others translate."""
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 ACTIVATIONS = {
@@ -46,6 +50,16 @@ def read_mapping(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ModelError(f"{path}: not a mapping of settings")
     return values
+
+
+def family_of(folder: Path) -> str | None:
+    """The ``model_type`` that another library's ``config.json`` names, None where it is none."""
+    try:
+        values = read_mapping(folder / CONFIG)
+    except ModelError:
+        return None
+    name = values.get("model_type")
+    return name if values.get("format") != FORMAT and isinstance(name, str) else None
 
 
 def search_options(

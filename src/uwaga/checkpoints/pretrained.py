@@ -10,7 +10,7 @@ from torch import nn
 
 from uwaga.checkpoints.bart import bart
 from uwaga.checkpoints.bert import bert
-from uwaga.checkpoints.foreign import read_mapping, search_options
+from uwaga.checkpoints.foreign import family_of, read_mapping, search_options
 from uwaga.checkpoints.gpt2 import gpt2
 from uwaga.checkpoints.initialisation import Undrawn
 from uwaga.checkpoints.languages import in_languages
@@ -19,7 +19,7 @@ from uwaga.checkpoints.marian import marian
 from uwaga.checkpoints.mbart import mbart
 from uwaga.checkpoints.pegasus import pegasus
 from uwaga.checkpoints.recipe import Family, Recipe
-from uwaga.checkpoints.schema import CONFIG, FORMAT, Dtype
+from uwaga.checkpoints.schema import CONFIG, Dtype
 from uwaga.checkpoints.t5 import t5
 from uwaga.checkpoints.table import fill
 from uwaga.checkpoints.tensors import read_tensors
@@ -70,16 +70,6 @@ class PretrainedEncoder:
 
     model: MaskedEncoder
     tokeniser: FramedTokeniser
-
-
-def family_of(folder: Path) -> str | None:
-    """The ``model_type`` that another library's ``config.json`` names, None where it is none."""
-    try:
-        values = read_mapping(folder / CONFIG)
-    except ModelError:
-        return None
-    name = values.get("model_type")
-    return name if values.get("format") != FORMAT and isinstance(name, str) else None
 
 
 def is_pretrained(folder: Path) -> bool:

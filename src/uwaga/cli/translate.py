@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -163,11 +162,11 @@ def translate(
 
         uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
     """
-    from uwaga.cli.lines import lines_out
+    from uwaga.cli.lines import chunks_of, lines_out
     from uwaga.cli.meter import meter
 
     _check_together(bool(text), input_, nbest, beam, sample, as_json, stream, attention)
-    chunks = _chunks(text, input_)
+    chunks = chunks_of(text, input_)
     from uwaga.translator import Translator
 
     translator = Translator.load(
@@ -299,18 +298,6 @@ def _document(translation: Translation) -> dict[str, object]:
 def _number(value: float) -> float | None:
     """JSON knows no infinity: an impossible token's score is null."""
     return round(value, 6) if math.isfinite(value) else None
-
-
-def _chunks(texts: list[str] | None, path: Path | None) -> Iterator[Chunk]:
-    from uwaga.cli.lines import Chunk, file_chunks, standard_input_chunks
-
-    if texts:
-        return iter([Chunk(1, texts)])
-    if path is not None:
-        return file_chunks(path)
-    if sys.stdin is not None and sys.stdin.isatty():
-        typer.echo("Type a line and press Enter; Ctrl-D ends.", err=True)
-    return standard_input_chunks()
 
 
 def _check_together(
