@@ -112,7 +112,7 @@ def plain_search(decoder, source, options, prefix, limit):
 @st.composite
 def searches(draw):
     beam = draw(st.integers(1, 5))
-    prefixes = st.lists(st.integers(3, VOCABULARY - 1), max_size=3)
+    prefixes = st.lists(st.integers(3, VOCABULARY - 1), max_size=2)
     return (
         SearchOptions(
             beam=beam,
@@ -160,6 +160,8 @@ def test_M24_search_equals_the_plain_one(case):
         decoder, [source for source, _ in sentences], options, prefixes=[prefix for _, prefix in sentences]
     )
     for (source, prefix), hypotheses in zip(sentences, found, strict=True):
+        if prefix and options.first is not None and prefix[0] != options.first:
+            prefix = [options.first, *prefix]
         limit = min(options.max_length, decoder.max_target or 99)
         if options.max_ratio < math.inf:
             needed = max(options.min_length, len(prefix)) + 1

@@ -231,6 +231,19 @@ def test_M24_forced_prefix(seed, beam):
             assert all(one.tokens[: len(prefix)] == prefix for one in found)
 
 
+@pytest.mark.parametrize("beam", [1, 4])
+def test_M24_forced_first_stands_before_a_prefix(beam):
+    """There a prefix switches ``forced_bos_token_id`` off, so that the language's token must be in it."""
+    for prefix in ((9,), (9, 30, 14)):
+        generation = {"num_beams": beam, "forced_bos_token_id": 17, "num_return_sequences": beam}
+        wanted = compare(1, generation, (17, *prefix))
+        settings = {"max_length": 18, "bad_words_ids": [[PAD]]} | generation
+        options = from_generation_config(settings)
+        found = search(Peer(MODELS[1]), SOURCES, options, prefixes=[prefix] * len(SOURCES))
+        assert [one for hypotheses in found for one in hypotheses] == wanted
+        assert all(one.tokens[: len(prefix) + 1] == (17, *prefix) for one in wanted)
+
+
 def test_M24_results_are_those_of_each_sentence_alone():
     """Padding and company change nothing, here or there."""
     decoder, options = Peer(MODELS[0]), SearchOptions(beam=4, nbest=4)

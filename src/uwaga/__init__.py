@@ -8,20 +8,40 @@ from uwaga.contracts import Hypothesis, Translation
 from uwaga.errors import UwagaError
 
 if TYPE_CHECKING:
-    from uwaga.translator import Score, Translator
-
-    load = Translator.load
+    from uwaga.translator import (
+        Continuation,
+        Encoding,
+        Filling,
+        GapFiller,
+        Score,
+        TextGenerator,
+        Translator,
+        load,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["Hypothesis", "Score", "Translation", "Translator", "UwagaError", "__version__", "load"]
+__all__ = [
+    "Continuation",
+    "Encoding",
+    "Filling",
+    "GapFiller",
+    "Hypothesis",
+    "Score",
+    "TextGenerator",
+    "Translation",
+    "Translator",
+    "UwagaError",
+    "__version__",
+    "load",
+]
 
 
 def __getattr__(name: str) -> object:
     """Import the translator only when it is asked for, so that ``import uwaga`` costs nothing."""
-    if name in ("Score", "Translator", "load"):
+    if name in __all__:
         from uwaga import translator
 
-        return translator.Translator.load if name == "load" else getattr(translator, name)
+        return getattr(translator, name)
     raise AttributeError(f"module 'uwaga' has no attribute {name!r}")
 
 

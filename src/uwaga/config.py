@@ -92,8 +92,8 @@ class TransformerSettings(Closed):
     output_scale: bool = Field(
         False, description="features divided by the root of the width before the output"
     )
-    tie: Literal["none", "decoder", "all"] = Field(
-        "all", description="share decoder embeddings with the output, or all three"
+    tie: Literal["none", "embeddings", "decoder", "all"] = Field(
+        "all", description="share both embeddings, or the decoder's with the output, or all three"
     )
     dropout: Probability = Field(0.1, description="on embeddings and on every residual branch")
     attention_dropout: Probability = Field(0.0, description="on attention weights")

@@ -1,4 +1,4 @@
-"""The layout that Marian, BART, mBART and Pegasus share: names of weights and common settings."""
+"""The layout that Marian, BART, mBART, Pegasus and M2M100 share: names of weights and common settings."""
 
 from __future__ import annotations
 
@@ -24,10 +24,17 @@ BOTH = (
 )
 ATTENTION = (("query", ("q_proj",)), ("key_value", ("k_proj", "v_proj")), ("output", ("out_proj",)))
 KINDS = ("weight", "bias")
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 
-def common_settings(reader: Reader) -> dict[str, Any]:
-    """The settings that all these families write alike."""
+def common_settings(reader: Reader, activation: str = "gelu", scaled: bool = False) -> dict[str, Any]:
+    """The settings that all these families write alike.
+
+    Args:
+        reader: of ``config.json``.
+        activation: the activation function where it names none.
+        scaled: whether embeddings are scaled where it does not say so.
+    """
     reader.refuse({"scale_attention": (False,), "layernorm_embedding": (True, False)})
     return {
         "encoder_layers": reader.whole("encoder_layers", least=1),
@@ -37,9 +44,9 @@ def common_settings(reader: Reader) -> dict[str, Any]:
         "decoder_heads": reader.whole("decoder_attention_heads", least=1),
         "feed_forward": reader.whole("encoder_ffn_dim", least=1),
         "decoder_feed_forward": reader.whole("decoder_ffn_dim", least=1),
-        "activation": reader.activation("activation_function", "gelu"),
+        "activation": reader.activation("activation_function", activation),
         "max_length": reader.whole("max_position_embeddings", least=1),
-        "embedding_scale": reader.flag("scale_embedding", False),
+        "embedding_scale": reader.flag("scale_embedding", scaled),
         "output_bias": True,
         "dropout": 0.0,
     }
@@ -70,13 +77,15 @@ def table(model: Transformer, shared: bool) -> Table:
         weights["output_weight"] = ("lm_head.weight",)
     else:
         weights["output_weight"] = (same["lm_head.weight"],)
-    weights["output_bias"] = ("final_logits_bias",)
+    zero = {"output_bias"} if settings.output_bias else set()
+    if settings.output_bias:
+        weights["output_bias"] = ("final_logits_bias",)
     constant = {
         f"model.{stack}.embed_positions.weight": positions.table
         for stack, positions in (("encoder", model.source_positions), ("decoder", model.target_positions))
         if isinstance(positions, SinusoidalPositions)
     }
-    return Table(weights, same, constant, ("model.encoder.version", "model.decoder.version"), {"output_bias"})
+    return Table(weights, same, constant, ("model.encoder.version", "model.decoder.version"), zero)
 
 
 def _blocks(

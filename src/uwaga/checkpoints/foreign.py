@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from uwaga.checkpoints.schema import CONFIG
+from uwaga.checkpoints.schema import CONFIG, FORMAT
 from uwaga.decoding import SearchOptions, from_generation_config
 from uwaga.errors import ModelError, SettingsError
 
 GENERATION = "generation_config.json"
 LARGEST = 1 << 24
 """Bytes of a configuration; some list every word they ban."""
+
+CONTINUING = frozenset({"gpt2"})
+FILLING = frozenset({"bert"})
+"""Families that continue texts, and those that fill gaps in them; the others translate."""
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 ACTIVATIONS = {
@@ -47,14 +52,32 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return values
 
 
-def search_options(folder: Path, config: Mapping[str, Any]) -> SearchOptions:
+def family_of(folder: Path) -> str | None:
+    """The ``model_type`` that another library's ``config.json`` names, None where it is none."""
+    try:
+        values = read_mapping(folder / CONFIG)
+    except ModelError:
+        return None
+    name = values.get("model_type")
+    return name if values.get("format") != FORMAT and isinstance(name, str) else None
+
+
+def search_options(
+    folder: Path, config: Mapping[str, Any], unstated: Mapping[str, Any] | None = None
+) -> SearchOptions:
     """The checkpoint's decoding defaults: ``generation_config.json``, or older ones in ``config.json``.
+
+    Args:
+        folder: the folder.
+        config: its ``config.json``.
+        unstated: settings to take where the folder has none of that name.
 
     Raises:
         ModelError: a default asks for something that the search does not do.
     """
     path = folder / GENERATION
-    values = read_mapping(path) if path.exists() else dict(config)
+    stated = read_mapping(path) if path.exists() else dict(config)
+    values = dict(unstated or {}) | {name: value for name, value in stated.items() if value is not None}
     try:
         return from_generation_config(values)
     except (SettingsError, TypeError, ValueError) as error:
@@ -75,6 +98,14 @@ class Reader:
         if type(value) is not int or not least <= value < 1 << 31:
             raise ModelError(f"{self.path}: {name!r} must be a whole number, {least} or more, not {value!r}")
         return value
+
+    def number(self, name: str, default: float) -> float:
+        """A number above 0."""
+        value = self.values.get(name)
+        value = default if value is None else value
+        if type(value) not in (int, float) or not 0 < value < math.inf:
+            raise ModelError(f"{self.path}: {name!r} must be a number above 0, not {value!r}")
+        return float(value)
 
     def flag(self, name: str, default: bool) -> bool:
         """A truth value."""
@@ -103,11 +134,17 @@ class Reader:
 
     def start(self) -> int:
         """The token that decoding starts from."""
-        given = self.values.get("decoder_start_token_id")
+        given = self.stated_start()
         if given is None:
-            path = self.path.parent / GENERATION
-            given = read_mapping(path).get("decoder_start_token_id") if path.exists() else None
-        if type(given) is not int or given < 0:
+            raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not None")
+        return given
+
+    def stated_start(self) -> int | None:
+        """The token that decoding starts from, None if nothing is said; the generation settings win."""
+        path = self.path.parent / GENERATION
+        given = read_mapping(path).get("decoder_start_token_id") if path.exists() else None
+        given = self.values.get("decoder_start_token_id") if given is None else given
+        if given is not None and (type(given) is not int or given < 0):
             raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not {given!r}")
         return given
 

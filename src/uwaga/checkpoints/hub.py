@@ -16,16 +16,21 @@ PATTERNS = (
     *(CONFIG, WEIGHTS, SOURCE, TARGET, CARD),
     *("model.safetensors.index.json", "model-*.safetensors", "generation_config.json"),
     *("vocab.json", "target_vocab.json", "tokenizer_config.json", "tokenizer.json"),
+    *("merges.txt", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model"),
+    *("special_tokens_map.json", "added_tokens.json"),
 )
 """The files that are fetched: none of them can hold code."""
 OLDER = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin")
 """Fetched where there are no others; only tensors are read from them."""
 
+SINGLE_FILES = (".argosmodel", ".npz")
+"""What a file that is a model ends in: Argos Translate's packages and Marian's own format."""
+
 BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 
 
 def find_model(name: str | Path | None = None) -> Path:
-    """The folder of a model: the bundled one, a local folder, or a copy of a Hugging Face repository.
+    """The place of a model: the bundled one, a local folder or file, or a copy of a Hugging Face repository.
 
     A folder that exists always wins over a hub name. A repository is read from the local cache when it
     is there and fetched otherwise.
@@ -45,7 +50,12 @@ def find_model(name: str | Path | None = None) -> Path:
     if str(name) and folder.is_dir():
         return folder
     if str(name) and folder.exists():
-        raise ModelError(f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}")
+        if folder.suffix in SINGLE_FILES:
+            return folder
+        raise ModelError(
+            f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
+            f"{' or '.join(SINGLE_FILES)}"
+        )
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
         return _from_hub(name)
     raise ModelError(

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import nn
+
 from uwaga.checkpoints import fairseq
 from uwaga.checkpoints.foreign import Reader, read_mapping
-from uwaga.checkpoints.recipe import Recipe
+from uwaga.checkpoints.recipe import Recipe, encoder_decoder
+from uwaga.checkpoints.schema import CONFIG, SOURCE, TARGET
+from uwaga.checkpoints.table import CLOSE
+from uwaga.checkpoints.tensors import Tensors
 from uwaga.config import TransformerSettings, parse
 from uwaga.contracts import Symbols
 from uwaga.errors import ModelError, SettingsError
+from uwaga.nn.positions import sinusoids
 from uwaga.text.marian import END, PAD, UNKNOWN, MarianTokeniser, read_sentencepiece, read_vocabulary
+from uwaga.text.pretrained import Sides, TokenIds
 
 LACKING = {
     "normalize_before": (False,),
@@ -54,7 +63,49 @@ def marian(folder: Path, config: Mapping[str, Any]) -> Recipe:
     )
     target = _tokeniser(folder, "target.spm", vocabulary, target_size, start, end, pad)
     table = partial(fairseq.table, shared=shared)
-    return Recipe(settings, source_size, target_size, source, target, table, _languages(folder))
+    languages = languages_of(folder)
+    return Recipe(
+        settings, source_size, target_size, source, target, table, languages, build=with_own_positions
+    )
+
+
+def with_own_positions(recipe: Recipe, stored: Tensors) -> nn.Module:
+    """The Transformer, with position tables of its own where the stored ones are not Marian's sinusoids.
+
+    `transformers` and CTranslate2's converter take a stored table as it is, and so does this;
+    :mod:`uwaga.checkpoints.marian_out` writes such ones.
+    """
+    settings = recipe.settings
+    for name in fairseq.POSITIONS:
+        table = stored.values.get(name)
+        if table is None or tuple(table.shape) != (settings.max_length, settings.width):
+            continue
+        if not torch.allclose(
+            table.float(), sinusoids(settings.max_length, settings.width, "halves"), atol=CLOSE
+        ):
+            settings = settings.model_copy(update={"positions": "learned"})
+    return encoder_decoder(replace(recipe, settings=settings), stored)
+
+
+def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
+    """Marian's tokenisers with one vocabulary, in a folder of whichever family.
+
+    Raises:
+        ModelError: a file is missing or damaged, or a special token is not where the folder says it is.
+    """
+    if ids.start is None or ids.end is None or ids.pad is None:
+        raise ModelError(f"{folder / CONFIG}: the start, end or padding token is not stated")
+    source, target = (
+        _tokeniser(folder, name, "vocab.json", ids.vocabulary, ids.start, ids.end, ids.pad)
+        for name in (SOURCE, TARGET)
+    )
+    return Sides(source, target)
+
+
+def has_marian_tokenisers(folder: Path) -> bool:
+    """Whether the folder says that its tokenisers are Marian's."""
+    path = folder / "tokenizer_config.json"
+    return path.exists() and read_mapping(path).get("tokenizer_class") == "MarianTokenizer"
 
 
 def _tokeniser(
@@ -71,7 +122,8 @@ def _tokeniser(
     return MarianTokeniser(read_sentencepiece(folder / model), ids, symbols, str(folder / vocabulary))
 
 
-def _languages(folder: Path) -> tuple[str, str]:
+def languages_of(folder: Path) -> tuple[str, str]:
+    """The languages that ``tokenizer_config.json`` names."""
     path = folder / "tokenizer_config.json"
     values = read_mapping(path) if path.exists() else {}
     return str(values.get("source_lang") or "src"), str(values.get("target_lang") or "tgt")

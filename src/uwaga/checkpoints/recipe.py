@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from uwaga.checkpoints.table import Table
+from uwaga.checkpoints.tensors import Tensors
 from uwaga.config import TransformerSettings
 from uwaga.models.transformer import Transformer
 from uwaga.text.subwords import Subwords
 
 
+def encoder_decoder(recipe: Recipe, stored: Tensors) -> nn.Module:
+    """The Transformer of a recipe's settings."""
+    return Transformer(
+        recipe.settings, recipe.target.symbols, recipe.source_vocabulary, recipe.target_vocabulary
+    )
+
+
+def as_they_are(stored: Tensors) -> Tensors:
+    """The stored tensors under their own names."""
+    return stored
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """A folder understood: how to build its model, and where each weight is stored."""
+    """A folder understood: how to build its model, and where each weight is stored.
+
+    ``table`` takes the model that ``build`` made. ``prepare`` gives stored tensors the names that the table
+    uses, before anything is built. ``unstated`` are generation settings to take where the folder has none.
+    """
 
     settings: TransformerSettings
     source_vocabulary: int
     target_vocabulary: int
     source: Subwords
     target: Subwords
-    table: Callable[[Transformer], Table]
+    table: Callable[[Any], Table]
     languages: tuple[str, str] = ("src", "tgt")
+    build: Callable[[Recipe, Tensors], nn.Module] = encoder_decoder
+    prepare: Callable[[Tensors], Tensors] = as_they_are
+    unstated: Mapping[str, Any] = field(default_factory=dict)
 
 
 Family = Callable[[Path, Mapping[str, Any]], Recipe]

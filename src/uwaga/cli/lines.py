@@ -28,6 +28,21 @@ class Chunk(NamedTuple):
     lines: list[str]
 
 
+def chunks_of(texts: list[str] | None, path: Path | None) -> Iterator[Chunk]:
+    """The texts of the command line, or the lines of a file, or else those of standard input.
+
+    Raises:
+        DataError: as :func:`file_chunks` and :func:`standard_input_chunks`.
+    """
+    if texts:
+        return iter([Chunk(1, texts)])
+    if path is not None:
+        return file_chunks(path)
+    if sys.stdin is not None and sys.stdin.isatty():
+        sys.stderr.write("Type a line and press Enter; Ctrl-D ends.\n")
+    return standard_input_chunks()
+
+
 def file_chunks(path: Path) -> Iterator[Chunk]:
     """The lines of a file, plain or compressed, :data:`HEAP` at a time.
 

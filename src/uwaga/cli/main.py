@@ -10,6 +10,7 @@ import typer
 
 from uwaga import __version__
 from uwaga.cli.attend import attend
+from uwaga.cli.convert import convert
 from uwaga.cli.errors import INTERRUPTED, reported
 from uwaga.cli.evaluate import evaluate
 from uwaga.cli.lengths import lengths
@@ -25,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (translate, train, score, evaluate, attend, lengths):
+for verb in (translate, train, score, evaluate, attend, lengths, convert):
     app.command(verb.__name__)(reported(verb))
 
 

@@ -58,6 +58,16 @@ def score(
         bool, typer.Option("--json", help="One JSON object per line: log_prob, mean, perplexity, tokens...")
     ] = False,
     batch_tokens: Annotated[int, typer.Option(help="Tokens scored together.", min=1)] = 4096,
+    source_language: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="The language of the sources, where the model knows several.", show_default=False
+        ),
+    ] = None,
+    target_language: Annotated[
+        str | None,
+        typer.Option("--to", help="The language of the translations, likewise.", show_default=False),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
     threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
@@ -83,7 +93,14 @@ def score(
     chunks = _pairs(files or [])
     from uwaga.translator import Translator
 
-    translator = Translator.load(model, device=device, dtype=dtype, threads=threads)
+    translator = Translator.load(
+        model,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        source_language=source_language,
+        target_language=target_language,
+    )
     with lines_out(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
             found = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -125,6 +124,16 @@ def translate(
     batch_tokens: Annotated[
         int | None, typer.Option(help="Source tokens translated together.", show_default="4096")
     ] = None,
+    source_language: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="The language of the sources, where the model knows several.", show_default=False
+        ),
+    ] = None,
+    target_language: Annotated[
+        str | None,
+        typer.Option("--to", help="The language of the translations, likewise.", show_default=False),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
     threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
@@ -149,16 +158,25 @@ def translate(
 
         uwaga translate --model runs/ende/model --beam 1 < big.en > big.de
 
+        uwaga translate --model facebook/mbart-large-50-many-to-many-mmt --from en --to fr < test.en
+
         uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
     """
-    from uwaga.cli.lines import lines_out
+    from uwaga.cli.lines import chunks_of, lines_out
     from uwaga.cli.meter import meter
 
     _check_together(bool(text), input_, nbest, beam, sample, as_json, stream, attention)
-    chunks = _chunks(text, input_)
+    chunks = chunks_of(text, input_)
     from uwaga.translator import Translator
 
-    translator = Translator.load(model, device=device, dtype=dtype, threads=threads)
+    translator = Translator.load(
+        model,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        source_language=source_language,
+        target_language=target_language,
+    )
     options = translator.options(
         beam=1 if stream else beam,
         nbest=nbest,
@@ -280,18 +298,6 @@ def _document(translation: Translation) -> dict[str, object]:
 def _number(value: float) -> float | None:
     """JSON knows no infinity: an impossible token's score is null."""
     return round(value, 6) if math.isfinite(value) else None
-
-
-def _chunks(texts: list[str] | None, path: Path | None) -> Iterator[Chunk]:
-    from uwaga.cli.lines import Chunk, file_chunks, standard_input_chunks
-
-    if texts:
-        return iter([Chunk(1, texts)])
-    if path is not None:
-        return file_chunks(path)
-    if sys.stdin is not None and sys.stdin.isatty():
-        typer.echo("Type a line and press Enter; Ctrl-D ends.", err=True)
-    return standard_input_chunks()
 
 
 def _check_together(

@@ -87,6 +87,17 @@ def check_prefixes(decoder: Decoder, prefixes: Sequence[Sequence[int]], sentence
                 )
 
 
+def behind_first(prefix: Sequence[int], options: SearchOptions) -> Sequence[int]:
+    """A forced prefix with the token that every target begins with before it, unless it stands there.
+
+    ``transformers`` leaves ``forced_bos_token_id`` out where a target's beginning is given: a multilingual
+    model would then not be told the target language.
+    """
+    if not len(prefix) or options.first is None or prefix[0] == options.first:
+        return prefix
+    return [options.first, *prefix]
+
+
 def check_tokens(options: SearchOptions, symbols: Symbols, vocabulary: int) -> None:
     """Refuse options that name tokens this decoder cannot make or cannot do without.
 

@@ -5,15 +5,17 @@ two count differently:
 
 - ``max_length`` and ``min_length`` count the start symbol there, and not here;
 - there a forced prefix counts neither in a score nor in its length (``score_forced`` False);
+- there ``forced_bos_token_id`` does nothing where a prefix is forced, here it stands before the prefix;
 - ``early_stopping`` False is an estimate there (``"estimate"``), ``"never"`` the exact bound (False).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from uwaga.contracts import Symbols
 from uwaga.decoding.options import SearchOptions
 from uwaga.errors import SettingsError
 
@@ -86,6 +88,51 @@ def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
         top_k=int(_value(values, "top_k", 50)) if sample else 0,
         top_p=float(_value(values, "top_p", 1.0)) if sample else 1.0,
     )
+
+
+def to_generation_config(
+    options: SearchOptions, symbols: Symbols, max_target: int | None, unused: Collection[int] = ()
+) -> dict[str, Any]:
+    """The mapping for a ``generation_config.json`` with which ``transformers`` searches as these options do.
+
+    It cannot say ``max_ratio`` and ``max_extra``; they are left out.
+
+    Args:
+        options: how to search.
+        symbols: of the model as that library sees it.
+        max_target: most target tokens that the model can make, None for no limit.
+        unused: tokens never to be produced, beside those that the options ban.
+
+    Raises:
+        SettingsError: the options ask for something that ``transformers`` does not do.
+    """
+    if options.length_formula == "gnmt" and options.beam > 1 and options.length_penalty != 0.0:
+        raise SettingsError(
+            "decoding.length_formula 'gnmt' cannot be said in generation_config.json; set 'average' or 'none'"
+        )
+    banned = ({*options.banned, *unused} | (set() if options.unknown else {symbols.unknown})) - {symbols.end}
+    steps = min(limit for limit in (options.max_length, max_target, 1 << 30) if limit is not None)
+    early: dict[object, object] = {True: True, False: "never", "estimate": False}
+    values: dict[str, Any] = {
+        "decoder_start_token_id": symbols.start,
+        "eos_token_id": symbols.end,
+        "pad_token_id": symbols.pad,
+        "bos_token_id": None,
+        "forced_bos_token_id": options.first,
+        "forced_eos_token_id": symbols.end if options.force_end else None,
+        "bad_words_ids": [[token] for token in sorted(banned)],
+        "num_beams": 1 if options.sample else options.beam,
+        "length_penalty": 0.0 if options.length_formula == "none" else options.length_penalty,
+        "early_stopping": early[options.early_stopping],
+        "min_length": options.min_length + 1 if options.min_length else 0,
+        "max_length": steps + 1,
+        "no_repeat_ngram_size": options.no_repeat_ngram,
+        "renormalize_logits": options.renormalise,
+        "do_sample": options.sample,
+    }
+    if options.sample:
+        values |= {"temperature": options.temperature, "top_k": options.top_k, "top_p": options.top_p}
+    return values
 
 
 def _value(values: Mapping[str, Any], name: str, default: Any) -> Any:

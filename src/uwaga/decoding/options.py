@@ -47,9 +47,10 @@ class SearchOptions:
         ``truncated``.
     Constraints:
         ``no_repeat_ngram``: no n-gram of this size twice, 0 for off. ``first``: token forced as the
-        first, where no prefix is given. ``banned``: tokens never produced (the start and padding symbols
-        never are). ``unknown``: whether the unknown symbol may be produced. ``renormalise``: share the
-        probability of banned tokens among the others (``renormalize_logits`` in ``transformers``).
+        first, before a prefix too unless it begins with it. ``banned``: tokens never produced (the start
+        and padding symbols never are). ``unknown``: whether the unknown symbol may be produced.
+        ``renormalise``: share the probability of banned tokens among the others (``renormalize_logits``
+        in ``transformers``).
     Sampling (M25):
         ``temperature``, then ``top_k`` (0 for all), then ``top_p`` shape the distribution that is drawn
         from; reported log-probabilities stay the model's own. ``seed``, the source and the number of

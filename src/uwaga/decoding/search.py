@@ -16,7 +16,7 @@ import numpy as np
 from uwaga.contracts import Decoder, Hypothesis
 from uwaga.decoding.batch import Batch, Progress
 from uwaga.decoding.batches import length_batches
-from uwaga.decoding.constraints import check_prefixes, check_sources, check_tokens, step_limit
+from uwaga.decoding.constraints import behind_first, check_prefixes, check_sources, check_tokens, step_limit
 from uwaga.decoding.options import SearchOptions
 from uwaga.errors import SettingsError
 
@@ -55,7 +55,8 @@ def search(
         decoder: the model.
         sources: sentences of token ids, each with its end symbol; any number, in any order of lengths.
         options: how to search.
-        prefixes: per sentence, the tokens that its target must begin with (empty for none).
+        prefixes: per sentence, the tokens that its target must begin with (empty for none); they follow
+            ``options.first``.
         on_token: called with each token as it is decided; greedy or a single sample only.
 
     Returns:
@@ -109,6 +110,7 @@ def _run(
     check_tokens(options, decoder.symbols, decoder.vocabulary)
     check_sources(decoder, sources)
     check_prefixes(decoder, prefixes, len(sources))
+    prefixes = [behind_first(prefix, options) for prefix in prefixes]
     limits = [
         step_limit(options, decoder.max_target, len(source), len(prefix), f"sentence {number}")
         for number, (source, prefix) in enumerate(zip(sources, prefixes, strict=True), start=1)

@@ -96,13 +96,30 @@ class EncoderBlock(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
         """(sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores."""
+        return self.extended(x, None, mask, bias)[0]
+
+    def extended(
+        self, x: Tensor, past: KeysValues | None, mask: Tensor | None, bias: Tensor | None = None
+    ) -> tuple[Tensor, KeysValues]:
+        """The block over new positions behind cached ones, as a decoder without a source runs it (M18).
+
+        Args:
+            x: (rows, new, width).
+            past: cached keys and values, (rows, heads, past, head width).
+            mask: broadcasts to (rows, heads, new, past + new); True where a position may look.
+            bias: of the scores, (heads, new, past + new), or None.
+
+        Returns:
+            x of the same shape and the longer cache.
+        """
         inner = self.attention_norm(x) if self.pre else x
-        context, _ = self.attention(inner, self.attention.project(inner), mask, bias=bias)
+        cache = extend(past, self.attention.project(inner))
+        context, _ = self.attention(inner, cache, mask, bias=bias)
         x = x + self.dropout(context)
         x = x if self.pre else self.attention_norm(x)
         inner = self.feed_forward_norm(x) if self.pre else x
         x = x + self.dropout(self.feed_forward(inner))
-        return x if self.pre else self.feed_forward_norm(x)
+        return x if self.pre else self.feed_forward_norm(x), cache
 
 
 class DecoderBlock(nn.Module):
@@ -183,12 +200,13 @@ class Transformer(Seq2Seq):
     ) -> None:
         super().__init__()
         self.settings, self.symbols, self.vocabulary = settings, symbols, target_vocabulary
-        self.max_source = self.max_target = settings.max_length
+        # Relative positions know no last one.
+        self.max_source = self.max_target = None if settings.positions == "relative" else settings.max_length
         self.scale = settings.width**0.5 if settings.embedding_scale else 1.0
         self.source_embedding = nn.Embedding(source_vocabulary, settings.width)
         self.target_embedding = (
             self.source_embedding
-            if settings.tie == "all"
+            if settings.tie in ("all", "embeddings")
             else nn.Embedding(target_vocabulary, settings.width)
         )
         self.source_positions = _positions(settings, settings.heads, True)
@@ -202,7 +220,7 @@ class Transformer(Seq2Seq):
         self.target_norm = norm(settings) if settings.embedding_norm else None
         self.output_weight = (
             nn.Parameter(torch.empty(target_vocabulary, settings.width))
-            if settings.tie == "none"
+            if settings.tie in ("none", "embeddings")
             else self.target_embedding.weight
         )
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary)) if settings.output_bias else None

@@ -57,6 +57,10 @@ class LearnedPositions(nn.Module):
         """(length, width): the vectors of positions start to start + length - 1."""
         return self.weight[self.offset + start : self.offset + start + length]
 
+    def at(self, places: Tensor) -> Tensor:
+        """(..., width): the vectors of positions ``places`` (...)."""
+        return self.weight[self.offset + places]
+
 
 class RelativePositions(nn.Module):
     """A bias of the scores for the bucket of each distance, one per head (Raffel 2020 §2.1)."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 
 from sentencepiece import SentencePieceProcessor
 
 from uwaga.contracts import Symbols
-from uwaga.errors import DataError, ModelError
+from uwaga.errors import DataError, ModelError, SettingsError
 
 LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
 MARK = "\u2581"
@@ -33,6 +34,7 @@ class MarianTokeniser:
         self._symbols = symbols
         self._dropped = frozenset((symbols.start, symbols.end, symbols.pad, symbols.unknown))
         self._name = name
+        self._chosen = ""
 
     @property
     def symbols(self) -> Symbols:
@@ -43,7 +45,12 @@ class MarianTokeniser:
     def model_bytes(self) -> bytes:
         """The SentencePiece model and the vocabulary."""
         model: bytes = self._model.serialized_model_proto()
-        return model + json.dumps(self._ids, sort_keys=True).encode()
+        return model + json.dumps([self._ids, self._chosen], sort_keys=True).encode()
+
+    @property
+    def files(self) -> tuple[bytes, Mapping[str, int]]:
+        """What ``source.spm`` and ``vocab.json`` hold: the SentencePiece model, and ids by pieces."""
+        return self._model.serialized_model_proto(), self._ids
 
     @property
     def languages(self) -> list[str]:
@@ -57,7 +64,8 @@ class MarianTokeniser:
             DataError: the text is not valid Unicode, or begins with the token of a language that a
                 multilingual model does not know.
         """
-        lead = self.lead(text)
+        found = LANGUAGE.match(text)
+        lead, rest = (found.group(), text[found.end() :]) if found else (self._chosen, text)
         languages = self.languages
         if lead and languages and lead not in self._ids:
             raise DataError(
@@ -65,7 +73,7 @@ class MarianTokeniser:
                 + (" ..." if len(languages) > 20 else "")
             )
         try:
-            pieces: list[str] = self._model.encode(text[len(lead) :], out_type=str)
+            pieces: list[str] = self._model.encode(rest, out_type=str)
         except (RuntimeError, ValueError, TypeError):
             raise DataError(f"{text[:40]!r}: not valid Unicode, remove half surrogate pairs") from None
         return [self._ids.get(piece, self._symbols.unknown) for piece in ([lead] if lead else []) + pieces]
@@ -75,9 +83,23 @@ class MarianTokeniser:
         return [*ids, self._symbols.end]
 
     def lead(self, text: str) -> str:
-        """The target language's token at the beginning of a text, or nothing."""
+        """The target language's token at the beginning of a text, or the one chosen, or nothing."""
         found = LANGUAGE.match(text)
-        return found.group() if found else ""
+        return found.group() if found else self._chosen
+
+    def towards(self, language: str) -> MarianTokeniser:
+        """The same tokeniser that puts the token of a target language before texts that have none.
+
+        Raises:
+            SettingsError: the model has no such target language; lists those that it has.
+        """
+        token = language if LANGUAGE.fullmatch(language) else f">>{language}<<"
+        if token not in self.languages:
+            known = " ".join(piece[2:-2] for piece in self.languages)
+            raise SettingsError(f"{self._name}: no target language {language!r}; the model has {known}")
+        other = copy(self)
+        other._chosen = token
+        return other
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without special and unknown symbols.

@@ -56,6 +56,8 @@ def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, tar
         if number < len(way) and not hypothesis.truncated:
             tokens.append(target.symbols.end)
     source_ids = [token for sentence in passage.sentences for token in sentence.ids]
+    if source_ids and source_ids[-1] == source.symbols.end:
+        source_ids.pop()
     return Translation(
         text=text,
         score=math.fsum(one.score for one in way) / max(len(way), 1),
@@ -63,7 +65,7 @@ def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, tar
         token_scores=tuple(score for one in way for score in one.token_scores),
         log_prob=math.fsum(one.log_prob for one in way),
         truncated=any(one.truncated for one in way),
-        source_tokens=tuple(source.pieces(source_ids[:-1])),
+        source_tokens=tuple(source.pieces(source_ids)),
         attention=_blocks([one.attention for one in way]),
     )
 

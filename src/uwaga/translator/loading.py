@@ -28,8 +28,22 @@ class Parts(NamedTuple):
     scorer: Scorer
 
 
-def load_parts(name: str | Path | None, device: str, dtype: str, threads: int) -> Parts:
-    """One model and its scorer; arguments and errors are those of :meth:`Translator.load`."""
+class Place(NamedTuple):
+    """A model's folder, and where and in what number format to compute."""
+
+    folder: Path
+    device: str
+    dtype: Any
+
+
+def prepared(name: str | Path | None, device: str, dtype: str, threads: int) -> Place:
+    """Find the folder and the device that a user asks for.
+
+    Raises:
+        ModelError: there is no such folder.
+        SettingsError: an impossible device, dtype or number of threads.
+        MissingExtraError: torch is not installed.
+    """
     if dtype not in DTYPES:
         raise SettingsError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
@@ -39,24 +53,45 @@ def load_parts(name: str | Path | None, device: str, dtype: str, threads: int) -
         import torch
     except ImportError:
         raise MissingExtraError(
-            f"{folder}: translating with this model needs torch; `pip install 'uwaga[train]'`"
+            f"{folder}: running this model needs torch; `pip install 'uwaga[train]'`"
         ) from None
-    from uwaga.checkpoints.folder import load_model
-    from uwaga.checkpoints.pretrained import is_pretrained, load_pretrained
-    from uwaga.translator.teacher_forcing import parallel_scorer
-
     place = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
     if threads:
         torch.set_num_threads(threads)
-    number_format: Any = "float32" if dtype == "auto" else dtype
+    return Place(folder, place, "float32" if dtype == "auto" else dtype)
+
+
+def load_parts(
+    name: str | Path | None,
+    device: str,
+    dtype: str,
+    threads: int,
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> Parts:
+    """One model and its scorer; arguments and errors are those of :meth:`Translator.load`."""
+    folder, place, number_format = prepared(name, device, dtype, threads)
+    from uwaga.checkpoints.folder import load_model
+    from uwaga.checkpoints.formats import other_format
+    from uwaga.checkpoints.languages import agreed
+    from uwaga.checkpoints.pretrained import is_pretrained, load_pretrained
+    from uwaga.translator.teacher_forcing import parallel_scorer
+
+    read = other_format(folder)
+    if read is not None:
+        found = read(folder, place, number_format)
+        languages = agreed(found.languages, source_language, target_language, str(folder))
+        scorer = parallel_scorer(found.model)
+        return Parts(found.model, found.source, found.target, found.options, languages, scorer)
     if is_pretrained(folder):
-        found = load_pretrained(folder, place, number_format)
+        found = load_pretrained(folder, place, number_format, source_language, target_language)
         model, source, target = found.model, found.source, found.target
         return Parts(model, source, target, found.options, found.languages, parallel_scorer(model))
     loaded = load_model(folder, place, number_format)
     model, config = loaded.model, loaded.config
     scorer = parallel_scorer(model)
-    return Parts(model, loaded.source, loaded.target, config.decoding, config.languages, scorer)
+    languages = agreed(config.languages, source_language, target_language, str(folder))
+    return Parts(model, loaded.source, loaded.target, config.decoding, languages, scorer)
 
 
 def _device(device: str, has_gpu: bool, gpus: int) -> str:

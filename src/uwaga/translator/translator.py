@@ -60,6 +60,8 @@ class Translator:
         device: str = "auto",
         dtype: str = "auto",
         threads: int = 0,
+        source_language: str | None = None,
+        target_language: str | None = None,
     ) -> Translator:
         """Load a model, or several that translate together.
 
@@ -71,27 +73,40 @@ class Translator:
             dtype: what to compute in: ``float32``, ``float16`` or ``bfloat16``. ``auto`` is float32 on
                 every device, for which alone the equality of results in any batch is promised.
             threads: CPU threads, for the whole process; 0 leaves them as they are.
+            source_language: code of the language to translate from, as a multilingual model calls it
+                (``en``, ``en_XX``, ``eng_Latn``); None where the model states or needs none.
+            target_language: code of the language to translate to.
 
         Raises:
             ModelError: there is no such model, or it is incomplete or damaged.
-            SettingsError: an impossible device, dtype or number of threads, or models of different
-                tokenisers.
+            SettingsError: an impossible device, dtype or number of threads, models of different
+                tokenisers, or a language that the model lacks or that is not chosen and must be.
             MissingExtraError: torch is not installed.
         """
         from uwaga.translator.loading import load_parts
 
         if name is not None and not isinstance(name, (str, Path)):
-            return cls._together([str(one) for one in name], device, dtype, threads)
-        return cls(*load_parts(name, device, dtype, threads))
+            names = [str(one) for one in name]
+            return cls._together(names, device, dtype, threads, source_language, target_language)
+        return cls(*load_parts(name, device, dtype, threads, source_language, target_language))
 
     @classmethod
-    def _together(cls, names: Sequence[str], device: str, dtype: str, threads: int) -> Translator:
+    def _together(
+        cls,
+        names: Sequence[str],
+        device: str,
+        dtype: str,
+        threads: int,
+        source_language: str | None,
+        target_language: str | None,
+    ) -> Translator:
         """One translator of several models."""
+        languages = (source_language, target_language)
         if len(names) < 2:
-            return cls.load(names[0] if names else None, device, dtype, threads)
+            return cls.load(names[0] if names else None, device, dtype, threads, *languages)
         from uwaga.models.ensemble import Ensemble
 
-        members = [cls.load(name, device, dtype, threads) for name in names]
+        members = [cls.load(name, device, dtype, threads, *languages) for name in names]
         first = members[0]
         for name, member in zip(names, members, strict=True):
             for side, ours, theirs in (
@@ -323,7 +338,7 @@ class Translator:
                 "streaming needs beam 1 or a single sample: a beam decides its tokens at the end"
             )
         [passage] = self._cut([line], split, [name])
-        [prefixes] = self._prefixes([passage], prefix)
+        [prefixes] = self._prefixes([passage], prefix, options.first)
         return self._pieces(passage, options, prefixes)
 
     def score(
@@ -397,7 +412,7 @@ class Translator:
         names: Sequence[str],
     ) -> list[Translation]:
         passages = self._cut(texts, split, names)
-        prefixes = self._prefixes(passages, prefix)
+        prefixes = self._prefixes(passages, prefix, options.first)
         sentences = [sentence.ids for passage in passages for sentence in passage.sentences]
         flat = [tokens for each in prefixes for tokens in each]
         found = iter(search(self.decoder, sentences, options, prefixes=flat))
@@ -415,15 +430,17 @@ class Translator:
         return [self._cutter.cut(text, split, name) for text, name in zip(texts, names, strict=True)]
 
     def _prefixes(
-        self, passages: Sequence[Passage], prefix: str | Sequence[str] | None
+        self, passages: Sequence[Passage], prefix: str | Sequence[str] | None, first: int | None
     ) -> list[list[list[int]]]:
-        """The forced first tokens of every sentence of every passage."""
+        """The forced first tokens of every sentence of every passage; ``first`` comes before any prefix."""
         given = [prefix or ""] * len(passages) if prefix is None or isinstance(prefix, str) else list(prefix)
         if len(given) != len(passages):
             raise SettingsError(
                 f"{len(given)} prefixes for {len(passages)} texts: give one for all or one each"
             )
         tokens = [self.target.encode(each.strip()) for each in given]
+        if first is not None:
+            tokens = [[first, *each] if each else each for each in tokens]
         return [
             [start if number == 0 else [] for number in range(len(passage.sentences))]
             for passage, start in zip(passages, tokens, strict=True)

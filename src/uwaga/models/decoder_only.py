@@ -1,0 +1,211 @@
+"""A Transformer decoder without a source (M18; Radford 2019): it continues what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from uwaga.config import TransformerSettings
+from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
+from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.models.base import OutputLayer, Seq2Seq, pad
+from uwaga.models.transformer import EncoderBlock, norm
+from uwaga.nn.attention import causal_mask
+from uwaga.nn.choice import choose
+from uwaga.nn.dropout import Dropout
+from uwaga.nn.multihead import KeysValues
+from uwaga.nn.positions import LearnedPositions
+
+
+@dataclass(frozen=True)
+class PromptMemory:
+    """Prompts read once: of each the keys and values of every token but the last (M21).
+
+    ``last`` (sentences,) the last token, which the first step feeds; ``mask`` (sentences, read) bool, True
+    on tokens; ``layers`` (sentences, heads, read, head width), none where all prompts are of one token.
+    """
+
+    last: Tensor
+    mask: Tensor
+    layers: tuple[KeysValues, ...]
+
+    @property
+    def sentences(self) -> int:
+        return self.last.shape[0]
+
+    @property
+    def lengths(self) -> Ids:
+        return (self.mask.sum(-1) + 1).cpu().numpy().astype(np.int64)
+
+
+@dataclass(frozen=True)
+class PromptState:
+    """What each row has read: ``mask`` (rows, past) bool and ``layers`` (rows, heads, past, head width).
+
+    ``first`` (rows,) the tokens that the first step feeds, None after it; ``places`` (rows,) the positions
+    of the next tokens, ``furthest`` the greatest of them. Between a prompt and what was made behind it
+    there may be padding, which ``mask`` hides.
+    """
+
+    beams: int
+    first: Tensor | None
+    places: Tensor
+    furthest: int
+    mask: Tensor
+    layers: tuple[KeysValues, ...]
+
+    def reorder(self, rows: Ids) -> PromptState:
+        """See :meth:`uwaga.contracts.State.reorder`."""
+        return self._rows(torch.from_numpy(rows).to(self.mask.device))
+
+    def select(self, sentences: Ids) -> PromptState:
+        """See :meth:`uwaga.contracts.State.select`."""
+        rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
+        return self.reorder(rows)
+
+    def _rows(self, rows: Tensor) -> PromptState:
+        layers = tuple(
+            KeysValues(layer.keys.index_select(0, rows), layer.values.index_select(0, rows))
+            for layer in self.layers
+        )
+        first = None if self.first is None else self.first[rows]
+        return replace(self, first=first, places=self.places[rows], mask=self.mask[rows], layers=layers)
+
+
+class DecoderOnly(Seq2Seq):
+    """Blocks of causal self-attention behind token embeddings and learned positions (M18).
+
+    A source is a prompt, of one token at least and without an end symbol; a target is its continuation,
+    and the start symbol stands for the prompt's last token. There are ``decoder_layers`` blocks.
+
+    Raises:
+        SettingsError: the settings ask for other than learned positions.
+    """
+
+    def __init__(self, settings: TransformerSettings, symbols: Symbols, vocabulary: int) -> None:
+        super().__init__()
+        if settings.positions != "learned":
+            raise SettingsError(f"a decoder without a source has learned positions, not {settings.positions}")
+        self.settings, self.symbols, self.vocabulary = settings, symbols, vocabulary
+        self.max_source = self.max_target = settings.max_length
+        self.scale = settings.width**0.5 if settings.embedding_scale else 1.0
+        self.embedding = nn.Embedding(vocabulary, settings.width)
+        self.positions = LearnedPositions(settings.max_length, settings.width, settings.position_offset)
+        self.embedding_norm = norm(settings) if settings.embedding_norm else None
+        self.decoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.decoder_layers))
+        self.decoder_norm = norm(settings) if settings.norm == "pre" else nn.Identity()
+        tied = settings.tie in ("all", "decoder")
+        self.output_weight = (
+            self.embedding.weight if tied else nn.Parameter(torch.empty(vocabulary, settings.width))
+        )
+        self.output_bias = nn.Parameter(torch.zeros(vocabulary)) if settings.output_bias else None
+        self.dropout = Dropout(settings.dropout)
+        for table in {self.embedding.weight, self.output_weight}:
+            nn.init.normal_(table, std=settings.width**-0.5)
+
+    @property
+    def output(self) -> OutputLayer:
+        return OutputLayer(self.output_weight, self.output_bias)
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """Features (sentences, length, width) of whole texts (sentences, length), padded behind."""
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        return self._run(tokens, places, None, self._causal(tokens.shape[1]))[0]
+
+    def features(self, source: Tensor, target_in: Tensor) -> Tensor:
+        lengths = _real_lengths(source, self.symbols.pad)  # (sentences,)
+        needed = int(lengths.max()) + target_in.shape[1] - 1
+        if needed > self.settings.max_length:
+            raise _too_long(needed, self.settings.max_length)
+        memory = self._read_prompts(source, lengths)
+        tokens = torch.cat([memory.last[:, None], target_in[:, 1:]], dim=1)  # (sentences, target)
+        target = tokens.shape[1]
+        places = lengths[:, None] - 1 + torch.arange(target, device=tokens.device)
+        hidden = memory.mask[:, None, None, :].expand(-1, 1, target, -1)  # (sentences, 1, target, read)
+        own = self._causal(target).expand(len(tokens), 1, target, target)
+        return self._run(tokens, places, memory.layers, torch.cat([hidden, own], dim=3))[0]
+
+    @torch.inference_mode()
+    def encode(self, sources: Sequence[Sequence[int]]) -> PromptMemory:
+        lengths = torch.tensor([len(source) for source in sources], device=self.device)
+        longest = int(lengths.max())
+        if longest > self.settings.max_length:
+            raise _too_long(longest, self.settings.max_length)
+        return self._read_prompts(pad(sources, self.symbols.pad, self.device), lengths)
+
+    def start(self, memory: Memory, beams: int) -> PromptState:
+        assert isinstance(memory, PromptMemory)
+        each = [tensor.repeat_interleave(beams, 0) for tensor in (memory.last, memory.mask)]
+        layers = memory.layers
+        if beams > 1:
+            layers = tuple(KeysValues(*(part.repeat_interleave(beams, 0) for part in one)) for one in layers)
+        places = each[1].sum(-1)  # (rows,)
+        return PromptState(beams, each[0], places, memory.mask.shape[1], each[1], layers)
+
+    @torch.inference_mode()
+    def step(self, tokens: Ids, state: PromptState, choice: Choice) -> Step:  # type: ignore[override]
+        if state.furthest >= self.settings.max_length:
+            raise _too_long(state.furthest + 1, self.settings.max_length)
+        ids = torch.from_numpy(tokens).to(self.device) if state.first is None else state.first  # (rows,)
+        mask = torch.cat([state.mask, torch.ones_like(state.mask[:, :1])], dim=1)  # (rows, past + 1)
+        visible = None if bool(mask.all()) else mask[:, None, None, :]
+        x, layers = self._run(ids[:, None], state.places[:, None], state.layers, visible)
+        candidates, log_probs = choose(self.logits(x[:, 0]), choice)
+        following = replace(
+            state,
+            first=None,
+            places=state.places + 1,
+            furthest=state.furthest + 1,
+            mask=mask,
+            layers=layers,
+        )
+        return Step(candidates, log_probs, following)
+
+    def _read_prompts(self, prompts: Tensor, lengths: Tensor) -> PromptMemory:
+        """Keys and values of padded prompts (sentences, longest) without their last tokens."""
+        read = prompts.shape[1] - 1
+        last = prompts.gather(1, lengths[:, None] - 1)[:, 0]
+        places = torch.arange(read, device=prompts.device)
+        mask = places < lengths[:, None] - 1  # (sentences, read)
+        if read == 0:
+            return PromptMemory(last, mask, ())
+        # Padding stands behind, where causal rows of real tokens never look.
+        _, layers = self._run(prompts[:, :read], places, None, self._causal(read))
+        return PromptMemory(last, mask, layers)
+
+    def _run(
+        self, tokens: Tensor, places: Tensor, past: tuple[KeysValues, ...] | None, mask: Tensor | None
+    ) -> tuple[Tensor, tuple[KeysValues, ...]]:
+        """Features of new tokens (rows, new) at ``places``, and the longer caches."""
+        x = self.embedding(tokens)  # (rows, new, width)
+        if self.settings.embedding_scale:
+            x = x * self.scale
+        x = x + self.positions.at(places)
+        x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
+        caches = []
+        for index, block in enumerate(cast(list[EncoderBlock], list(self.decoder))):
+            x, cache = block.extended(x, past[index] if past else None, mask)
+            caches.append(cache)
+        return self.decoder_norm(x), tuple(caches)
+
+    def _causal(self, length: int) -> Tensor:
+        return causal_mask(length, length, self.device)
+
+
+def _real_lengths(source: Tensor, filler: int) -> Tensor:
+    """(sentences,) tokens before the padding behind; a prompt may hold the padding symbol itself."""
+    real = source != filler
+    places = torch.arange(1, source.shape[1] + 1, device=source.device)
+    return (real * places).amax(dim=1).clamp_min(1)
+
+
+def _too_long(tokens: int, limit: int) -> TextTooLongError:
+    return TextTooLongError(
+        f"prompt and continuation take {tokens} positions, and the model has {limit}: "
+        "shorten the prompt or lower max_length"
+    )

@@ -1,0 +1,123 @@
+"""A Transformer encoder alone, with masked-token prediction (M17; Devlin 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.config import TransformerSettings
+from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.models.base import OutputLayer, pad
+from uwaga.models.transformer import EncoderBlock, norm
+from uwaga.nn.dropout import Dropout
+from uwaga.nn.feedforward import ACTIVATIONS
+from uwaga.nn.positions import LearnedPositions
+
+FILLER = 0
+"""What stands behind shorter texts; it is masked, so any token would do."""
+
+
+class MaskedHead(nn.Module):
+    """``W_emb norm(f(W h + b)) + c``: logits of the token behind a mask, W_emb being the embeddings."""
+
+    def __init__(self, settings: TransformerSettings, embedding: Tensor) -> None:
+        super().__init__()
+        self.transform = nn.Linear(settings.width, settings.width)
+        self.activation = ACTIVATIONS[settings.activation]
+        self.norm = norm(settings)
+        self.weight = embedding if settings.tie == "all" else nn.Parameter(torch.empty_like(embedding))
+        self.bias = nn.Parameter(torch.zeros(len(embedding)))
+        if settings.tie != "all":
+            nn.init.normal_(self.weight, std=settings.width**-0.5)
+
+    @property
+    def output(self) -> OutputLayer:
+        """The layer from transformed states to logits."""
+        return OutputLayer(self.weight, self.bias)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """(..., vocabulary) logits in float32 of states (..., width)."""
+        inner = self.norm(self.activation(self.transform(states)))
+        return nn.functional.linear(inner, *self.output).float()
+
+
+class MaskedEncoder(nn.Module):
+    """Embeddings of tokens, positions and token types, a norm, and bidirectional blocks (M17).
+
+    Args:
+        settings: those of the encoder count.
+        vocabulary: tokens.
+        types: token types (two: first and second text of a pair).
+        head: whether it predicts masked tokens.
+
+    Raises:
+        SettingsError: the settings ask for other than learned positions.
+    """
+
+    def __init__(self, settings: TransformerSettings, vocabulary: int, types: int, head: bool) -> None:
+        super().__init__()
+        if settings.positions != "learned":
+            raise SettingsError(f"an encoder alone has learned positions, not {settings.positions}")
+        self.settings, self.vocabulary = settings, vocabulary
+        self.embedding = nn.Embedding(vocabulary, settings.width)
+        self.positions = LearnedPositions(settings.max_length, settings.width, settings.position_offset)
+        self.types = nn.Embedding(types, settings.width)
+        self.embedding_norm = norm(settings)
+        self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.encoder_layers))
+        self.dropout = Dropout(settings.dropout)
+        self.head = MaskedHead(settings, self.embedding.weight) if head else None
+        for table in (self.embedding.weight, self.types.weight):
+            nn.init.normal_(table, std=settings.width**-0.5)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embedding.weight.device
+
+    def forward(self, tokens: Tensor, mask: Tensor | None = None, types: Tensor | None = None) -> Tensor:
+        """States (texts, length, width) of padded texts.
+
+        Args:
+            tokens: (texts, length) ids, each text framed as the model expects.
+            mask: (texts, length) bool, True on tokens; None where there is no padding.
+            types: (texts, length) token types; all of the first where None.
+        """
+        x: Tensor = self.embedding(tokens)  # (texts, length, width)
+        kinds = torch.zeros_like(tokens) if types is None else types
+        x = x + self.types(kinds) + self.positions(0, tokens.shape[1])
+        x = self.dropout(self.embedding_norm(x))  # (texts, length, width)
+        visible = None if mask is None or bool(mask.all()) else mask[:, None, None, :]
+        for block in self.encoder:
+            x = block(x, visible)
+        return x
+
+    @torch.inference_mode()
+    def encode(
+        self, texts: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None
+    ) -> list[Tensor]:
+        """The states (tokens, width) of each text, in any number, as if it were alone.
+
+        Args:
+            texts: token ids, each text framed as the model expects.
+            types: the type of each token.
+
+        Raises:
+            TextTooLongError: a text has more tokens than the model has positions.
+        """
+        limit = self.settings.max_length
+        for number, text in enumerate(texts, start=1):
+            if len(text) > limit:
+                raise TextTooLongError(
+                    f"text {number}: {len(text)} tokens, special ones included, and the model takes at most "
+                    f"{limit}: shorten it"
+                )
+        if not texts:
+            return []
+        tokens = pad(texts, FILLER, self.device)
+        lengths = torch.tensor([len(text) for text in texts], device=self.device)
+        mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]  # (texts, length)
+        kinds = None if types is None else pad(types, 0, self.device)
+        states = self(tokens, mask, kinds)
+        return [states[row, : len(text)] for row, text in enumerate(texts)]

@@ -1,0 +1,74 @@
+"""One way to load whatever a folder holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from uwaga.checkpoints.foreign import CONTINUING, FILLING, family_of
+from uwaga.checkpoints.hub import find_model
+from uwaga.errors import SettingsError
+from uwaga.translator.filler import GapFiller
+from uwaga.translator.generator import TextGenerator
+from uwaga.translator.translator import Translator
+
+
+@overload
+def load(
+    name: None = ...,
+    device: str = ...,
+    dtype: str = ...,
+    threads: int = ...,
+    source_language: str | None = ...,
+    target_language: str | None = ...,
+) -> Translator: ...
+
+
+@overload
+def load(
+    name: str | Path | Sequence[str | Path],
+    device: str = ...,
+    dtype: str = ...,
+    threads: int = ...,
+    source_language: str | None = ...,
+    target_language: str | None = ...,
+) -> Any: ...
+
+
+def load(
+    name: str | Path | Sequence[str | Path] | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    threads: int = 0,
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> Translator | TextGenerator | GapFiller:
+    """Load a model, whatever it does.
+
+    Where types matter, ``Translator.load``, ``TextGenerator.load`` and ``GapFiller.load`` say which it is.
+
+    Args:
+        name: a model folder, a Hugging Face name, several of them (an ensemble of translators), or None for
+            the bundled model.
+        device: as in :meth:`uwaga.translator.Translator.load`.
+        dtype: as there.
+        threads: as there.
+        source_language: as there.
+        target_language: as there.
+
+    Returns:
+        a ``TextGenerator`` for GPT-2, a ``GapFiller`` for BERT, a ``Translator`` for all others.
+
+    Raises:
+        ModelError, SettingsError, MissingExtraError: as there.
+    """
+    if isinstance(name, (str, Path)):
+        folder = find_model(name)
+        family = family_of(folder)
+        kind = TextGenerator if family in CONTINUING else GapFiller if family in FILLING else None
+        if kind is not None:
+            if source_language is not None or target_language is not None:
+                raise SettingsError(f"{name}: a model of the family {family!r} takes no languages")
+            return kind.load(folder, device, dtype, threads)
+    return Translator.load(name, device, dtype, threads, source_language, target_language)
