@@ -140,6 +140,7 @@ State step(const State& state, const int32_t* tokens, const Request& request, co
 // The parts that encoder and decoder share.
 void normalise(const Model& model, const Norm& norm, float* x, int64_t rows, float* y);
 void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws);
+int64_t stride_of(int64_t width);  // of float rows
 Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride);
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x);
 const float* distance_bias(const Side& side, int64_t heads, int64_t reach, int64_t query, int64_t length, Workspace& ws);

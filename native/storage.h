@@ -37,7 +37,7 @@ class Store {
 
     // Numbers from base() to `count` new entries of layer 0; layer l lies l * layer_stride() further on.
     void take(int64_t count, int64_t* where, int64_t where_stride);
-    uint8_t* base() const { return pages_.empty() ? nullptr : base_; }
+    uint8_t* base() const { return base_; }
     int64_t layer_stride() const { return page_entries * entry_; }
 
   private:

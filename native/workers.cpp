@@ -49,6 +49,8 @@ struct Workers::Crew {
     }
 };
 
+Workers::Workers() = default;
+
 Workers::~Workers() {
     if (!crew_) return;
     if (crew_->process != getpid()) {

@@ -16,7 +16,10 @@ namespace uwaga {
 // a child process, in which no helpers live. What is computed for a part must not depend on who computes it.
 class Workers {
   public:
+    Workers();
     ~Workers();
+    Workers(const Workers&) = delete;
+    Workers& operator=(const Workers&) = delete;
     void configure(int64_t threads) { threads_ = threads; }
     int64_t threads() const { return threads_; }
     void run(int64_t parts, const std::function<void(int64_t)>& work);

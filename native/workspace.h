@@ -17,7 +17,7 @@ struct Workspace {
     Buffer<float> scales;
     Buffer<uint16_t> halves;
     Buffer<int64_t> where;
-    Buffer<int32_t> positions;
+    Buffer<int32_t> positions, tokens;
     Buffer<OutputRow> outputs;
     Buffer<Candidate> candidates;
     Buffer<float> logits;

@@ -59,7 +59,18 @@ def score(
     ] = False,
     batch_tokens: Annotated[int, typer.Option(help="Tokens scored together.", min=1)] = 4096,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            "--dtype",
+            help="auto, float32, bfloat16, int8 (CPU) or float16 (GPU).",
+            show_default="auto",
+        ),
+    ] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="auto, native (CPU, Transformers) or torch (everything).")
+    ] = "auto",
     threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
 ) -> None:
     r"""Print how probable the model finds each translation: one line per pair.
@@ -83,7 +94,7 @@ def score(
     chunks = _pairs(files or [])
     from uwaga.translator import Translator
 
-    translator = Translator.load(model, device=device, dtype=dtype, threads=threads)
+    translator = Translator.load(model, device=device, dtype=dtype, threads=threads, engine=engine)
     with lines_out(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
             found = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)

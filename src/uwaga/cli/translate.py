@@ -126,7 +126,18 @@ def translate(
         int | None, typer.Option(help="Source tokens translated together.", show_default="4096")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            "--dtype",
+            help="auto, float32, bfloat16, int8 (CPU) or float16 (GPU).",
+            show_default="auto",
+        ),
+    ] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="auto, native (CPU, Transformers) or torch (everything).")
+    ] = "auto",
     threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
 ) -> None:
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out.
@@ -158,7 +169,7 @@ def translate(
     chunks = _chunks(text, input_)
     from uwaga.translator import Translator
 
-    translator = Translator.load(model, device=device, dtype=dtype, threads=threads)
+    translator = Translator.load(model, device=device, dtype=dtype, threads=threads, engine=engine)
     options = translator.options(
         beam=1 if stream else beam,
         nbest=nbest,

@@ -59,6 +59,7 @@ class Translator:
         device: str = "auto",
         dtype: str = "auto",
         threads: int = 0,
+        engine: str = "auto",
     ) -> Translator:
         """Load a model, or several that translate together.
 
@@ -67,30 +68,36 @@ class Translator:
                 Several are an ensemble: their probabilities are averaged at every step. They must share
                 their tokenisers; languages and decoding settings are the first one's.
             device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
-            dtype: what to compute in: ``float32``, ``float16`` or ``bfloat16``. ``auto`` is float32 on
-                every device, for which alone the equality of results in any batch is promised.
-            threads: CPU threads, for the whole process; 0 leaves them as they are.
+            dtype: what to compute in: ``float32``, ``float16``, ``bfloat16`` or ``int8``. ``auto`` is what
+                an int8 folder holds and float32 for all others. float16 is torch's alone, int8 the native
+                engine's.
+            threads: CPU threads; 0 is all cores that the process may use.
+            engine: ``native``, in C++ on the CPU, for Transformers; ``torch``, which runs every model on
+                every device; ``auto`` is native wherever it can be. The native engine gives the same bits
+                in any batch and with any number of threads; torch the same tokens, in float32.
 
         Raises:
             ModelError: there is no such model, or it is incomplete or damaged.
             SettingsError: an impossible device, dtype or number of threads, or models of different
                 tokenisers.
-            MissingExtraError: torch is not installed.
+            MissingExtraError: the model needs torch, which is not installed.
         """
         from uwaga.translator.loading import load_parts
 
         if name is not None and not isinstance(name, (str, Path)):
-            return cls._together([str(one) for one in name], device, dtype, threads)
-        return cls(*load_parts(name, device, dtype, threads))
+            return cls._together([str(one) for one in name], device, dtype, threads, engine)
+        return cls(*load_parts(name, device, dtype, threads, engine))
 
     @classmethod
-    def _together(cls, names: Sequence[str], device: str, dtype: str, threads: int) -> Translator:
+    def _together(
+        cls, names: Sequence[str], device: str, dtype: str, threads: int, engine: str
+    ) -> Translator:
         """One translator of several models."""
         if len(names) < 2:
-            return cls.load(names[0] if names else None, device, dtype, threads)
+            return cls.load(names[0] if names else None, device, dtype, threads, engine)
         from uwaga.models.ensemble import Ensemble
 
-        members = [cls.load(name, device, dtype, threads) for name in names]
+        members = [cls.load(name, device, dtype, threads, engine) for name in names]
         first = members[0]
         for name, member in zip(names, members, strict=True):
             for side, ours, theirs in (
