@@ -2,8 +2,7 @@
 #include <string.h>
 
 #include "kernels.h"
-
-#define UWAGA_UNROLL
+#include "kernels_unroll.h"
 
 namespace uwaga {
 namespace {
@@ -37,8 +36,11 @@ struct Int8Block {
 #include "kernels_panels.inl"
 #include "kernels_product.inl"
 
+constexpr Kernels made = table(Isa::portable, "portable");
+
 }  // namespace
 
-extern const Kernels portable_kernels = table(Isa::portable, "portable");
+extern const Kernels portable_kernels;
+const Kernels portable_kernels = made;
 
 }  // namespace uwaga

@@ -205,9 +205,10 @@ void int8_product(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, con
 
 // ---- float32 and bfloat16 weights; the order of each sum is that of the inputs, for any number of rows ------------
 
-// One row or float_rows rows and 32 columns.
+// R rows and 32 columns. The sums are local: a store through `out` could change x for all the compiler knows.
 template <int R>
-void block(const float* x, int64_t x_stride, const float* weights, int64_t inputs, Vec (&sum)[R][parts]) {
+inline void block(const float* x, int64_t x_stride, const float* weights, int64_t inputs, Vec (&out)[R][parts]) {
+    Vec sum[R][parts];
     for (int r = 0; r < R; ++r) {
         for (int i = 0; i < parts; ++i) sum[r][i] = set(0.0f);
     }
@@ -219,10 +220,14 @@ void block(const float* x, int64_t x_stride, const float* weights, int64_t input
             for (int r = 0; r < R; ++r) sum[r][i] = fma(set(x[r * x_stride + k]), b, sum[r][i]);
         }
     }
+    for (int r = 0; r < R; ++r) {
+        for (int i = 0; i < parts; ++i) out[r][i] = sum[r][i];
+    }
 }
 
 template <int R>
-void block(const float* x, int64_t x_stride, const uint16_t* weights, int64_t inputs, Vec (&sum)[R][parts]) {
+inline void block(const float* x, int64_t x_stride, const uint16_t* weights, int64_t inputs, Vec (&out)[R][parts]) {
+    Vec sum[R][parts];
     for (int r = 0; r < R; ++r) {
         for (int i = 0; i < parts; ++i) sum[r][i] = set(0.0f);
     }
@@ -239,12 +244,10 @@ void block(const float* x, int64_t x_stride, const uint16_t* weights, int64_t in
             }
         }
     }
-    if (k < inputs) {
-        for (int i = 0; i < parts; ++i) {
-            Vec first, second;
-            load_pairs(weights + 2 * i * lanes, first, second);
-            for (int r = 0; r < R; ++r) sum[r][i] = fma(set(x[r * x_stride + k]), first, sum[r][i]);
-        }
+    for (int i = 0; i < parts; ++i) {
+        Vec first = set(0.0f), second = first;
+        if (k < inputs) load_pairs(weights + 2 * i * lanes, first, second);
+        for (int r = 0; r < R; ++r) out[r][i] = k < inputs ? fma(set(x[r * x_stride + k]), first, sum[r][i]) : sum[r][i];
     }
 }
 

@@ -87,10 +87,6 @@ inline Vec times_power(const Vec& a, const Vec& n) {
 inline Vec from_int(const int32_t* p) {
     return each([&](int i) { return static_cast<float>(p[i]); });
 }
-inline Vec from_int8(const int8_t* p, int64_t step) {
-    return each([&](int i) { return static_cast<float>(p[i * step]); });
-}
-
 inline float float_of_half(uint16_t h) { return float_of(static_cast<uint32_t>(h) << 16); }
 inline Vec load_half(const uint16_t* p) {
     return each([&](int i) { return float_of_half(p[i]); });
