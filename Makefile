@@ -13,6 +13,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN_INSTALLED := $(VENV)/run.installed
 DEV_INSTALLED := $(VENV)/dev.installed
+# What an installation is made of; a change of Python files needs no new one.
+BUILT_FROM := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.h native/*.inl)
 
 .PHONY: help demo test tests quick lint format docs serve-docs bench clean
 
@@ -30,12 +32,12 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("error: Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv $(VENV)
 
-$(RUN_INSTALLED): pyproject.toml | $(BIN)/python
+$(RUN_INSTALLED): $(BUILT_FROM) | $(BIN)/python
 	$(PIP) install "$(TORCH)"
 	$(PIP) install --editable ".[train]"
 	@touch $@
 
-$(DEV_INSTALLED): pyproject.toml | $(BIN)/python
+$(DEV_INSTALLED): $(BUILT_FROM) | $(BIN)/python
 	$(PIP) install "$(TORCH)"
 	$(PIP) install --editable ".[dev]"
 	@touch $@ $(RUN_INSTALLED)

@@ -90,9 +90,9 @@ def test_pool_keeps_the_best_and_of_equals_the_first():
     pool = Pool(2, 2)
     nodes = np.array([[10, 11, 12]])
     cut = np.zeros((1, 3), dtype=bool)
-    pool.add(np.array([1]), np.array([[-3.0, -np.inf, -1.0]]), nodes, 4, cut)
-    pool.add(np.array([1]), np.array([[-3.0, -2.0, -9.0]]), nodes + 10, 5, ~cut)
-    pool.add(np.array([1]), np.array([[-2.0, -9.0, -9.0]]), nodes + 20, 6, cut)
+    pool.add(np.array([1]), np.array([[-3.0, -np.inf, -1.0]]), nodes, np.array([4]), cut)
+    pool.add(np.array([1]), np.array([[-3.0, -2.0, -9.0]]), nodes + 10, np.array([5]), ~cut)
+    pool.add(np.array([1]), np.array([[-2.0, -9.0, -9.0]]), nodes + 20, np.array([6]), cut)
     assert pool.scores.tolist() == [[-np.inf, -np.inf], [-1.0, -2.0]]
     assert pool.nodes[1].tolist() == [12, 21]
     assert pool.depths[1].tolist() == [4, 5]

@@ -134,6 +134,21 @@ class RecurrentToy:
         return logits, hidden, weights
 
 
+class JoiningToy(RecurrentToy):
+    """Lets sentences in while others are under way; ``calls["join"]`` counts how often."""
+
+    def join(self, one: ToyState, other: ToyState) -> ToyState:
+        assert one.beams == other.beams
+        self.calls["join"] = self.calls.get("join", 0) + 1
+        lengths = np.concatenate([one.memory.lengths, other.memory.lengths])
+        longest = int(lengths.max())
+        values = np.zeros((len(lengths), longest, self.width))
+        values[: one.memory.sentences, : one.memory.values.shape[1]] = one.memory.values[:, :longest]
+        values[one.memory.sentences :, : other.memory.values.shape[1]] = other.memory.values
+        memory = ToyMemory(lengths, values, np.arange(longest) < lengths[:, None])
+        return ToyState(memory, one.beams, np.concatenate([one.hidden, other.hidden]))
+
+
 @dataclass
 class TableToy(RecurrentToy):
     """A Markov decoder: logits are a table of the last token alone. Hand-written where ``table`` is given."""

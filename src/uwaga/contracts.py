@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,6 +144,18 @@ class Decoder(Protocol):
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """Feed ``tokens`` (rows,), the last token of each row, and return the next candidates."""
+        ...
+
+
+@runtime_checkable
+class JoiningDecoder(Decoder, Protocol):
+    """A decoder whose sentences may stand at different positions of their targets.
+
+    Search then gives the place of a sentence that is done to one that waits (continuous batching).
+    """
+
+    def join(self, one: State, other: State) -> State:
+        """The state of the sentences of ``one`` and, behind them, those of ``other``; beams are alike."""
         ...
 
 

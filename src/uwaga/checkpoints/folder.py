@@ -16,19 +16,13 @@ from uwaga.checkpoints import schema
 from uwaga.checkpoints.atomic import write_folder
 from uwaga.checkpoints.initialisation import Undrawn
 from uwaga.checkpoints.schema import CARD, CONFIG, FILES, SOURCE, TARGET, WEIGHTS, FolderConfig
-from uwaga.checkpoints.weights import DTYPES, check_weights, count_tensors, read_weights, weight_bytes
-from uwaga.config import DecodingSettings, ModelSettings, TransformerSettings
+from uwaga.checkpoints.soundness import LARGEST_BUFFERS, check_plausible, check_tokenisers, read_tokeniser
+from uwaga.checkpoints.weights import DTYPES, check_weights, read_weights, weight_bytes
+from uwaga.config import DecodingSettings, ModelSettings
 from uwaga.errors import ModelError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
-from uwaga.recurrent_settings import RecurrentSettings
 from uwaga.text.tokeniser import Tokeniser
-
-LARGEST_TOKENISER = 1 << 28
-"""Bytes. Real ones have less than ten million."""
-
-LARGEST_BUFFERS = 1 << 24
-"""Numbers that a model may keep beside its stored weights, such as position tables: 64 MiB."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,7 @@ def save_model(
         "decoding": decoding.model_dump(),
     }
     config = schema.check_config(values, f"{folder / CONFIG}")
-    _check_tokenisers(folder, config, source, target)
+    check_tokenisers(folder, config, source, target)
     files = {
         CONFIG: schema.config_bytes(config),
         SOURCE: source.model_bytes,
@@ -111,11 +105,11 @@ def load_model(folder: Path, device: str = "cpu", dtype: schema.Dtype = "float32
     """
     folder = Path(folder)
     config = schema.read_config(folder)
-    source = _read_tokeniser(folder / SOURCE)
-    target = source if config.vocabulary.joint else _read_tokeniser(folder / TARGET)
-    _check_tokenisers(folder, config, source, target)
+    source = read_tokeniser(folder / SOURCE)
+    target = source if config.vocabulary.joint else read_tokeniser(folder / TARGET)
+    check_tokenisers(folder, config, source, target)
     path = folder / WEIGHTS
-    _check_plausible(folder, config)
+    check_plausible(folder, config)
     skeleton = _build(config, "meta")
     check_weights(path, skeleton, config.weights)
     _check_buffers(folder, skeleton)
@@ -153,83 +147,6 @@ def _check_replaceable(folder: Path) -> None:
         raise ModelError(
             f"{folder}: holds {what} not of a uwaga model, so it is not overwritten; "
             "give the model another folder or clear this one"
-        )
-
-
-def _read_tokeniser(path: Path) -> Tokeniser:
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
-    if path.stat().st_size > LARGEST_TOKENISER:
-        raise ModelError(f"{path}: larger than {LARGEST_TOKENISER >> 20} MiB, not a tokeniser")
-    return Tokeniser.load(path)
-
-
-def _check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, target: Tokeniser) -> None:
-    wanted = config.symbols.symbols()
-    sides = ((SOURCE, source, config.vocabulary.source), (TARGET, target, config.vocabulary.target))
-    for name, tokeniser, size in sides:
-        place = folder / (SOURCE if config.vocabulary.joint else name)
-        if tokeniser.size != size:
-            raise ModelError(
-                f"{place}: has {tokeniser.size} pieces, config.json says {size}; "
-                "the tokeniser belongs to another model"
-            )
-        if tokeniser.symbols != wanted:
-            raise ModelError(
-                f"{place}: declares {tokeniser.symbols}, config.json says {wanted}; "
-                "the tokeniser belongs to another model"
-            )
-        if tokeniser.normalisation != config.normalisation:
-            raise ModelError(
-                f"{place}: normalises text by {tokeniser.normalisation}, config.json says "
-                f"{config.normalisation}; the tokeniser belongs to another model"
-            )
-
-
-def _check_plausible(folder: Path, config: FolderConfig) -> None:
-    """Hold the settings against the size of the weight file, before anything is built from them."""
-    tensors, size = count_tensors(folder / WEIGHTS)
-    settings, vocabulary = config.model, config.vocabulary
-    if not isinstance(settings, TransformerSettings):
-        _check_plausible_recurrent(folder, settings, max(vocabulary.source, vocabulary.target), tensors, size)
-        return
-    learned = settings.max_length if settings.positions == "learned" else 0
-    rows = max(vocabulary.source, vocabulary.target, settings.feed_forward, settings.width, learned)
-    layers = settings.encoder_layers + settings.decoder_layers
-    if layers > tensors:
-        raise ModelError(
-            f"{folder / CONFIG}: {layers} layers, but {WEIGHTS} holds only {tensors} weights; "
-            "the two files are of different models"
-        )
-    if rows * settings.width > size:
-        raise ModelError(
-            f"{folder / CONFIG}: asks for a weight of {rows} x {settings.width} numbers, but {WEIGHTS} has "
-            f"only {size} bytes; the two files are of different models, or it is cut short"
-        )
-    if settings.max_length * settings.width > LARGEST_BUFFERS:
-        raise ModelError(
-            f"{folder / CONFIG}: model.max_length {settings.max_length} at width {settings.width} needs a "
-            f"position table of more than {LARGEST_BUFFERS} numbers"
-        )
-
-
-def _check_plausible_recurrent(
-    folder: Path, settings: RecurrentSettings, pieces: int, tensors: int, size: int
-) -> None:
-    if settings.layers_in_all > tensors:
-        raise ModelError(
-            f"{folder / CONFIG}: {settings.layers_in_all} layers, but {WEIGHTS} holds {tensors} weights; "
-            "the two files are of different models"
-        )
-    rows, columns = max(
-        (pieces, settings.embedding),
-        (settings.hidden, settings.hidden),
-        key=lambda shape: shape[0] * shape[1],
-    )
-    if max(rows * columns, settings.features) > size:
-        raise ModelError(
-            f"{folder / CONFIG}: asks for a weight of {rows} x {columns} numbers, but {WEIGHTS} has "
-            f"only {size} bytes; the two files are of different models, or it is cut short"
         )
 
 

@@ -8,15 +8,11 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 
+from uwaga.checkpoints.stored import STORED, check_header, damaged
 from uwaga.errors import ModelError
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 WHOLE = {torch.int64: "I64", torch.int32: "I32", torch.uint8: "U8", torch.int8: "I8", torch.bool: "BOOL"}
-STORED = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
-"""What safetensors calls them."""
-
-SHOWN = 3
-"""Names in one message."""
 
 
 def distinct_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -47,21 +43,6 @@ def weight_bytes(model: torch.nn.Module, dtype: str) -> bytes:
     return safetensors.torch.save(stored, metadata={"format": "pt"})
 
 
-def count_tensors(path: Path) -> tuple[int, int]:
-    """How many tensors and how many bytes the weight file holds, read from its header alone.
-
-    Raises:
-        ModelError: the file is missing, cut short or damaged.
-    """
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
-    try:
-        with safe_open(path, framework="pt") as file:
-            return len(file.keys()), path.stat().st_size
-    except (SafetensorError, OSError) as error:
-        raise _damaged(path, error) from None
-
-
 def check_weights(path: Path, skeleton: torch.nn.Module, dtype: str) -> None:
     """Compare the header of ``path`` with a model (which may live on the meta device).
 
@@ -69,26 +50,12 @@ def check_weights(path: Path, skeleton: torch.nn.Module, dtype: str) -> None:
         ModelError: a key is missing or unknown, or a shape or number format differs; names both sides.
     """
     expected = distinct_tensors(skeleton)
-    try:
-        with safe_open(path, framework="pt") as file:
-            found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            shapes = {name: tuple(part.get_shape()) for name, part in found.items()}
-            formats = {name: part.get_dtype() for name, part in found.items()}
-    except (SafetensorError, OSError) as error:
-        raise _damaged(path, error) from None
-    _check_names(path, set(expected), set(shapes))
-    for name, tensor in expected.items():
-        if shapes[name] != tuple(tensor.shape):
-            raise ModelError(
-                f"{path}: {name!r} has shape {shapes[name]}, config.json asks for {tuple(tensor.shape)}; "
-                "the two files are of different models"
-            )
-        wanted = STORED[dtype] if tensor.is_floating_point() else WHOLE[tensor.dtype]
-        if formats[name] != wanted:
-            raise ModelError(
-                f"{path}: {name!r} is stored as {formats[name]}, config.json asks for {wanted}; "
-                "the two files are of different models"
-            )
+    shapes = {name: tuple(tensor.shape) for name, tensor in expected.items()}
+    formats = {
+        name: STORED[dtype] if tensor.is_floating_point() else WHOLE[tensor.dtype]
+        for name, tensor in expected.items()
+    }
+    check_header(path, shapes, formats)
 
 
 def read_weights(path: Path, model: torch.nn.Module) -> None:
@@ -108,21 +75,4 @@ def read_weights(path: Path, model: torch.nn.Module) -> None:
                         )
                     tensor.copy_(value)
         except (SafetensorError, OSError) as error:
-            raise _damaged(path, error) from None
-
-
-def _check_names(path: Path, expected: set[str], found: set[str]) -> None:
-    missing, unknown = sorted(expected - found), sorted(found - expected)
-    if missing:
-        raise ModelError(f"{path}: {_some(missing)} missing, which config.json asks for")
-    if unknown:
-        raise ModelError(f"{path}: {_some(unknown)} unknown to the model that config.json describes")
-
-
-def _some(names: list[str]) -> str:
-    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(repr(name) for name in names[:SHOWN]) + rest + (" is" if len(names) == 1 else " are")
-
-
-def _damaged(path: Path, error: Exception) -> ModelError:
-    return ModelError(f"{path}: damaged or cut short ({error}); fetch or save the model again")
+            raise damaged(path, error) from None

@@ -49,10 +49,10 @@ def convert(
         ct2-transformers-converter --model tatoeba-en-de --output_dir tatoeba-ct2
     """
     from uwaga.checkpoints.hub import find_model
-    from uwaga.translator.loading import load_parts
+    from uwaga.translator.loading import Wanted, load_parts
 
     name = str(find_model(None)) if model == "bundled" and not Path(model).exists() else model
-    parts = load_parts(name, "cpu", "float32", 0)
+    parts = load_parts(name, Wanted("cpu", "float32", engine="torch"))
     from uwaga.checkpoints.marian_out import write_hugging_face
 
     differences = write_hugging_face(

@@ -69,7 +69,18 @@ def score(
         typer.Option("--to", help="The language of the translations, likewise.", show_default=False),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            "--dtype",
+            help="auto, float32, bfloat16, int8 (CPU) or float16 (GPU).",
+            show_default="auto",
+        ),
+    ] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="auto, native (CPU, Transformers) or torch (everything).")
+    ] = "auto",
     threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
 ) -> None:
     r"""Print how probable the model finds each translation: one line per pair.
@@ -98,6 +109,7 @@ def score(
         device=device,
         dtype=dtype,
         threads=threads,
+        engine=engine,
         source_language=source_language,
         target_language=target_language,
     )

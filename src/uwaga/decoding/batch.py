@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Choice, Decoder, Hypothesis, Ids, State, Step
+from uwaga.contracts import Choice, Decoder, Hypothesis, Ids, JoiningDecoder, State, Step
 from uwaga.decoding.constraints import Constraints
 from uwaga.decoding.options import SearchOptions
 from uwaga.decoding.rank import Flags, Pool, Ranking, Scores, columns, settled
@@ -51,16 +51,17 @@ class Candidates:
 
 
 class Batch:
-    """Sentences that are done leave the batch; what they finished with stays in its pool.
+    """Sentences enter the batch and leave it when they are done; what they finished with stays in its pool.
 
     Args:
         limits: (sentences,) most steps of each sentence.
     """
 
-    # _places (sentences,): the batch's numbers of the sentences still decoded.
+    # _starts, _lengths (all sentences,): steps of the batch before a sentence's first; its source tokens.
+    # _places (sentences,): the batch's numbers of the sentences now decoded.
     # _ranks, _nodes, _tokens (sentences, beams): of each running hypothesis the log-probability as ranked
     # (-inf where none runs), the trellis node and the last token.
-    # _history (sentences, beams, target): its tokens, where n-grams are blocked.
+    # _history (sentences, beams, target): its tokens behind -1s, where n-grams are blocked.
 
     def __init__(
         self,
@@ -72,6 +73,7 @@ class Batch:
     ) -> None:
         sentences, beams = len(sources), options.rows
         self._decoder = decoder
+        self._sources = sources
         self._end = decoder.symbols.end
         self._options = options
         self._constraints = Constraints(decoder, options, sources, prefixes, limits)
@@ -79,22 +81,51 @@ class Batch:
         self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
         self._pool = Pool(sentences, beams)
         self._trellis = Trellis()
-        self._depth = 0
-        self._places: Ids = np.arange(sentences)
-        self._ranks: Scores = np.zeros((sentences, beams))
-        if not options.sample:
-            self._ranks[:, 1:] = -np.inf  # before the first token all beams are alike: one goes on
-        self._nodes: Ids = np.zeros((sentences, beams), dtype=np.int64)
-        self._tokens: Ids = np.full((sentences, beams), decoder.symbols.start, dtype=np.int64)
+        self._clock = self._entered = 0
+        self._starts: Ids = np.zeros(sentences, dtype=np.int64)
+        self._places: Ids = np.zeros(0, dtype=np.int64)
+        self._ranks: Scores = np.zeros((0, beams))
+        self._nodes: Ids = np.zeros((0, beams), dtype=np.int64)
+        self._tokens: Ids = np.zeros((0, beams), dtype=np.int64)
         self._history: Ids | None = None
         if options.no_repeat_ngram:
-            self._history = np.zeros((sentences, beams, 0), dtype=np.int64)
-        self._state: State = decoder.start(decoder.encode(sources), beams)
+            self._history = np.zeros((0, beams, 0), dtype=np.int64)
+        self._state: State | None = None
 
     @property
-    def running(self) -> bool:
-        """Whether a sentence is left to decode."""
-        return len(self._places) > 0
+    def running(self) -> Ids:
+        """(sentences,) source tokens of those that are being decoded."""
+        return np.asarray(self._lengths[self._places])
+
+    @property
+    def waiting(self) -> Ids:
+        """(sentences,) source tokens of those that have not entered, in the order in which they will."""
+        return self._lengths[self._entered :]
+
+    def admit(self, count: int) -> None:
+        """Let the next ``count`` sentences in, beside others only where the decoder joins states."""
+        places = np.arange(self._entered, self._entered + count)
+        beams = self._options.rows
+        memory = self._decoder.encode([self._sources[place] for place in places])
+        state = self._decoder.start(memory, beams)
+        if len(self._places):
+            assert isinstance(self._decoder, JoiningDecoder)
+            assert self._state is not None
+            state = self._decoder.join(self._state, state)
+        self._state = state
+        self._entered += count
+        self._starts[places] = self._clock
+        ranks = np.zeros((count, beams))
+        if not self._options.sample:
+            ranks[:, 1:] = -np.inf  # before the first token all beams are alike: one goes on
+        first = np.full((count, beams), self._decoder.symbols.start, dtype=np.int64)
+        self._places = np.concatenate([self._places, places])
+        self._ranks = np.concatenate([self._ranks, ranks])
+        self._nodes = np.concatenate([self._nodes, np.zeros_like(first)])
+        self._tokens = np.concatenate([self._tokens, first])
+        if self._history is not None:
+            nothing = np.full((count, beams, self._history.shape[2]), -1, dtype=np.int64)
+            self._history = np.concatenate([self._history, nothing])
 
     def step(self) -> Progress:
         """Make one more token of every hypothesis.
@@ -102,18 +133,20 @@ class Batch:
         Raises:
             ModelError: the decoder's answer is not what the contract says.
         """
-        self._depth += 1
+        assert self._state is not None
+        self._clock += 1
         rows = self._tokens.size
-        history = None if self._history is None else self._history.reshape(rows, self._depth - 1)
-        choice = self._constraints.choice(self._depth, self._places, history)
+        steps = self._clock - self._starts[self._places]  # (sentences,)
+        history = None if self._history is None else self._history.reshape(rows, -1)
+        choice = self._constraints.choice(steps, self._places, history)
         made = self._decoder.step(self._tokens.reshape(rows), self._state, choice)
-        self._check(made, rows)
-        found = self._candidates(made, choice)
+        self._check(made, steps)
+        found = self._candidates(made, choice, steps)
         nodes = self._record(made, found)
-        self._finish(found, nodes)
+        self._finish(found, nodes, steps)
         extended = (found.ranks[:, 0] > -np.inf) & (found.tokens[:, 0] != self._end)
         places = self._places
-        stay = self._continue(found, nodes, made.state)
+        stay = self._continue(found, nodes, made.state, steps)
         return Progress(
             places[extended], found.tokens[extended, 0], found.log_probs[extended, 0], places[~stay]
         )
@@ -123,26 +156,31 @@ class Batch:
         pool = self._pool
         row, slot = np.nonzero(pool.scores[places, : self._options.nbest] > -np.inf)
         place = places[row]
-        paths = self._trellis.paths(pool.nodes[place, slot], pool.depths[place, slot], self._lengths[place])
+        paths = self._trellis.paths(
+            pool.nodes[place, slot], self._starts[place], pool.depths[place, slot], self._lengths[place]
+        )
         scores, cut = pool.scores[place, slot].tolist(), pool.truncated[place, slot].tolist()
         found: list[list[Hypothesis]] = [[] for _ in places]
         for into, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
             found[into].append(_hypothesis(path, score, truncated, self._end))
         return found
 
-    def _check(self, made: Step, rows: int) -> None:
+    def _check(self, made: Step, steps: Ids) -> None:
+        rows = len(steps) * self._options.rows
         if made.tokens.shape != made.log_probs.shape or made.tokens.shape[0] != rows:
             raise ModelError(
                 f"the decoder returned tokens {made.tokens.shape} and log-probabilities "
                 f"{made.log_probs.shape} (rows, k) for {rows} rows"
             )
-        if np.isnan(made.log_probs).any():
+        wrong = np.isnan(made.log_probs).any(axis=1)  # (rows,)
+        if wrong.any():
+            token = steps[int(np.argmax(wrong)) // self._options.rows]
             raise ModelError(
-                f"the model's log-probabilities are not numbers at target token {self._depth}: "
+                f"the model's log-probabilities are not numbers at target token {token}: "
                 "its weights are damaged, or overflow in this precision"
             )
 
-    def _candidates(self, made: Step, choice: Choice) -> Candidates:
+    def _candidates(self, made: Step, choice: Choice, steps: Ids) -> Candidates:
         """The continuations to look at: the best of all beams together, or the one of each sample."""
         sentences, beams = self._tokens.shape
         k = made.tokens.shape[1]
@@ -158,7 +196,7 @@ class Batch:
         tokens = columns(made.tokens.reshape(sentences, beams * k), order)
         log_probs = columns(log_probs.reshape(sentences, beams * k), order)
         alive = ranks > -np.inf
-        limited = (self._constraints.limits[self._places] == self._depth)[:, None] & alive
+        limited = (self._constraints.limits[self._places] == steps)[:, None] & alive
         ends = (tokens == self._end) & alive
         cut = limited if self._options.force_end else limited & ~ends
         return Candidates(tokens, order // k, log_probs, ranks, ends | limited, cut)
@@ -186,19 +224,19 @@ class Batch:
         )
         return np.arange(rows.size).reshape(rows.shape)
 
-    def _finish(self, found: Candidates, nodes: Ids) -> None:
+    def _finish(self, found: Candidates, nodes: Ids, steps: Ids) -> None:
         """Put what ended into the pool, and what cannot go on at all where nothing has ended."""
         beams = self._options.rows
         ended = found.ended[:, :beams]  # a beam step finishes only what is among the best `beam`
         hit = np.nonzero(ended.any(axis=1))[0]
         if len(hit):
-            scores = np.where(ended[hit], self._scored(found.ranks[hit, :beams], hit, self._depth), -np.inf)
-            self._pool.add(self._places[hit], scores, nodes[hit, :beams], self._depth, found.cut[hit, :beams])
+            scores = np.where(ended[hit], self._scored(found.ranks[hit, :beams], hit, steps), -np.inf)
+            self._pool.add(self._places[hit], scores, nodes[hit, :beams], steps[hit], found.cut[hit, :beams])
         stuck = self._stuck(found)  # (sentences, beams)
         hit = np.nonzero(stuck.any(axis=1))[0]
         if len(hit):
-            scores = np.where(stuck[hit], self._scored(self._ranks[hit], hit, self._depth - 1), -np.inf)
-            self._pool.add(self._places[hit], scores, self._nodes[hit], self._depth - 1, stuck[hit])
+            scores = np.where(stuck[hit], self._scored(self._ranks[hit], hit, steps - 1), -np.inf)
+            self._pool.add(self._places[hit], scores, self._nodes[hit], steps[hit] - 1, stuck[hit])
 
     def _stuck(self, found: Candidates) -> Flags:
         """Running hypotheses that every token is banned for: their sentence is cut here, and says so.
@@ -211,14 +249,14 @@ class Batch:
         nothing = ~goes_on.any(axis=1) & (self._pool.scores[self._places, 0] == -np.inf)
         return np.asarray(alive & nothing[:, None])
 
-    def _scored(self, ranks: Scores, sentences: Ids, depth: int) -> Scores:
-        """Scores (sentences, candidates) of hypotheses of ``depth`` tokens."""
-        return np.asarray(ranks / self._ranking.divisor(self._counted(sentences, depth))[:, None])
+    def _scored(self, ranks: Scores, hit: Ids, depths: Ids) -> Scores:
+        """Scores (hit, candidates) of hypotheses of ``depths`` (sentences,) tokens."""
+        return np.asarray(ranks / self._ranking.divisor(self._counted(depths)[hit])[:, None])
 
-    def _counted(self, sentences: Ids, depth: int) -> Ids:
-        return np.asarray(depth - self._constraints.uncounted[self._places[sentences]])
+    def _counted(self, depths: Ids) -> Ids:
+        return np.asarray(depths - self._constraints.uncounted[self._places])
 
-    def _continue(self, found: Candidates, nodes: Ids, state: State) -> Flags:
+    def _continue(self, found: Candidates, nodes: Ids, state: State, steps: Ids) -> Flags:
         """Run on with what did not end; returns which of the sentences stay, (sentences,)."""
         sentences, beams = self._tokens.shape
         stopped = found.ended | (found.ranks == -np.inf)  # (sentences, candidates)
@@ -227,7 +265,7 @@ class Batch:
         else:
             keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
         ranks = columns(np.where(stopped, -np.inf, found.ranks), keep)
-        stay = self._undecided(ranks)
+        stay = self._undecided(ranks, steps)
         at = np.nonzero(stay)[0]
         keep, self._ranks = keep[at], ranks[at]
         came_from = columns(found.beams[at], keep)  # (sentences, beams)
@@ -240,17 +278,15 @@ class Batch:
         self._state = _moved(state, at, came_from, sentences)
         return stay
 
-    def _undecided(self, ranks: Scores) -> Flags:
+    def _undecided(self, ranks: Scores, steps: Ids) -> Flags:
         """(sentences,) whether a further step can change the result; ``ranks`` are of what runs on."""
         best = ranks.max(axis=1)
         going: Flags = best > -np.inf
         if self._options.sample or self._options.beam == 1 or not going.any():
             return going
-        every = np.arange(len(ranks))
         longest = self._constraints.limits[self._places] - self._constraints.uncounted[self._places]
         finished = self._pool.scores[self._places]
-        length = self._counted(every, self._depth)
-        return going & ~settled(self._options, self._ranking, best, finished, length, longest)
+        return going & ~settled(self._options, self._ranking, best, finished, self._counted(steps), longest)
 
 
 def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:

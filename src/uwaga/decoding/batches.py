@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from uwaga.contracts import Ids
+
 
 def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[list[int]]:
     """Batches of sentence numbers, longest sentences first.
@@ -24,3 +28,21 @@ def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[l
         batch.append(sentence)
     if batch:
         yield batch
+
+
+def room(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
+    """How many of the waiting sentences are to enter now.
+
+    They enter in groups, since encoding many at once is faster: when a quarter of the budget is free.
+
+    Args:
+        running: (sentences,) source tokens of those being decoded.
+        waiting: (sentences,) source tokens of those that wait, in their order.
+        rows: decoder rows per sentence.
+        budget: tokens.
+    """
+    used = rows * int(running.sum())
+    if not len(waiting) or (4 * used > 3 * budget and len(running)):
+        return 0
+    fitting = int(np.searchsorted(np.cumsum(waiting * rows), budget - used, side="right"))
+    return max(fitting, 0 if len(running) else 1)

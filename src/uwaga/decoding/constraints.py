@@ -141,7 +141,7 @@ class Constraints:
             self._forced[lengths == 0, 0] = options.first
         self._never = _never_produced(options, decoder.symbols)
         self._banned: Ids = np.zeros((0, 2), dtype=np.int64)
-        self._banned_for = (0, False)
+        self._banned_rows = 0
         self._draws = None
         if options.sample:
             longest = int(self.limits.max())
@@ -152,46 +152,51 @@ class Constraints:
                 ]
             )  # (sentences, samples, steps)
 
-    def choice(self, step: int, places: Ids, history: Ids | None) -> Choice:
+    def choice(self, steps: Ids, places: Ids, history: Ids | None) -> Choice:
         """What a step may choose.
 
         Args:
-            step: its number, from 1.
+            steps: (sentences,) its number in each sentence, from 1.
             places: (sentences,) the batch's numbers of the sentences still decoded.
-            history: (rows, step - 1) tokens so far, needed for blocking n-grams.
+            history: (rows, target) tokens so far, as :func:`repeated_ngrams` has them.
         """
         options = self._options
         rows = len(places) * options.rows
-        banned = self._bans(rows, step <= options.min_length)
+        banned = self._bans(rows, steps)
         if options.no_repeat_ngram and history is not None:
             banned = np.concatenate([banned, repeated_ngrams(history, options.no_repeat_ngram)])
         sampling = None
         if self._draws is not None:
-            draw = self._draws[places, :, step - 1].reshape(rows)
+            draw = self._draws[places, :, steps - 1].reshape(rows)
             sampling = Sampling(draw, options.temperature, options.top_k, options.top_p)
         return Choice(
             count=self._count,
             banned=banned if len(banned) else None,
-            forced=self._forced_now(step, places),
+            forced=self._forced_now(steps, places),
             sampling=sampling,
             attention=options.attention,
             renormalise=options.renormalise,
         )
 
-    def _bans(self, rows: int, end: bool) -> Ids:
-        """(pairs, 2) of every row with each token that none may produce; kept until the rows change."""
-        if self._banned_for != (rows, end):
-            never = np.append(self._never, self._symbols.end) if end else self._never
+    def _bans(self, rows: int, steps: Ids) -> Ids:
+        """(pairs, 2) of every row with each token that it may not produce."""
+        if self._banned_rows != rows:  # what no row may ever produce is kept until the rows change
+            never = self._never
             self._banned = np.stack([np.repeat(np.arange(rows), len(never)), np.tile(never, rows)], axis=1)
-            self._banned_for = (rows, end)
-        return self._banned
+            self._banned_rows = rows
+        early = steps <= self._options.min_length  # (sentences,)
+        if not early.any():
+            return self._banned
+        row = np.nonzero(np.repeat(early, self._options.rows))[0]
+        ends = np.stack([row, np.full_like(row, self._symbols.end)], axis=1)
+        return np.concatenate([self._banned, ends])
 
-    def _forced_now(self, step: int, places: Ids) -> Ids | None:
-        forced = np.full(len(places), FREE, dtype=np.int64)  # (sentences,)
-        if step <= self._forced.shape[1]:
-            forced = self._forced[places, step - 1]
+    def _forced_now(self, steps: Ids, places: Ids) -> Ids | None:
+        width = self._forced.shape[1]
+        forced = self._forced[places, np.minimum(steps, width) - 1]  # (sentences,)
+        forced = np.where(steps <= width, forced, FREE)
         if self._options.force_end:
-            forced = np.where(self.limits[places] == step, self._symbols.end, forced)
+            forced = np.where(self.limits[places] == steps, self._symbols.end, forced)
         if (forced == FREE).all():
             return None
         return np.repeat(forced, self._options.rows)  # (rows,)
@@ -201,14 +206,15 @@ def repeated_ngrams(history: Ids, size: int) -> Ids:
     """(pairs, 2) of (row, token) that would end an n-gram its row already holds.
 
     Args:
-        history: (rows, target) tokens so far.
+        history: (rows, target) tokens so far; before a row's first one stands -1.
         size: tokens of an n-gram.
     """
     if history.shape[1] < size:
         return np.zeros((0, 2), dtype=np.int64)
     windows = np.lib.stride_tricks.sliding_window_view(history, size, axis=1)  # (rows, places, size)
     suffix = history[:, None, history.shape[1] - size + 1 :]  # (rows, 1, size - 1)
-    row, place = np.nonzero((windows[:, :, :-1] == suffix).all(axis=2))
+    alike = (windows[:, :, :-1] == suffix).all(axis=2) & (windows[:, :, 0] >= 0)  # (rows, places)
+    row, place = np.nonzero(alike)
     return np.stack([row, windows[row, place, -1]], axis=1)
 
 

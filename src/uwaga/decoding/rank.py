@@ -67,18 +67,17 @@ class Pool:
         self.depths: Ids = np.zeros((sentences, slots), dtype=np.int64)
         self.truncated: Flags = np.zeros((sentences, slots), dtype=np.bool_)
 
-    def add(self, places: Ids, scores: Scores, nodes: Ids, depth: int, truncated: Flags) -> None:
+    def add(self, places: Ids, scores: Scores, nodes: Ids, depths: Ids, truncated: Flags) -> None:
         """Merge candidates into the pool.
 
         Args:
             places: (added,) the sentences concerned, each once.
             scores: (added, candidates), -inf where there is nothing to add.
             nodes: (added, candidates) trellis nodes.
-            depth: tokens of these hypotheses, end symbol included.
+            depths: (added,) tokens of these hypotheses, end symbol included.
             truncated: (added, candidates) whether a limit cut them.
         """
         slots = self.scores.shape[1]
-        depths = np.full_like(nodes, depth)
         merged = np.concatenate([self.scores[places], scores], axis=1)  # (added, slots + candidates)
         best = np.argsort(-merged, axis=1, kind="stable")[:, :slots]  # (added, slots)
 
@@ -86,7 +85,7 @@ class Pool:
             return columns(np.concatenate([old[places], new], axis=1), best)
 
         self.nodes[places] = keep(self.nodes, nodes)
-        self.depths[places] = keep(self.depths, depths)
+        self.depths[places] = keep(self.depths, np.broadcast_to(depths[:, None], nodes.shape))
         self.truncated[places] = keep(self.truncated, truncated)
         self.scores[places] = columns(merged, best)
 

@@ -3,7 +3,8 @@
 Greedy is a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
 among the best ``beam`` that end are finished, the best ``beam`` that do not end run on. Sampling runs
 ``nbest`` rows per sentence that know nothing of each other. No row is looked at in Python: a step costs
-a fixed number of numpy calls.
+a fixed number of numpy calls. Where the decoder can join states, a sentence that is done gives its place
+to one that waits.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Decoder, Hypothesis
+from uwaga.contracts import Decoder, Hypothesis, JoiningDecoder
 from uwaga.decoding.batch import Batch, Progress
-from uwaga.decoding.batches import length_batches
+from uwaga.decoding.batches import length_batches, room
 from uwaga.decoding.constraints import behind_first, check_prefixes, check_sources, check_tokens, step_limit
 from uwaga.decoding.options import SearchOptions
 from uwaga.errors import SettingsError
@@ -34,6 +35,9 @@ class StreamEvent:
     log_prob: float = 0.0
     hypothesis: Hypothesis | None = None
 
+
+WAVE = 16
+"""How many times its size a batch holds where sentences may enter late: its tables grow with each step."""
 
 Stream = Generator[StreamEvent, None, list[list[Hypothesis]]]
 
@@ -128,7 +132,8 @@ def _decode_all(
 ) -> Stream:
     results: list[list[Hypothesis]] = [[] for _ in sources]
     lengths = [len(source) for source in sources]
-    for numbers in length_batches(lengths, options.rows, options.batch_tokens):
+    joining = isinstance(decoder, JoiningDecoder)
+    for numbers in length_batches(lengths, options.rows, options.batch_tokens * (WAVE if joining else 1)):
         batch = Batch(
             decoder,
             options,
@@ -136,7 +141,13 @@ def _decode_all(
             [prefixes[number] for number in numbers],
             [limits[number] for number in numbers],
         )
-        while batch.running:
+        entering = len(numbers)
+        while batch.waiting.size or batch.running.size:
+            if joining:
+                entering = room(batch.running, batch.waiting, options.rows, options.batch_tokens)
+            if entering:
+                batch.admit(entering)
+            entering = 0
             progress = batch.step()
             if streaming:
                 yield from _events(batch, progress, numbers)

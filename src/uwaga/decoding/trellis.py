@@ -35,7 +35,10 @@ class Path:
 
 
 class Trellis:
-    """Layers of nodes; a node is its number within its layer, and its depth is the layer's, from 1."""
+    """Layers of nodes, one per step of a batch; a node is its number within its layer.
+
+    A sentence that joined the batch after ``start`` steps has its first token in the layer behind them.
+    """
 
     def __init__(self) -> None:
         self._layers: list[Layer] = []
@@ -44,36 +47,41 @@ class Trellis:
         """Add the nodes of the next step."""
         self._layers.append(layer)
 
-    def paths(self, nodes: Ids, depths: Ids, sources: Ids) -> list[Path]:
+    def paths(self, nodes: Ids, starts: Ids, depths: Ids, sources: Ids) -> list[Path]:
         """Walk back from nodes, all together.
 
         Args:
             nodes: (paths,) last nodes.
-            depths: (paths,) their depths; 0 is the empty path.
+            starts: (paths,) layers before the sentence's first.
+            depths: (paths,) tokens of each path; 0 is the empty path.
             sources: (paths,) source tokens of each sentence, to which attention is trimmed.
         """
-        deepest = int(depths.max(initial=0))
+        deepest, ends = int(depths.max(initial=0)), starts + depths
         here = nodes.copy()
         tokens = np.zeros((len(nodes), deepest), dtype=np.int64)
         log_probs = np.zeros((len(nodes), deepest), dtype=np.float64)
         rows = np.zeros((len(nodes), deepest), dtype=np.int64)
-        for depth in range(deepest, 0, -1):
-            layer = self._layers[depth - 1]
-            reached = np.nonzero(depths >= depth)[0]
-            at = here[reached]
-            tokens[reached, depth - 1] = layer.tokens[at]
-            log_probs[reached, depth - 1] = layer.log_probs[at]
-            rows[reached, depth - 1] = layer.rows[at]
+        for number in range(int(ends.max(initial=0)) - 1, int(starts.min(initial=0)) - 1, -1):
+            layer = self._layers[number]
+            reached = np.nonzero((starts <= number) & (number < ends))[0]
+            at, column = here[reached], number - starts[reached]
+            tokens[reached, column] = layer.tokens[at]
+            log_probs[reached, column] = layer.log_probs[at]
+            rows[reached, column] = layer.rows[at]
             here[reached] = layer.parents[at]
         return [
-            Path(tokens[i, :depth], log_probs[i, :depth], self._attention(rows[i, :depth], int(sources[i])))
+            Path(
+                tokens[i, :depth],
+                log_probs[i, :depth],
+                self._attention(rows[i, :depth], int(starts[i]), int(sources[i])),
+            )
             for i, depth in enumerate(depths.tolist())
         ]
 
-    def _attention(self, rows: Ids, source: int) -> Floats | None:
+    def _attention(self, rows: Ids, start: int, source: int) -> Floats | None:
         """The attention rows of a path, (target, source)."""
         weights = []
-        for layer, row in zip(self._layers, rows.tolist(), strict=False):
+        for layer, row in zip(self._layers[start:], rows.tolist(), strict=False):
             if layer.attention is None:
                 return None
             weights.append(layer.attention[row, :source])

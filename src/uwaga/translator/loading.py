@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from uwaga.checkpoints.hub import find_model
 from uwaga.config import DecodingSettings
@@ -11,10 +13,17 @@ from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
 from uwaga.errors import MissingExtraError, SettingsError
 from uwaga.text.subwords import Subwords
-from uwaga.translator.scoring import Scorer
+from uwaga.translator.native import from_torch, is_native, is_own, own_model
+from uwaga.translator.scoring import Scorer, step_scorer
+
+if TYPE_CHECKING:
+    from uwaga.checkpoints.pretrained import Pretrained
 
 DEVICES = ("auto", "cpu", "cuda")
-DTYPES = ("auto", "float32", "float16", "bfloat16")
+DTYPES = ("auto", "float32", "float16", "bfloat16", "int8")
+ENGINES = ("auto", "native", "torch")
+GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
+"""Device files of which there is one where torch may find a GPU."""
 
 
 class Parts(NamedTuple):
@@ -29,69 +38,145 @@ class Parts(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A model's folder, and where and in what number format to compute."""
+    """A model's folder, and where and in what number format torch is to compute."""
 
     folder: Path
     device: str
     dtype: Any
 
 
+class Wanted(NamedTuple):
+    """What a user asks for, as :meth:`Translator.load` has it."""
+
+    device: str = "auto"
+    dtype: str = "auto"
+    threads: int = 0
+    engine: str = "auto"
+    source_language: str | None = None
+    target_language: str | None = None
+
+    def check(self) -> None:
+        """Refuse what no model can be asked for.
+
+        Raises:
+            SettingsError: names the value and those there are.
+        """
+        for what, value, allowed in (("dtype", self.dtype, DTYPES), ("engine", self.engine, ENGINES)):
+            if value not in allowed:
+                raise SettingsError(f"{what} must be one of {', '.join(allowed)}, not {value!r}")
+        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 0:
+            raise SettingsError(f"threads must be a whole number, 0 or more, not {self.threads!r}")
+
+
 def prepared(name: str | Path | None, device: str, dtype: str, threads: int) -> Place:
-    """Find the folder and the device that a user asks for.
+    """Find the folder and the device for a model that torch is to run.
 
     Raises:
         ModelError: there is no such folder.
         SettingsError: an impossible device, dtype or number of threads.
         MissingExtraError: torch is not installed.
     """
-    if dtype not in DTYPES:
-        raise SettingsError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
-        raise SettingsError(f"threads must be a whole number, 0 or more, not {threads!r}")
+    Wanted(device, dtype, threads).check()
     folder = find_model(name)
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError(
-            f"{folder}: running this model needs torch; `pip install 'uwaga[train]'`"
-        ) from None
+    torch = _need_torch(folder)
+    if dtype == "int8":
+        raise SettingsError("dtype int8 is the native engine's; leave engine and device at auto")
     place = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
     if threads:
         torch.set_num_threads(threads)
     return Place(folder, place, "float32" if dtype == "auto" else dtype)
 
 
-def load_parts(
-    name: str | Path | None,
-    device: str,
-    dtype: str,
-    threads: int,
-    source_language: str | None = None,
-    target_language: str | None = None,
-) -> Parts:
-    """One model and its scorer; arguments and errors are those of :meth:`Translator.load`."""
-    folder, place, number_format = prepared(name, device, dtype, threads)
-    from uwaga.checkpoints.folder import load_model
-    from uwaga.checkpoints.formats import other_format
-    from uwaga.checkpoints.languages import agreed
-    from uwaga.checkpoints.pretrained import is_pretrained, load_pretrained
+def load_parts(name: str | Path | None, wanted: Wanted) -> Parts:
+    """One model and its scorer; errors are those of :meth:`Translator.load`."""
+    wanted.check()
+    folder = find_model(name)
+    natively = wanted.engine == "native" or (wanted.engine == "auto" and _runs_natively(folder, wanted))
+    if not natively:
+        return _torch_parts(folder, wanted)
+    if wanted.device not in ("auto", "cpu") or wanted.dtype == "float16":
+        what = f"dtype {wanted.dtype}" if wanted.dtype == "float16" else f"device {wanted.device!r}"
+        raise SettingsError(f"the native engine runs on the CPU in float32, bfloat16 or int8, not {what}")
+    return _native_parts(folder, wanted)
+
+
+def _runs_natively(folder: Path, wanted: Wanted) -> bool:
+    """Whether the native engine is what this model runs on unless told otherwise."""
+    if wanted.dtype == "int8":
+        return True
+    if wanted.dtype == "float16" or wanted.device not in ("auto", "cpu"):
+        return False
+    return is_native(folder) and not (wanted.device == "auto" and _has_gpu())
+
+
+def _native_parts(folder: Path, wanted: Wanted) -> Parts:
+    precision: Any = "float32" if wanted.dtype == "auto" else wanted.dtype
+    if is_own(folder):
+        found = own_model(folder, precision, wanted.threads)
+        model, config = found.model, found.config
+        languages = _agreed(config.languages, wanted, folder)
+        return Parts(model, found.source, found.target, config.decoding, languages, step_scorer(model))
+    _need_torch(folder)
+    loaded = _foreign(folder, "cpu", "float32", wanted)
+    engine = from_torch(loaded.model, precision, wanted.threads, str(folder))
+    return Parts(engine, loaded.source, loaded.target, loaded.options, loaded.languages, step_scorer(engine))
+
+
+def _torch_parts(folder: Path, wanted: Wanted) -> Parts:
+    folder, place, number_format = prepared(folder, wanted.device, wanted.dtype, wanted.threads)
     from uwaga.translator.teacher_forcing import parallel_scorer
 
-    read = other_format(folder)
-    if read is not None:
-        found = read(folder, place, number_format)
-        languages = agreed(found.languages, source_language, target_language, str(folder))
+    if not is_own(folder):
+        found = _foreign(folder, place, number_format, wanted)
         scorer = parallel_scorer(found.model)
-        return Parts(found.model, found.source, found.target, found.options, languages, scorer)
-    if is_pretrained(folder):
-        found = load_pretrained(folder, place, number_format, source_language, target_language)
-        model, source, target = found.model, found.source, found.target
-        return Parts(model, source, target, found.options, found.languages, parallel_scorer(model))
+        return Parts(found.model, found.source, found.target, found.options, found.languages, scorer)
+    from uwaga.checkpoints.folder import load_model
+
     loaded = load_model(folder, place, number_format)
     model, config = loaded.model, loaded.config
-    scorer = parallel_scorer(model)
-    languages = agreed(config.languages, source_language, target_language, str(folder))
-    return Parts(model, loaded.source, loaded.target, config.decoding, languages, scorer)
+    languages = _agreed(config.languages, wanted, folder)
+    return Parts(model, loaded.source, loaded.target, config.decoding, languages, parallel_scorer(model))
+
+
+def _foreign(folder: Path, place: str, number_format: Any, wanted: Wanted) -> Pretrained:
+    """A model in a format of other libraries."""
+    from uwaga.checkpoints.formats import other_format
+    from uwaga.checkpoints.pretrained import load_pretrained
+
+    read = other_format(folder)
+    if read is None:
+        return load_pretrained(folder, place, number_format, wanted.source_language, wanted.target_language)
+    found = read(folder, place, number_format)
+    return replace(found, languages=_agreed(found.languages, wanted, folder))
+
+
+def _agreed(languages: tuple[str, str], wanted: Wanted, folder: Path) -> tuple[str, str]:
+    if wanted.source_language is None and wanted.target_language is None:
+        return languages
+    from uwaga.checkpoints.languages import agreed
+
+    return agreed(languages, wanted.source_language, wanted.target_language, str(folder))
+
+
+def _need_torch(folder: Path) -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError(
+            f"{folder}: running this model needs torch; `pip install 'uwaga[train]'`"
+        ) from None
+    return torch
+
+
+def _has_gpu() -> bool:
+    """Whether torch has a GPU here. It takes a second to import: it is asked only if there may be one."""
+    if not any(os.path.exists(place) for place in GPUS):  # noqa: PTH110
+        return False
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
 
 
 def _device(device: str, has_gpu: bool, gpus: int) -> str:

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from uwaga.config import DecodingSettings
 from uwaga.contracts import Decoder, Translation
@@ -18,6 +18,9 @@ from uwaga.translator.forcing import force, no_attention
 from uwaga.translator.passage import Cutter, Passage, Sentence, Split
 from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
 from uwaga.translator.streaming import GrowingText
+
+if TYPE_CHECKING:
+    from uwaga.translator.loading import Wanted
 
 
 class Translator:
@@ -60,6 +63,7 @@ class Translator:
         device: str = "auto",
         dtype: str = "auto",
         threads: int = 0,
+        engine: str = "auto",
         source_language: str | None = None,
         target_language: str | None = None,
     ) -> Translator:
@@ -70,9 +74,13 @@ class Translator:
                 Several are an ensemble: their probabilities are averaged at every step. They must share
                 their tokenisers; languages and decoding settings are the first one's.
             device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
-            dtype: what to compute in: ``float32``, ``float16`` or ``bfloat16``. ``auto`` is float32 on
-                every device, for which alone the equality of results in any batch is promised.
-            threads: CPU threads, for the whole process; 0 leaves them as they are.
+            dtype: what to compute in: ``float32``, ``float16``, ``bfloat16`` or ``int8``. ``auto`` is what
+                an int8 folder holds and float32 for all others. float16 is torch's alone, int8 the native
+                engine's.
+            threads: CPU threads; 0 is all cores that the process may use.
+            engine: ``native``, in C++ on the CPU, for Transformers; ``torch``, which runs every model on
+                every device; ``auto`` is native wherever it can be. The native engine gives the same bits
+                in any batch and with any number of threads; torch the same tokens, in float32.
             source_language: code of the language to translate from, as a multilingual model calls it
                 (``en``, ``en_XX``, ``eng_Latn``); None where the model states or needs none.
             target_language: code of the language to translate to.
@@ -81,32 +89,23 @@ class Translator:
             ModelError: there is no such model, or it is incomplete or damaged.
             SettingsError: an impossible device, dtype or number of threads, models of different
                 tokenisers, or a language that the model lacks or that is not chosen and must be.
-            MissingExtraError: torch is not installed.
+            MissingExtraError: the model needs torch, which is not installed.
         """
-        from uwaga.translator.loading import load_parts
+        from uwaga.translator.loading import Wanted, load_parts
 
+        wanted = Wanted(device, dtype, threads, engine, source_language, target_language)
         if name is not None and not isinstance(name, (str, Path)):
-            names = [str(one) for one in name]
-            return cls._together(names, device, dtype, threads, source_language, target_language)
-        return cls(*load_parts(name, device, dtype, threads, source_language, target_language))
+            return cls._together([str(one) for one in name], wanted)
+        return cls(*load_parts(name, wanted))
 
     @classmethod
-    def _together(
-        cls,
-        names: Sequence[str],
-        device: str,
-        dtype: str,
-        threads: int,
-        source_language: str | None,
-        target_language: str | None,
-    ) -> Translator:
+    def _together(cls, names: Sequence[str], wanted: Wanted) -> Translator:
         """One translator of several models."""
-        languages = (source_language, target_language)
         if len(names) < 2:
-            return cls.load(names[0] if names else None, device, dtype, threads, *languages)
+            return cls.load(names[0] if names else None, *wanted)
         from uwaga.models.ensemble import Ensemble
 
-        members = [cls.load(name, device, dtype, threads, *languages) for name in names]
+        members = [cls.load(name, *wanted) for name in names]
         first = members[0]
         for name, member in zip(names, members, strict=True):
             for side, ours, theirs in (

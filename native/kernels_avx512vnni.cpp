@@ -1,0 +1,96 @@
+// AVX-512 with VNNI: 8 rows and two registers of 16 columns.
+#include <string.h>
+
+#include "kernels.h"
+#include "kernels_intrinsics.h"
+#include "kernels_unroll.h"
+
+namespace uwaga {
+namespace {
+
+#include "kernels_vec_avx512.inl"
+
+constexpr int float_rows = 8;
+constexpr uintptr_t prefetch_distance = 96 * 1024;
+
+struct Int8Block {
+    static constexpr int64_t rows = 8;
+
+    static __m512i four(const uint8_t* x) {
+        int32_t bytes;
+        memcpy(&bytes, x, 4);
+        return _mm512_set1_epi32(bytes);
+    }
+
+    // Sums of one row are read from memory faster than they are added: two groups at once, four chains.
+    static void one(const uint8_t* x, const int8_t* weights, const int32_t* correction, int64_t groups, uintptr_t ahead, int32_t* sums) {
+        const __m512i zero = _mm512_setzero_si512();
+        __m512i a = _mm512_sub_epi32(zero, _mm512_load_si512(correction)), b = _mm512_sub_epi32(zero, _mm512_load_si512(correction + 16));
+        __m512i c = zero, d = zero;
+        UWAGA_UNROLL_BY(4)
+        for (int64_t g = 0; g < groups; g += 2, weights += 256, ahead += 256, x += 8) {
+            for (uintptr_t line = 0; line < 256; line += 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T0);
+            const __m512i x0 = four(x), x1 = four(x + 4);
+            a = _mm512_dpbusd_epi32(a, x0, _mm512_load_si512(weights));
+            b = _mm512_dpbusd_epi32(b, x0, _mm512_load_si512(weights + 64));
+            c = _mm512_dpbusd_epi32(c, x1, _mm512_load_si512(weights + 128));
+            d = _mm512_dpbusd_epi32(d, x1, _mm512_load_si512(weights + 192));
+        }
+        _mm512_store_si512(sums, _mm512_add_epi32(a, c));
+        _mm512_store_si512(sums + 16, _mm512_add_epi32(b, d));
+    }
+
+    template <int R>
+    static void some(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction, int64_t groups,
+                     uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
+        __m512i sum[R][2];
+        const __m512i zero = _mm512_setzero_si512();
+        UWAGA_UNROLL
+        for (int r = 0; r < R; ++r) {
+            sum[r][0] = _mm512_sub_epi32(zero, _mm512_load_si512(correction));
+            sum[r][1] = _mm512_sub_epi32(zero, _mm512_load_si512(correction + 16));
+        }
+        for (int64_t g = 0; g < groups; ++g, weights += 128, x += 4, ahead += static_cast<uintptr_t>(ahead_step)) {
+            _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+            const __m512i left = _mm512_load_si512(weights), right = _mm512_load_si512(weights + 64);
+            UWAGA_UNROLL
+            for (int r = 0; r < R; ++r) {
+                const __m512i four_of = four(x + r * stride);
+                sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], four_of, left);
+                sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], four_of, right);
+            }
+        }
+        UWAGA_UNROLL
+        for (int r = 0; r < R; ++r) {
+            _mm512_store_si512(sums + r * panel, sum[r][0]);
+            _mm512_store_si512(sums + r * panel + 16, sum[r][1]);
+        }
+    }
+
+    static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction,
+                    int64_t groups, bool, uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
+        switch (count) {
+            case 1: one(x, weights, correction, groups, ahead, sums); break;
+            case 2: some<2>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
+            case 3: some<3>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
+            case 4: some<4>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
+            case 5: some<5>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
+            case 6: some<6>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
+            case 7: some<7>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
+            default: some<8>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
+        }
+    }
+};
+
+#include "kernels_float.inl"
+#include "kernels_panels.inl"
+#include "kernels_product.inl"
+
+constexpr Kernels made = table(Isa::avx512vnni, "avx512vnni");
+
+}  // namespace
+
+extern const Kernels avx512vnni_kernels;
+const Kernels avx512vnni_kernels = made;
+
+}  // namespace uwaga

@@ -1,0 +1,69 @@
+// Sixteen floats in a zmm register. Included inside an unnamed namespace of files compiled for AVX-512 F, BW, VL, DQ.
+
+struct Vec {
+    static constexpr int width = 16;
+    __m512 v;
+};
+
+inline __mmask16 first_lanes(int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffffu : (1u << n) - 1u); }
+
+inline Vec set(float a) { return {_mm512_set1_ps(a)}; }
+inline Vec load(const float* p) { return {_mm512_loadu_ps(p)}; }
+inline Vec load_part(const float* p, int64_t n, float fill = 0.0f) {
+    return {_mm512_mask_loadu_ps(_mm512_set1_ps(fill), first_lanes(n), p)};
+}
+inline void store(float* p, Vec a) { _mm512_storeu_ps(p, a.v); }
+inline void store_part(float* p, Vec a, int64_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), a.v); }
+
+inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
+inline Vec operator*(Vec a, Vec b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline Vec operator/(Vec a, Vec b) { return {_mm512_div_ps(a.v, b.v)}; }
+inline Vec fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+inline Vec max(Vec a, Vec b) { return {_mm512_max_ps(a.v, b.v)}; }  // b where either is NaN
+inline Vec min(Vec a, Vec b) { return {_mm512_min_ps(a.v, b.v)}; }
+inline Vec abs(Vec a) { return {_mm512_abs_ps(a.v)}; }
+inline Vec with_sign(Vec a, Vec b) {
+    return {_mm512_or_ps(a.v, _mm512_and_ps(b.v, _mm512_set1_ps(-0.0f)))};
+}
+inline uint32_t greater_mask(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
+inline bool any_greater(Vec a, Vec b) { return greater_mask(a, b) != 0; }
+inline Vec zero_where_less(Vec value, Vec x, Vec limit) {
+    return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, limit.v, _CMP_NLT_UQ), value.v)};
+}
+inline float total(Vec a) { return _mm512_reduce_add_ps(a.v); }
+inline float maximum(Vec a) { return _mm512_reduce_max_ps(a.v); }
+
+inline Vec nearest(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+inline Vec times_power(Vec a, Vec n) { return {_mm512_scalef_ps(a.v, n.v)}; }
+
+inline Vec from_int(const int32_t* p) { return {_mm512_cvtepi32_ps(_mm512_loadu_si512(p))}; }
+
+inline __m512 widened(__m256i halves) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+inline float float_of_half(uint16_t h) {
+    const uint32_t bits = static_cast<uint32_t>(h) << 16;
+    float f;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+inline Vec load_half(const uint16_t* p) { return {widened(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
+inline Vec load_half_part(const uint16_t* p, int64_t n) { return {widened(_mm256_maskz_loadu_epi16(first_lanes(n), p))}; }
+inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
+    const __m512i pairs = _mm512_loadu_si512(p);
+    first.v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+    second.v = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+inline void store_half(uint16_t* p, Vec a) {
+    const __m512i bits = _mm512_castps_si512(a.v), high = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
+    const __m512i kept = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(kept));
+}
+inline void store_quantised(uint8_t* p, Vec a) {
+    const __m128i q = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a.v));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_xor_si128(q, _mm_set1_epi8(static_cast<char>(0x80))));
+}

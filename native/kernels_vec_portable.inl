@@ -1,0 +1,116 @@
+// Eight floats in plain C++. Included inside the unnamed namespace of one file per instruction set, never elsewhere:
+// a function that is compiled with other flags must not be merged with one of these by the linker.
+
+struct Vec {
+    static constexpr int width = 8;
+    float v[8];
+};
+
+template <class F>
+inline Vec each(F f) {
+    Vec r;
+    for (int i = 0; i < Vec::width; ++i) r.v[i] = f(i);
+    return r;
+}
+
+inline float float_of(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+inline uint32_t bits_of(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    return bits;
+}
+
+inline Vec set(float a) { return each([&](int) { return a; }); }
+inline Vec load(const float* p) {
+    Vec r;
+    memcpy(r.v, p, sizeof r.v);
+    return r;
+}
+inline Vec load_part(const float* p, int64_t n, float fill = 0.0f) {
+    return each([&](int i) { return i < n ? p[i] : fill; });
+}
+inline void store(float* p, const Vec& a) { memcpy(p, a.v, sizeof a.v); }
+inline void store_part(float* p, const Vec& a, int64_t n) {
+    for (int i = 0; i < n && i < Vec::width; ++i) p[i] = a.v[i];
+}
+
+inline Vec operator+(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] + b.v[i]; }); }
+inline Vec operator-(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] - b.v[i]; }); }
+inline Vec operator*(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] * b.v[i]; }); }
+inline Vec operator/(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] / b.v[i]; }); }
+inline Vec fma(const Vec& a, const Vec& b, const Vec& c) {  // rounded twice here: still the same for every row
+    return each([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
+}
+// The second operand where either is NaN, as on x86.
+inline Vec max(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
+inline Vec min(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
+inline Vec abs(const Vec& a) { return each([&](int i) { return float_of(bits_of(a.v[i]) & 0x7fffffffu); }); }
+inline Vec with_sign(const Vec& a, const Vec& b) {  // |a| is a; the sign of b
+    return each([&](int i) { return float_of(bits_of(a.v[i]) | (bits_of(b.v[i]) & 0x80000000u)); });
+}
+inline bool any_greater(const Vec& a, const Vec& b) {
+    int any = 0;
+    for (int i = 0; i < Vec::width; ++i) any |= a.v[i] > b.v[i];
+    return any != 0;
+}
+inline uint32_t greater_mask(const Vec& a, const Vec& b) {
+    uint32_t mask = 0;
+    for (int i = 0; i < Vec::width; ++i) mask |= (a.v[i] > b.v[i] ? 1u : 0u) << i;
+    return mask;
+}
+inline Vec zero_where_less(const Vec& value, const Vec& x, const Vec& limit) {
+    return each([&](int i) { return x.v[i] < limit.v[i] ? 0.0f : value.v[i]; });
+}
+inline float total(const Vec& a) {
+    return ((a.v[0] + a.v[4]) + (a.v[2] + a.v[6])) + ((a.v[1] + a.v[5]) + (a.v[3] + a.v[7]));
+}
+inline float maximum(const Vec& a) {
+    float m = a.v[0];
+    for (int i = 1; i < Vec::width; ++i) m = a.v[i] > m ? a.v[i] : m;
+    return m;
+}
+
+// Nearest integer, ties to even, for |a| < 2^22.
+inline Vec nearest(const Vec& a) { return each([&](int i) { return (a.v[i] + 12582912.0f) - 12582912.0f; }); }
+// a * 2^n for whole n in [-127, 127].
+inline Vec times_power(const Vec& a, const Vec& n) {
+    return each([&](int i) {
+        const float magic = n.v[i] + 12582912.0f;  // the low bits hold n
+        return a.v[i] * float_of((bits_of(magic) + 127u) << 23);
+    });
+}
+
+inline Vec from_int(const int32_t* p) {
+    return each([&](int i) { return static_cast<float>(p[i]); });
+}
+inline float float_of_half(uint16_t h) { return float_of(static_cast<uint32_t>(h) << 16); }
+inline Vec load_half(const uint16_t* p) {
+    return each([&](int i) { return float_of_half(p[i]); });
+}
+inline Vec load_half_part(const uint16_t* p, int64_t n) {
+    return each([&](int i) { return i < n ? float_of_half(p[i]) : 0.0f; });
+}
+// Eight pairs: their first and their second members.
+inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
+    first = each([&](int i) { return float_of_half(p[2 * i]); });
+    second = each([&](int i) { return float_of_half(p[2 * i + 1]); });
+}
+inline uint16_t half_of(float f) {
+    const uint32_t bits = bits_of(f);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
+    return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+inline void store_half(uint16_t* p, const Vec& a) {
+    for (int i = 0; i < Vec::width; ++i) p[i] = half_of(a.v[i]);
+}
+
+// round(a) + 128 for a in [-127, 127].
+inline void store_quantised(uint8_t* p, const Vec& a) {
+    for (int i = 0; i < Vec::width; ++i) {
+        p[i] = static_cast<uint8_t>((bits_of(a.v[i] + 12582912.0f) & 255u) ^ 128u);
+    }
+}

@@ -1,0 +1,65 @@
+// A packed weight matrix in whichever number format, and the products with it.
+#pragma once
+
+#include "buffer.h"
+#include "kernels.h"
+
+namespace uwaga {
+
+struct Matrix {
+    enum class Kind { none, int8, half, float32 };
+    Kind kind = Kind::none;
+    Int8Matrix int8{};
+    HalfMatrix half{};
+    FloatMatrix float32{};
+
+    int64_t outputs() const { return kind == Kind::int8 ? int8.outputs : kind == Kind::half ? half.outputs : float32.outputs; }
+    int64_t inputs() const { return kind == Kind::int8 ? int8.inputs : kind == Kind::half ? half.inputs : float32.inputs; }
+    explicit operator bool() const { return kind != Kind::none; }
+};
+
+// The rows that products read: float32 and, made when an int8 matrix first asks, quantised.
+struct Rows {
+    const float* x;
+    int64_t rows, width, stride;
+    uint8_t* values;  // room for rows * values_stride
+    float* scales;    // room for rows
+    int64_t values_stride;
+    bool quantised = false;
+
+    QuantisedRows as_int8(const Kernels& kernels) {
+        if (!quantised) kernels.quantise(x, rows, width, stride, values, scales, values_stride);
+        quantised = true;
+        return {values, scales, values_stride};
+    }
+};
+
+// y = activation(x W^T + bias) [* gate] [+ residual]
+inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epilogue& e, float* y, int64_t y_stride) {
+    switch (w.kind) {
+        case Matrix::Kind::int8: kernels.int8_product(in.as_int8(kernels), in.rows, w.int8, e, y, y_stride); break;
+        case Matrix::Kind::half: kernels.half_product(in.x, in.rows, in.stride, w.half, e, y, y_stride); break;
+        default: kernels.float_product(in.x, in.rows, in.stride, w.float32, e, y, y_stride);
+    }
+}
+
+inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const float* bias, OutputRow* out) {
+    switch (w.kind) {
+        case Matrix::Kind::int8: kernels.int8_output(in.as_int8(kernels), in.rows, w.int8, bias, out); break;
+        case Matrix::Kind::half: kernels.half_output(in.x, in.rows, in.stride, w.half, bias, out); break;
+        default: kernels.float_output(in.x, in.rows, in.stride, w.float32, bias, out);
+    }
+}
+
+inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride) {
+    switch (w.kind) {
+        case Matrix::Kind::int8: kernels.int8_embed(w.int8, tokens, rows, scale, y, y_stride); break;
+        case Matrix::Kind::half: kernels.half_embed(w.half, tokens, rows, scale, y, y_stride); break;
+        default: kernels.float_embed(w.float32, tokens, rows, scale, y, y_stride);
+    }
+}
+
+// One logit on its own: for forced and banned tokens, of which there are few.
+double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64_t token);
+
+}  // namespace uwaga

@@ -1,0 +1,114 @@
+#include "workers.h"
+
+#include <exception>
+#include <unistd.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace uwaga {
+
+namespace {
+constexpr int spins = 4000;  // about 50 microseconds: the pause between two steps of a busy search
+
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_pause();
+#else
+    std::this_thread::yield();
+#endif
+}
+}  // namespace
+
+struct Workers::Crew {
+    pid_t process = 0;
+    std::vector<std::thread> helpers;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::atomic<uint64_t> round{0};
+    std::atomic<bool> stop{false};
+    const std::function<void(int64_t)>* work = nullptr;
+    int64_t parts = 0;
+    std::atomic<int64_t> next{0};
+    std::atomic<int64_t> busy{0};  // helpers that have not finished this round
+    std::mutex error_mutex;
+    std::exception_ptr error;
+
+    void share() {
+        for (;;) {
+            const int64_t part = next.fetch_add(1);
+            if (part >= parts) return;
+            try {
+                (*work)(part);
+            } catch (...) {
+                const std::lock_guard<std::mutex> lock(error_mutex);
+                if (!error) error = std::current_exception();
+            }
+        }
+    }
+};
+
+Workers::Workers() = default;
+
+Workers::~Workers() {
+    if (!crew_) return;
+    if (crew_->process != getpid()) {
+        crew_.release();  // the threads stayed in the parent process; nothing can be joined
+        return;
+    }
+    {
+        const std::lock_guard<std::mutex> lock(crew_->mutex);
+        crew_->stop = true;
+    }
+    crew_->changed.notify_all();
+    for (std::thread& helper : crew_->helpers) helper.join();
+}
+
+void Workers::help(Crew& crew) {
+    uint64_t seen = 0;
+    for (;;) {
+        for (int i = 0; i < spins && crew.round.load() == seen && !crew.stop; ++i) pause();
+        if (crew.round.load() == seen && !crew.stop) {
+            std::unique_lock<std::mutex> lock(crew.mutex);
+            crew.changed.wait(lock, [&] { return crew.stop || crew.round.load() != seen; });
+        }
+        if (crew.stop) return;
+        seen = crew.round.load();
+        crew.share();
+        crew.busy.fetch_sub(1);
+    }
+}
+
+void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
+    std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
+    if (parts < 2 || threads_ < 2 || !owner.try_lock()) {
+        for (int64_t part = 0; part < parts; ++part) work(part);
+        return;
+    }
+    if (crew_ && crew_->process != getpid()) crew_.release();
+    if (!crew_) {
+        crew_ = std::make_unique<Crew>();
+        crew_->process = getpid();
+        for (int64_t i = 1; i < threads_; ++i) crew_->helpers.emplace_back([this, crew = crew_.get()] { help(*crew); });
+    }
+    Crew& crew = *crew_;
+    crew.work = &work;
+    crew.parts = parts;
+    crew.error = nullptr;
+    crew.next = 0;
+    crew.busy = static_cast<int64_t>(crew.helpers.size());
+    {
+        const std::lock_guard<std::mutex> lock(crew.mutex);
+        crew.round.fetch_add(1);
+    }
+    crew.changed.notify_all();
+    crew.share();
+    for (int i = 0; crew.busy.load() > 0; ++i) {
+        if (i < spins) pause();
+        else std::this_thread::yield();
+    }
+    if (crew.error) std::rethrow_exception(crew.error);
+}
+
+}  // namespace uwaga

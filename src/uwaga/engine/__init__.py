@@ -1,0 +1,6 @@
+"""The native CPU engine: the Transformer in C++ behind the contract of every decoder. It needs no torch."""
+
+from uwaga.engine.model import NativeModel
+from uwaga.engine.packing import Packed, Precision, pack
+
+__all__ = ["NativeModel", "Packed", "Precision", "pack"]

@@ -1,0 +1,70 @@
+"""The compiled part of the engine; see native/."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ISAS: tuple[str, ...]
+
+def supported(isa: int) -> bool: ...
+def best_isa() -> int: ...
+def isa_levels(isa: int) -> int: ...
+def pack_int8(
+    weight: NDArray[np.float32], levels: int
+) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32]]: ...
+def pack_half(weight: NDArray[np.float32]) -> NDArray[np.uint16]: ...
+def pack_float(weight: NDArray[np.float32]) -> NDArray[np.float32]: ...
+
+class Matrix:
+    @staticmethod
+    def int8(
+        outputs: int,
+        inputs: int,
+        levels: int,
+        panels: NDArray[np.int8],
+        scales: NDArray[np.float32],
+        sums: NDArray[np.int32],
+    ) -> Matrix: ...
+    @staticmethod
+    def half(outputs: int, inputs: int, panels: NDArray[np.uint16]) -> Matrix: ...
+    @staticmethod
+    def float32(outputs: int, inputs: int, panels: NDArray[np.float32]) -> Matrix: ...
+
+class Memory:
+    @property
+    def sentences(self) -> int: ...
+    @property
+    def lengths(self) -> NDArray[np.int64]: ...
+    def start(self, beams: int) -> State: ...
+
+class State:
+    def reorder(self, rows: NDArray[np.int64]) -> State: ...
+    def select(self, sentences: NDArray[np.int64]) -> State: ...
+    @staticmethod
+    def join(states: Sequence[State]) -> State: ...
+    def step(
+        self,
+        tokens: NDArray[np.int64],
+        count: int,
+        whole: bool = False,
+        attention: bool = False,
+        renormalise: bool = False,
+        banned: NDArray[np.int64] | None = None,
+        forced: NDArray[np.int64] | None = None,
+        uniform: NDArray[np.float64] | None = None,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.float32], State, NDArray[np.float32] | None]: ...
+
+class Model:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        matrices: Mapping[str, Matrix],
+        vectors: Mapping[str, NDArray[np.float32]],
+        isa: int,
+    ) -> None: ...
+    def encode(self, sources: Sequence[Sequence[int]]) -> Memory: ...

@@ -1,0 +1,171 @@
+"""The engine's model: :class:`uwaga.contracts.Decoder` over the compiled core."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from uwaga.config import TransformerSettings
+from uwaga.contracts import Choice, Floats, Ids, Memory, State, Step, Symbols
+from uwaga.decoding.choose import every_token
+from uwaga.engine import _core
+from uwaga.engine.isa import chosen_isa
+from uwaga.engine.layout import Sizes
+from uwaga.engine.packing import Packed
+from uwaga.engine.positions import distances, sinusoids
+from uwaga.errors import DataError, ModelError
+
+ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
+"""As ``Activation`` in native/kernels.h numbers them."""
+UNLIMITED = (1 << 31) - 1
+
+
+class NativeModel:
+    """A Transformer that runs in C++ on the CPU.
+
+    Tokens and log-probabilities of a row are the same bits whatever rows stand beside it and with any
+    number of threads. It holds no state between calls; threads may share it.
+
+    Args:
+        settings: of the model.
+        symbols: special token ids of the target side.
+        source: source vocabulary.
+        target: target vocabulary.
+        packed: the weights.
+        threads: threads of one call, 0 for as many as the process may use.
+        isa: instruction set by name, the fastest if None; ``UWAGA_ISA`` is looked at then.
+
+    Raises:
+        SettingsError: the processor lacks the instruction set.
+        ModelError: the weights are not of these settings.
+    """
+
+    def __init__(
+        self,
+        settings: TransformerSettings,
+        symbols: Symbols,
+        source: int,
+        target: int,
+        packed: Packed,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> None:
+        number = chosen_isa(isa)
+        self.settings, self.symbols, self.vocabulary = settings, symbols, target
+        # Relative positions know no last one.
+        self.max_source = self.max_target = None if settings.positions == "relative" else settings.max_length
+        self.precision, self.isa = packed.precision, _core.ISAS[number]
+        self.threads = threads or usable_cores()
+        shape = _shape(settings, packed.precision) | {
+            "source_vocabulary": source,
+            "target_vocabulary": target,
+            "threads": self.threads,
+        }
+        matrices = {name: matrix.core() for name, matrix in packed.matrices.items()}
+        if settings.tie not in ("all", "decoder", "none"):  # one table for both sides, but not the output's
+            matrices["target_embedding"] = matrices["source_embedding"]
+        try:
+            self._core = _core.Model(shape, matrices, _vectors(settings, packed), number)
+        except ValueError as error:
+            raise ModelError(f"the engine cannot take these weights: {error}") from None
+
+    def encode(self, sources: Sequence[Sequence[int]]) -> _core.Memory:
+        """Encode sentences of token ids, each with its end symbol.
+
+        Raises:
+            DataError: a sentence is empty, too long, or holds an id outside the vocabulary.
+        """
+        try:
+            return self._core.encode(sources)
+        except ValueError as error:
+            raise DataError(str(error)) from None
+
+    def start(self, memory: Memory, beams: int) -> _core.State:
+        assert isinstance(memory, _core.Memory)
+        return memory.start(beams)
+
+    def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
+        """See :meth:`uwaga.contracts.Decoder.step`.
+
+        Raises:
+            DataError: a token is outside the vocabulary, or the target longer than the model can make.
+        """
+        assert isinstance(state, _core.State)
+        drawn = choice.sampling
+        try:
+            found, log_probs, following, attention = state.step(
+                np.ascontiguousarray(tokens, dtype=np.int64),
+                choice.count,
+                choice.whole,
+                choice.attention,
+                choice.renormalise,
+                choice.banned,
+                choice.forced,
+                None if drawn is None else drawn.uniform,
+                1.0 if drawn is None else drawn.temperature,
+                0 if drawn is None else drawn.top_k,
+                1.0 if drawn is None else drawn.top_p,
+            )
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        if found is None:
+            found = every_token(*log_probs.shape)
+        return Step(found, log_probs, following, attention)
+
+    def join(self, one: State, other: State) -> State:
+        """See :meth:`uwaga.contracts.JoiningDecoder.join`: sentences may stand at different positions."""
+        assert isinstance(one, _core.State)
+        assert isinstance(other, _core.State)
+        return _core.State.join([one, other])
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _shape(settings: TransformerSettings, precision: str) -> dict[str, float]:
+    """What the core must know beside the weights."""
+    sizes = Sizes.of(settings)
+    scaled = settings.attention_scale
+    return {
+        "width": settings.width,
+        "max_length": UNLIMITED if settings.positions == "relative" else settings.max_length,
+        "encoder_layers": settings.encoder_layers,
+        "decoder_layers": settings.decoder_layers,
+        "encoder_heads": settings.heads,
+        "encoder_head_width": sizes.encoder_head_width,
+        "decoder_heads": sizes.decoder_heads,
+        "decoder_head_width": sizes.decoder_head_width,
+        "reach": settings.relative_distance if settings.positions == "relative" else 0,
+        "pre_norm": int(settings.norm == "pre"),
+        "rms": int(settings.norm_kind == "rms"),
+        "gated": int(settings.gated),
+        "half_memory": int(precision != "float32"),
+        "epsilon": settings.norm_epsilon,
+        "embedding_scale": settings.width**0.5 if settings.embedding_scale else 1.0,
+        "output_scale": settings.width**-0.5 if settings.output_scale else 1.0,
+        "encoder_scale": sizes.encoder_head_width**-0.5 if scaled else 1.0,
+        "decoder_scale": sizes.decoder_head_width**-0.5 if scaled else 1.0,
+        "activation": ACTIVATIONS[settings.activation],
+    }
+
+
+def _vectors(settings: TransformerSettings, packed: Packed) -> dict[str, Floats]:
+    """The core's vectors: the packed ones, with positions as tables."""
+    made = dict(packed.vectors)
+    stored = [made.pop(f"{side}_positions.weight", None) for side in ("source", "target")]
+    for side, weight in zip(("source", "target"), stored, strict=True):
+        if settings.positions == "sinusoidal":
+            made[f"{side}_positions"] = sinusoids(settings)
+        elif weight is None:
+            raise ModelError(f"the engine cannot take these weights: {side}_positions.weight is missing")
+        elif settings.positions == "learned":
+            made[f"{side}_positions"] = weight[settings.position_offset :]
+        else:
+            made[f"{side}_distances"] = distances(weight, settings, both_ways=side == "source")
+    return {name: np.ascontiguousarray(vector, dtype=np.float32) for name, vector in made.items()}

@@ -1,0 +1,130 @@
+"""Weights as the kernels read them: panels of 32 outputs in int8, bfloat16 or float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.config import TransformerSettings
+from uwaga.contracts import Floats
+from uwaga.engine import _core
+from uwaga.engine.layout import Product, products, vectors, weight_name
+from uwaga.errors import ModelError, SettingsError
+
+Precision = Literal["float32", "bfloat16", "int8"]
+PARTS: dict[str, tuple[str, ...]] = {
+    "int8": ("panels", "scales", "sums"),
+    "bfloat16": ("panels",),
+    "float32": ("panels",),
+}
+"""The arrays of a matrix in each format."""
+
+Read = Callable[[str], Floats]
+"""From a stored tensor's name to its numbers; called once for each, so that no two copies of all exist."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A packed matrix; ``arrays`` as :data:`PARTS` says, ``levels`` the largest quantised number."""
+
+    outputs: int
+    inputs: int
+    format: Precision
+    levels: int
+    arrays: tuple[NDArray[Any], ...]
+
+    def core(self) -> _core.Matrix:
+        """The same for the core, which checks every size."""
+        if self.format == "int8":
+            return _core.Matrix.int8(self.outputs, self.inputs, self.levels, *self.arrays)
+        make = _core.Matrix.half if self.format == "bfloat16" else _core.Matrix.float32
+        return make(self.outputs, self.inputs, *self.arrays)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """All weights of a model: ``vectors`` are biases, norms and what positions are made of."""
+
+    matrices: dict[str, Matrix]
+    vectors: dict[str, Floats]
+    precision: Precision
+
+
+def pack(
+    settings: TransformerSettings,
+    source: int,
+    target: int,
+    read: Read,
+    precision: Precision = "float32",
+    keep: Sequence[str] = (),
+    levels: int = 127,
+) -> Packed:
+    """Pack a model's weights.
+
+    Args:
+        settings: of the model.
+        source: source vocabulary.
+        target: target vocabulary.
+        read: gives a stored tensor.
+        precision: number format of the matrices; all else stays float32.
+        keep: of an int8 model, patterns of the names of matrices that stay bfloat16 (``decoder.0.*``).
+        levels: largest quantised number.
+
+    Raises:
+        SettingsError: a pattern in ``keep`` fits no matrix.
+        ModelError: a weight is not finite.
+    """
+    matrices: dict[str, Matrix] = {}
+    made: dict[str, Floats] = {}
+    wanted = list(products(settings, source, target))
+    kept = _kept(keep, [product.name for product in wanted])
+    for product in wanted:
+        whole = _together([read(weight_name(part)) for part in product.parts])
+        _check_finite(whole, product.name)
+        form: Precision = "bfloat16" if product.name in kept else precision
+        matrices[product.name] = _matrix(product, whole, form, levels)
+        if product.bias:
+            made[f"{product.name}.bias"] = _together([read(f"{part}.bias") for part in product.parts])
+    for name in vectors(settings, target):
+        made["output.bias" if name == "output_bias" else name] = np.array(read(name), dtype=np.float32)
+    for name, vector in made.items():
+        _check_finite(vector, name)
+    return Packed(matrices, made, precision)
+
+
+def _matrix(product: Product, whole: Floats, form: Precision, levels: int) -> Matrix:
+    arrays: tuple[NDArray[Any], ...]
+    if form == "int8":
+        arrays = _core.pack_int8(whole, levels)
+    elif form == "bfloat16":
+        arrays = (_core.pack_half(whole),)
+    else:
+        arrays = (_core.pack_float(whole),)
+    return Matrix(sum(product.outputs), product.inputs, form, levels, arrays)
+
+
+def _kept(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
+    kept: set[str] = set()
+    for pattern in patterns:
+        found = {name for name in names if fnmatchcase(name, pattern)}
+        if not found:
+            raise SettingsError(
+                f"keep: {pattern!r} fits no matrix; there are {', '.join(names[:4])} ... {names[-1]}"
+            )
+        kept |= found
+    return kept
+
+
+def _together(parts: Sequence[Floats]) -> Floats:
+    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return np.ascontiguousarray(whole, dtype=np.float32)
+
+
+def _check_finite(values: Floats, name: str) -> None:
+    if not np.isfinite(values).all():
+        raise ModelError(f"weight {name!r} holds numbers that are not finite; the file is damaged")
