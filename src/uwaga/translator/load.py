@@ -20,6 +20,7 @@ def load(
     device: str = ...,
     dtype: str = ...,
     threads: int = ...,
+    engine: str = ...,
     source_language: str | None = ...,
     target_language: str | None = ...,
 ) -> Translator: ...
@@ -31,6 +32,7 @@ def load(
     device: str = ...,
     dtype: str = ...,
     threads: int = ...,
+    engine: str = ...,
     source_language: str | None = ...,
     target_language: str | None = ...,
 ) -> Any: ...
@@ -41,6 +43,7 @@ def load(
     device: str = "auto",
     dtype: str = "auto",
     threads: int = 0,
+    engine: str = "auto",
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> Translator | TextGenerator | GapFiller:
@@ -54,6 +57,7 @@ def load(
         device: as in :meth:`uwaga.translator.Translator.load`.
         dtype: as there.
         threads: as there.
+        engine: as there; models that are no translators run on torch.
         source_language: as there.
         target_language: as there.
 
@@ -70,5 +74,9 @@ def load(
         if kind is not None:
             if source_language is not None or target_language is not None:
                 raise SettingsError(f"{name}: a model of the family {family!r} takes no languages")
+            if engine == "native":
+                raise SettingsError(
+                    f"{name}: a model of the family {family!r} runs on torch; leave engine out"
+                )
             return kind.load(folder, device, dtype, threads)
-    return Translator.load(name, device, dtype, threads, source_language, target_language)
+    return Translator.load(name, device, dtype, threads, engine, source_language, target_language)
