@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from uwaga.nn.cells import gru_cell, lstm_cell
@@ -125,26 +124,19 @@ class GruSteps:
             ]
         )
 
-    def __call__(self, projected: Tensor, hidden: Tensor, gated: Tensor | None = None) -> Tensor:
+    def __call__(self, projected: Tensor, hidden: Tensor) -> Tensor:
         """The next state (rows, units).
 
         Args:
             projected: (rows, 3 units): :meth:`Gru.project` of the input, for the gates r, z, n.
             hidden: (rows, units).
-            gated: (rows, units), a term under the candidate's reset gate beside ``U h`` (Cho 2014 §A.1.2).
         """
         units = self.units
         if self.form == "fused":
-            recurrent = self.products[0](hidden)  # (rows, 3 units)
-            if gated is not None:
-                recurrent = recurrent + functional.pad(gated, (2 * units, 0))
-            return gru_cell(projected, recurrent, hidden)
+            return gru_cell(projected, self.products[0](hidden), hidden)
         gates = torch.sigmoid(projected[:, : 2 * units] + self.products[0](hidden))  # (rows, 2 units)
         reset, update = gates.chunk(2, dim=1)
-        inner = self.products[1](reset * hidden)
-        if gated is not None:
-            inner = inner + reset * gated
-        candidate = torch.tanh(projected[:, 2 * units :] + inner)
+        candidate = torch.tanh(projected[:, 2 * units :] + self.products[1](reset * hidden))
         return candidate + update * (hidden - candidate)
 
 
