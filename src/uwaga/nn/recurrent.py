@@ -63,9 +63,9 @@ class _Layer(nn.Module):
         """
         return StepProduct(known, self.weights.inputs[:, first:])
 
-    def unknown(self, rows: int, time: int) -> StepProduct:
-        """:meth:`beside` where no input is known before."""
-        return self.beside(self.weights.input_bias.expand(rows, time, -1), 0)
+    def nothing_known(self, rows: int, time: int) -> Tensor:
+        """What :meth:`beside` takes, with ``first`` 0, where no input is known before."""
+        return self.weights.input_bias.expand(rows, time, -1)
 
     def reset(self) -> None:
         """Glorot's scale for each gate's input matrix, variance-keeping recurrent ones, zero biases."""
@@ -189,13 +189,13 @@ class LstmSteps:
     """
 
     def __init__(self, layer: Lstm, known: Tensor, first: int) -> None:
-        inputs, recurrent, _, bias = layer.weights
-        self.product = StepProduct(known + bias, torch.cat([inputs[:, first:], recurrent], dim=1))
+        _, matrix, _, bias = layer.weights
+        self.inputs = layer.beside(known, first)
+        self.states = matrix_product(matrix, bias, known.shape[0], known.shape[1])
 
     def __call__(self, x: Tensor, state: LstmState) -> LstmState:
         """The next state; ``x`` (rows, inputs) are the inputs from ``first`` on."""
-        gates = self.product(torch.cat([x, state.hidden], dim=1))
-        return LstmState(*lstm_cell(gates, state.cell))
+        return LstmState(*lstm_cell(self.inputs(x) + self.states(state.hidden), state.cell))
 
 
 def matrix_product(matrix: Tensor, bias: Tensor, rows: int, time: int) -> StepProduct:
