@@ -53,6 +53,6 @@ set -- --tokenize none --samples 1000
     --table "$work/lengths.tsv" --output "$figures/lengths.svg"
   $uwaga lengths -s "$work/joined.en" -r "$work/joined.de" $joined "$@" --edges 10,15,20,25,30,40 \
     --table "$work/lengths-joined.tsv" --output "$figures/lengths-joined.svg"
-  $uwaga attend "a man in a blue shirt is standing on a ladder cleaning a window ." --words $attending \
+  $uwaga attend "outside a building , a uniformed security guard looks at the camera from behind a fence ." --words $attending \
     --output "$figures/alignments.svg"
 }
