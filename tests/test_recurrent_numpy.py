@@ -1,4 +1,4 @@
-"""Bahdanau's and Luong's decoders against plain numpy, written from the papers alone (M13, M14)."""
+"""Cho's, Bahdanau's and Luong's models against plain numpy, written from the papers alone (M11, M13, M14)."""
 
 from __future__ import annotations
 
@@ -86,6 +86,36 @@ def test_M13_bahdanau_is_its_equations(name: str) -> None:
         s = gru(w, "decoder", c if conditional else np.concatenate([y, c]), s, form)
         t = w["read_out.inner.weight"] @ np.concatenate([s, y, c]) + w["read_out.inner.bias"]
         features.append(np.array([max(t[2 * j], t[2 * j + 1]) for j in range(len(t) // 2)]))
+    check(model, features)
+
+
+@pytest.mark.parametrize("name", ["cho", "cho-fused-reversed"])
+def test_M11_cho_is_its_equations(name: str) -> None:
+    model, w = weights_of(name)
+    settings = VARIANTS[name]
+    words = [*SOURCE[-2::-1], SOURCE[-1]] if settings.reverse else SOURCE
+    h = np.zeros(8)
+    for token in words:
+        h = gru(w, "encoder", w["source_embedding.weight"][token], h, settings.gru)
+    c = np.tanh(w["summary.weight"] @ h + w["summary.bias"])
+    h = np.tanh(w["bridge.weight"] @ c + w["bridge.bias"])
+    targets = w["source_embedding.weight" if settings.tie == "all" else "target_embedding.weight"]
+    W, U = w["decoder.layer.weight_ih_l0"], w["decoder.layer.weight_hh_l0"]
+    b, d = w["decoder.layer.bias_ih_l0"], w["decoder.layer.bias_hh_l0"]
+    (W_r, W_z, W_n), (U_r, U_z, U_n) = np.split(W[:, :8], 3), np.split(U, 3)
+    (C_r, C_z, C_n), (b_r, b_z, b_n), (d_r, d_z, d_n) = np.split(W[:, 8:], 3), np.split(b, 3), np.split(d, 3)
+    features = []
+    for token in TARGET:
+        y = targets[token]
+        r = sigmoid(W_r @ y + U_r @ h + C_r @ c + b_r + d_r)
+        z = sigmoid(W_z @ y + U_z @ h + C_z @ c + b_z + d_z)
+        if settings.gru == "paper":
+            n = np.tanh(W_n @ y + b_n + r * (U_n @ h + d_n + C_n @ c))  # §A.1.2
+        else:
+            n = np.tanh(W_n @ y + C_n @ c + b_n + r * (U_n @ h + d_n))
+        h = z * h + (1 - z) * n
+        t = w["read_out.inner.weight"] @ np.concatenate([h, y, c]) + w["read_out.inner.bias"]
+        features.append(np.maximum(t[::2], t[1::2]))
     check(model, features)
 
 

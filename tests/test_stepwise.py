@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from uwaga.models import recurrent
 from uwaga.nn.cells import gru_cell, lstm_cell
+from uwaga.nn.energies import energies, tanh_in_place
 from uwaga.nn.scores import SCORES, make_score
 from uwaga.nn.stepwise import StepProduct
 
@@ -148,3 +149,17 @@ def test_beams_attend_as_single_rows_do() -> None:
         one, several = alone(query), beams(query.repeat_interleave(3, dim=0))
     torch.testing.assert_close(one.repeat_interleave(3, dim=0), several)
     torch.testing.assert_close(alone.weights[0].repeat_interleave(3, dim=0), beams.weights[0])
+
+
+def test_energies_are_their_formula_and_finite_differences_agree() -> None:
+    query, keys, vector = numbers(2, 3, 5, seed=1), numbers(2, 4, 5, seed=2), numbers(5, seed=3)
+    expected = torch.tanh(query[:, :, None] + keys[:, None]) @ vector
+    torch.testing.assert_close(energies(query, keys, vector), expected)
+    assert torch.autograd.gradcheck(energies, (query, keys, vector))
+    assert torch.autograd.gradcheck(energies, (query[:1], keys, vector))  # broadcast
+
+
+def test_tanh_is_exact_to_a_few_roundings_of_1() -> None:
+    x = torch.linspace(-30, 30, 10_001)
+    assert float((tanh_in_place(x.clone()) - torch.tanh(x)).abs().max()) < 4 * torch.finfo(x.dtype).eps
+    assert tanh_in_place(torch.tensor([-200.0, 0.0, 200.0])).tolist() == [-1.0, 0.0, 1.0]

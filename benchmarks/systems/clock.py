@@ -37,6 +37,7 @@ class Job:
     training: dict[str, Any]
     vocabulary: int
     symbols: dict[str, int]
+    cpu_time: bool
 
     @classmethod
     def from_arguments(cls) -> Job:
@@ -62,12 +63,13 @@ class Job:
 class Clock:
     """Remembers when each step of an optimiser ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, job: Job) -> None:
         self.times: list[float] = []
+        self.now = time.process_time if job.cpu_time else time.perf_counter
         register_optimizer_step_post_hook(self._stamp)
 
     def _stamp(self, *_: Any) -> None:
-        self.times.append(time.perf_counter())
+        self.times.append(self.now())
 
     def finish(self, job: Job, tokens: int, model: torch.nn.Module, versions: dict[str, str]) -> None:
         """Write the result: ``tokens`` is what the system itself counted in all updates together.

@@ -14,7 +14,6 @@ import yaml
 from uwaga.config import Settings, parse, read_yaml
 from uwaga.training.corpus import prepare_corpora
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "multi30k-tiny.yaml"
 PAIRS = 29_000
 DEV_PAIRS = 50
 VOWELS, CONSONANTS = "aeiou", "bcdfghklmnprstvwz"
@@ -35,22 +34,22 @@ class Prepared:
 
 
 def prepare(
-    folder: Path, corpus: tuple[Path, Path] | None, updates: int, changes: dict[str, int]
+    folder: Path, recipe: Path, corpus: tuple[Path, Path] | None, updates: int, changes: dict[str, int]
 ) -> Prepared:
     """Tokenise the corpus (made up if None is given) and cut the first batches of its first epoch.
 
     ``changes`` are made to the recipe's training settings. What takes long is kept in ``folder``.
     """
-    key = json.dumps([RECIPE.read_text(), [str(path.resolve()) for path in corpus or []]])
+    key = json.dumps([recipe.read_text(), [str(path.resolve()) for path in corpus or []]])
     place = folder / f"corpus-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
     place.mkdir(parents=True, exist_ok=True)
-    values = read_yaml(RECIPE)
+    values = read_yaml(recipe)
     files = corpus or _synthetic(place)
     values["run"] = str(place)
     values["data"]["train"] = [str(path.resolve()) for path in files]
     values["data"]["dev"] = [str(path) for path in _dev(place)]
     values["training"] |= changes
-    settings = parse(Settings, values, str(RECIPE))
+    settings = parse(Settings, values, str(recipe))
     file = place / "settings.yaml"
     file.write_text(yaml.safe_dump(settings.model_dump(mode="json")), encoding="utf-8")
     corpora = prepare_corpora(settings, print)

@@ -89,7 +89,7 @@ def make_tokeniser(job: Job) -> PreTrainedTokenizerFast:
 
 def main() -> None:
     job = Job.from_arguments()
-    clock = Clock()
+    clock = Clock(job)
     training = job.training
     model = make_model(job)
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))

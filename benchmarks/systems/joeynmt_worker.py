@@ -56,7 +56,46 @@ class Pairs(PlaintextDataset):  # type: ignore[misc]
 
 
 def make_settings(job: Job) -> dict[str, Any]:
-    model, training = job.model, job.training
+    training = job.training
+    make = transformer if job.model["family"] == "transformer" else recurrent
+    encoder, decoder = make(job.model)
+    return {
+        "name": "benchmark",
+        "model_dir": str(job.folder),
+        "use_cuda": False,
+        "data": {},
+        "model": {
+            "initializer": "xavier_uniform",
+            "embed_initializer": "xavier_uniform",
+            "tied_embeddings": True,
+            "tied_softmax": True,
+            "encoder": encoder,
+            "decoder": decoder,
+        },
+        "training": {
+            "optimizer": "adamw",
+            "adam_betas": training["betas"],
+            "learning_rate": training["schedule"]["peak"],
+            "learning_rate_min": 1e-9,
+            "learning_rate_warmup": training["schedule"]["warmup"],
+            "scheduling": "warmupinversesquareroot",
+            "clip_grad_norm": training["clip"] or None,
+            "normalization": "tokens",
+            "label_smoothing": training["label_smoothing"],
+            "batch_size": training["batch_tokens"],
+            "batch_type": "token",
+            "batch_multiplier": training["accumulate"],
+            "epochs": 1,
+            "updates": job.updates,
+            "logging_freq": 1000,
+            "validation_freq": 1000,
+        },
+        "testing": {},
+    }
+
+
+def transformer(model: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Encoder and decoder."""
 
     def stack(layers: int) -> dict[str, Any]:
         return {
@@ -71,38 +110,34 @@ def make_settings(job: Job) -> dict[str, Any]:
             "embeddings": {"embedding_dim": model["width"], "scale": True, "dropout": model["dropout"]},
         }
 
-    return {
-        "name": "benchmark",
-        "model_dir": str(job.folder),
-        "use_cuda": False,
-        "data": {},
-        "model": {
-            "initializer": "xavier_uniform",
-            "embed_initializer": "xavier_uniform",
-            "tied_embeddings": True,
-            "tied_softmax": True,
-            "encoder": stack(model["encoder_layers"]),
-            "decoder": stack(model["decoder_layers"]),
-        },
-        "training": {
-            "optimizer": "adamw",
-            "adam_betas": training["betas"],
-            "learning_rate": training["schedule"]["peak"],
-            "learning_rate_min": 1e-9,
-            "learning_rate_warmup": training["schedule"]["warmup"],
-            "scheduling": "warmupinversesquareroot",
-            "normalization": "tokens",
-            "label_smoothing": training["label_smoothing"],
-            "batch_size": training["batch_tokens"],
-            "batch_type": "token",
-            "batch_multiplier": training["accumulate"],
-            "epochs": 1,
-            "updates": job.updates,
-            "logging_freq": 1000,
-            "validation_freq": 1000,
-        },
-        "testing": {},
+    return stack(model["encoder_layers"]), stack(model["decoder_layers"])
+
+
+def recurrent(model: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Encoder and decoder of uwaga's widths: GRU and additive score for Bahdanau, LSTM and general for Luong.
+
+    JoeyNMT gives ``hidden_size`` units to each direction of an encoder; uwaga's Luong shares its ``hidden``
+    between them.
+    """
+    luong = model["family"] == "luong"
+    if luong and not (model["bidirectional"] and model["score"] == "general" and model["input_feeding"]):
+        raise SystemExit("JoeyNMT's twin of this Luong needs two directions, general score, input feeding")
+    common = {
+        "type": "recurrent",
+        "rnn_type": "lstm" if luong else "gru",
+        "num_layers": model.get("layers", 1),
+        "dropout": model["dropout"],
+        "embeddings": {"embedding_dim": model["embedding"], "scale": False, "dropout": model["dropout"]},
     }
+    encoder = {"hidden_size": model["hidden"] // 2 if luong else model["hidden"], "bidirectional": True}
+    decoder = {
+        "hidden_size": model["hidden"],
+        "hidden_dropout": model["dropout"],
+        "attention": "luong" if luong else "bahdanau",
+        "input_feeding": True,
+        "init_hidden": "bridge",
+    }
+    return common | encoder, common | decoder
 
 
 def make_data(job: Job, special: Any) -> tuple[Pairs, Vocabulary]:
@@ -140,7 +175,7 @@ def keep_only_published_dropout(model: Model) -> None:
 
 def main() -> None:
     job = Job.from_arguments()
-    clock = Clock()
+    clock = Clock(job)
     arguments = parse_global_args(make_settings(job), rank=0, mode="train")
     data, vocabulary = make_data(job, arguments.data["special_symbols"])
     model = build_model(arguments.model, src_vocab=vocabulary, trg_vocab=vocabulary)

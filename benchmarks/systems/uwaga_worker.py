@@ -8,7 +8,7 @@ from rich.console import Console
 
 import uwaga
 from uwaga.config import load_settings
-from uwaga.models.transformer import Transformer
+from uwaga.models.build import build_model
 from uwaga.training.checkpoint import Progress
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.interrupt import Interrupt
@@ -39,13 +39,13 @@ def main() -> None:
         | {"validate_every": 10**9, "save_every": 10**9}
     )
     settings = settings.model_copy(update={"training": training})
-    clock = Clock()
+    clock = Clock(job)
     device = prepare_process(settings)
     with Interrupt() as interrupt, CountingReporter(job, interrupt) as reporter:
         corpora = prepare_corpora(settings, reporter.say)
         torch.manual_seed(training.seed)
         sizes = corpora.source.size, corpora.target.size
-        model = Transformer(settings.model, corpora.target.symbols, *sizes).to(device)
+        model = build_model(settings.model, corpora.target.symbols, *sizes).to(device)
         Run(settings, model, corpora, reporter).train(interrupt)
     clock.finish(job, reporter.tokens, model, {"uwaga": uwaga.__version__})
 

@@ -70,7 +70,11 @@ class Bahdanau(Recurrent):
         attention = StepAttention(self.score, memory, rows, time)
         steps = GruSteps(self.decoder, rows, time)
         inner = None if self.inner is None else GruSteps(self.inner, rows, time)
-        beside = self.decoder.beside(known, words) if inner is None else self.decoder.unknown(rows, time)
+        beside = (
+            self.decoder.beside(known, words)
+            if inner is None
+            else self.decoder.beside(self.decoder.nothing_known(rows, time), 0)
+        )
         states, contexts = [], []
         for word in known.unbind(1):
             if inner is not None:

@@ -8,16 +8,19 @@ from torch.nn import functional
 
 from uwaga.contracts import Symbols
 from uwaga.models.recurrent import Maxout, Recurrent, RecurrentMemory, Tensors, Unrolled, beams_of
-from uwaga.nn.recurrent import Gru, GruSteps, at_end, backwards
+from uwaga.nn.cells import gru_cell
+from uwaga.nn.recurrent import Gru, at_end, backwards
+from uwaga.nn.stepwise import StepProduct
 from uwaga.recurrent_settings import ChoSettings
 
 
 class Cho(Recurrent):
     """``c = tanh(V h_N)`` starts the decoder, ``h'_0 = tanh(V' c)``, and enters each step and read-out.
 
-    Cho 2014 §A.1. Of the decoder's GRU, ``c`` stands beside the word in both gates; in the candidate it
-    stands under the reset gate, ``n = tanh(W' e(y) + r (U' h' + C c))``. With ``gru: fused`` it is part of
-    the input there too, and a whole target is one call.
+    Cho 2014 §A.1. In both gates of the decoder's GRU ``c`` stands beside the word. In the candidate, with
+    ``gru: paper``, it stands beside the state under the reset gate, ``n = tanh(W' e(y) + r (U' h' + C c))``
+    (§A.1.2; the encoder has ``U (r h)``). With ``gru: fused`` it is part of the input there too, and a whole
+    target is one call.
     """
 
     def __init__(
@@ -29,7 +32,8 @@ class Cho(Recurrent):
         self.encoder = Gru(settings.embedding, units, settings.gru)
         self.summary = nn.Linear(units, units)  # V
         self.bridge = nn.Linear(units, units)  # V'
-        self.decoder = Gru(settings.embedding + units, units, settings.gru)
+        self.decoder = Gru(settings.embedding + units, units)
+        self.under_reset = settings.gru == "paper"
         self.read_out = Maxout(units + settings.embedding + units, settings.read_out)
         for layer in (self.summary, self.bridge):
             nn.init.xavier_uniform_(layer.weight)
@@ -54,22 +58,25 @@ class Cho(Recurrent):
         hidden, _ = parts
         summary = beams_of(memory, memory.first[1], rows)  # (rows, units)
         everywhere = summary[:, None].expand(rows, time, -1)
-        if self.decoder.form == "fused":
-            states = self.decoder.run(torch.cat([embedded, everywhere], dim=-1), hidden)
+        if self.under_reset:
+            states = self._states(embedded, summary, hidden)
         else:
-            states = self._paper_states(embedded, summary, hidden)
+            states = self.decoder.run(torch.cat([embedded, everywhere], dim=-1), hidden)
         joined = torch.cat([states, embedded, everywhere], dim=-1)
         return Unrolled(self.dropout(self.read_out(joined)), (states[:, -1], summary), None)
 
-    def _paper_states(self, embedded: Tensor, summary: Tensor, hidden: Tensor) -> Tensor:
+    def _states(self, embedded: Tensor, summary: Tensor, hidden: Tensor) -> Tensor:
         """(rows, time, units), with the word's share of all steps computed at once."""
+        _, time, words = embedded.shape
         units = hidden.shape[1]
-        words = self.decoder.project(embedded)  # (rows, time, 3 units)
-        beside = self.decoder.project(summary, embedded.shape[-1])  # (rows, 3 units)
-        gates = functional.pad(beside[:, : 2 * units], (0, units))
-        steps = GruSteps(self.decoder, *words.shape[:2])
+        known = self.decoder.project(embedded)  # (rows, time, 3 units)
+        beside = self.decoder.project(summary, words)  # (rows, 3 units): C_r c, C_z c, C c
+        in_gates = functional.pad(beside[:, : 2 * units], (0, units))
+        under_reset = functional.pad(beside[:, 2 * units :], (2 * units, 0))
+        _, matrix, _, bias = self.decoder.weights
+        recurrent = StepProduct((bias + under_reset)[:, None].expand(-1, time, -1), matrix)
         states = []
-        for word in words.unbind(1):
-            hidden = steps(word + gates, hidden, beside[:, 2 * units :])
+        for word in (known + in_gates[:, None]).unbind(1):
+            hidden = gru_cell(word, recurrent(hidden), hidden)
             states.append(hidden)
         return torch.stack(states, dim=1)

@@ -86,9 +86,7 @@ class Luong(Recurrent):
         feed, states = parts[0], list(stacked(parts[1:]))
         layers = [layer for layer in self.decoder.layers if isinstance(layer, Lstm)]
         steps = [LstmSteps(layers[0], layers[0].project(embedded), words)]
-        steps += [
-            LstmSteps(layer, layer.weights.input_bias.expand(rows, time, -1), 0) for layer in layers[1:]
-        ]
+        steps += [LstmSteps(layer, layer.nothing_known(rows, time), 0) for layer in layers[1:]]
         attention = StepAttention(self.score, memory, rows, time, position, self.window)
         combine = StepProduct(feed.new_zeros(()).expand(rows, time, feed.shape[1]), self.combine.weight)
         masks = [self._step_masks(rows, time, feed) for _ in layers]

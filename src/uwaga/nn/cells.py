@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from uwaga.nn.energies import tanh_in_place
+
 _of_sigmoid = torch.ops.aten.sigmoid_backward.default
 _of_tanh = torch.ops.aten.tanh_backward.default
 
@@ -43,7 +45,7 @@ class _GruCell(torch.autograd.Function):
         units = hidden.shape[1]
         gates = torch.sigmoid_(inputs[:, : 2 * units] + states[:, : 2 * units])  # (rows, 2 units)
         reset, update = gates.chunk(2, dim=1)
-        candidate = torch.addcmul(inputs[:, 2 * units :], reset, states[:, 2 * units :]).tanh_()
+        candidate = tanh_in_place(torch.addcmul(inputs[:, 2 * units :], reset, states[:, 2 * units :]))
         ctx.save_for_backward(gates, candidate, states, hidden)
         return candidate + update * (hidden - candidate)
 
@@ -65,11 +67,11 @@ class _LstmCell(torch.autograd.Function):
     def forward(ctx: Any, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         units = cell.shape[1]
         write_keep = torch.sigmoid(gates[:, : 2 * units])  # (rows, 2 units)
-        new = torch.tanh(gates[:, 2 * units : 3 * units])
+        new = tanh_in_place(gates[:, 2 * units : 3 * units].clone())
         show = torch.sigmoid(gates[:, 3 * units :])
         write, keep = write_keep.chunk(2, dim=1)
         after = torch.addcmul(keep * cell, write, new)
-        shown = torch.tanh(after)
+        shown = tanh_in_place(after.clone())
         ctx.save_for_backward(write_keep, new, show, cell, shown)
         return show * shown, after
 

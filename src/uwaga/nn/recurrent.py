@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from uwaga.nn.cells import gru_cell, lstm_cell
@@ -64,9 +63,9 @@ class _Layer(nn.Module):
         """
         return StepProduct(known, self.weights.inputs[:, first:])
 
-    def unknown(self, rows: int, time: int) -> StepProduct:
-        """:meth:`beside` where no input is known before."""
-        return self.beside(self.weights.input_bias.expand(rows, time, -1), 0)
+    def nothing_known(self, rows: int, time: int) -> Tensor:
+        """What :meth:`beside` takes, with ``first`` 0, where no input is known before."""
+        return self.weights.input_bias.expand(rows, time, -1)
 
     def reset(self) -> None:
         """Glorot's scale for each gate's input matrix, variance-keeping recurrent ones, zero biases."""
@@ -125,26 +124,19 @@ class GruSteps:
             ]
         )
 
-    def __call__(self, projected: Tensor, hidden: Tensor, gated: Tensor | None = None) -> Tensor:
+    def __call__(self, projected: Tensor, hidden: Tensor) -> Tensor:
         """The next state (rows, units).
 
         Args:
             projected: (rows, 3 units): :meth:`Gru.project` of the input, for the gates r, z, n.
             hidden: (rows, units).
-            gated: (rows, units), a term under the candidate's reset gate beside ``U h`` (Cho 2014 §A.1.2).
         """
         units = self.units
         if self.form == "fused":
-            recurrent = self.products[0](hidden)  # (rows, 3 units)
-            if gated is not None:
-                recurrent = recurrent + functional.pad(gated, (2 * units, 0))
-            return gru_cell(projected, recurrent, hidden)
+            return gru_cell(projected, self.products[0](hidden), hidden)
         gates = torch.sigmoid(projected[:, : 2 * units] + self.products[0](hidden))  # (rows, 2 units)
         reset, update = gates.chunk(2, dim=1)
-        inner = self.products[1](reset * hidden)
-        if gated is not None:
-            inner = inner + reset * gated
-        candidate = torch.tanh(projected[:, 2 * units :] + inner)
+        candidate = torch.tanh(projected[:, 2 * units :] + self.products[1](reset * hidden))
         return candidate + update * (hidden - candidate)
 
 
@@ -197,13 +189,13 @@ class LstmSteps:
     """
 
     def __init__(self, layer: Lstm, known: Tensor, first: int) -> None:
-        inputs, recurrent, _, bias = layer.weights
-        self.product = StepProduct(known + bias, torch.cat([inputs[:, first:], recurrent], dim=1))
+        _, matrix, _, bias = layer.weights
+        self.inputs = layer.beside(known, first)
+        self.states = matrix_product(matrix, bias, known.shape[0], known.shape[1])
 
     def __call__(self, x: Tensor, state: LstmState) -> LstmState:
         """The next state; ``x`` (rows, inputs) are the inputs from ``first`` on."""
-        gates = self.product(torch.cat([x, state.hidden], dim=1))
-        return LstmState(*lstm_cell(gates, state.cell))
+        return LstmState(*lstm_cell(self.inputs(x) + self.states(state.hidden), state.cell))
 
 
 def matrix_product(matrix: Tensor, bias: Tensor, rows: int, time: int) -> StepProduct:

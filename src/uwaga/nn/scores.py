@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.nn.energies import energies
 from uwaga.nn.stepwise import StepProduct
 
 POSITIONS = 512
@@ -155,14 +156,13 @@ class AdditiveScore(Score):
         return self.key(keys)  # type: ignore[no-any-return]  # (..., source, hidden)
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        hidden = self.query(query).unsqueeze(-2) + prepared.unsqueeze(-3)  # (..., target, source, hidden)
-        return torch.matmul(torch.tanh(hidden), self.vector)  # (..., target, source)
+        return energies(self.query(query), prepared, self.vector)  # (..., target, source)
 
     def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
         product = StepProduct(
             prepared.new_zeros(()).expand(len(prepared), time, self.query_width), self.query.weight
         )
-        return lambda query: torch.matmul(torch.tanh(product(query)[:, None] + prepared), self.vector)
+        return lambda query: energies(product(query)[:, None], prepared, self.vector)[:, 0]
 
 
 @register("additive_joint")
@@ -206,8 +206,7 @@ class ConcatScore(Score):
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
         ours = nn.functional.linear(query, self.weight[:, : self.query_width])  # (..., target, hidden)
-        hidden = ours.unsqueeze(-2) + prepared.unsqueeze(-3)  # (..., target, source, hidden)
-        return torch.matmul(torch.tanh(hidden), self.vector)  # (..., target, source)
+        return energies(ours, prepared, self.vector)  # (..., target, source)
 
 
 @register("location")

@@ -1,0 +1,339 @@
+"""What the comparisons of training speed share: rounds that alternate between systems, and their report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from systems.corpus import Prepared, prepare
+from systems.environments import python_of
+from systems.machine import machine
+
+import uwaga
+
+HERE = Path(__file__).parents[1]
+PEERS = Path(os.environ.get("UWAGA_BENCHMARK_PEERS", HERE / ".peers"))
+RECIPES = HERE.parent / "recipes"
+BUSY = 0.5  # load average above which figures are not to be trusted
+# What uwaga does with mallopt, as glibc's environment variables.
+KEEP_FREED_MEMORY = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
+    "MALLOC_TOP_PAD_": str(64 * 2**20),
+}
+
+
+@dataclass(frozen=True)
+class System:
+    """One way to train. ``threads`` 0 means as many as --threads says, in all its processes together."""
+
+    family: str
+    worker: str
+    precision: str
+    attention: str = ""
+    threads: int = 0
+    parallel: bool = False  # a process for each thread
+    recipe: str = "multi30k-tiny"  # model and training settings, of those in recipes/
+
+
+@dataclass
+class Figures:
+    """What the rounds of one system gave."""
+
+    speeds: list[float] = field(default_factory=list)  # target tokens per second
+    weights: int = 0
+    peak_mib: int = 0
+    threads: int = 0
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.speeds)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared. ``extra`` systems run only if asked for; ``bars`` are the least ratios of the fastest
+    of one family to the fastest of another.
+    """
+
+    title: str
+    systems: Mapping[str, System]
+    extra: Sequence[str]
+    bars: Sequence[tuple[str, str, float]]
+
+
+def parse_arguments(comparison: Comparison) -> argparse.Namespace:
+    systems, extra = comparison.systems, comparison.extra
+    parser = argparse.ArgumentParser(
+        description=comparison.title, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--corpus", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="aligned files; default: made up")
+    add("--rounds", type=int, default=3, help="rounds over all systems (default %(default)s)")
+    add("--updates", type=int, default=3, help="timed updates a round (default %(default)s)")
+    add("--warmup", type=int, default=1, help="updates before them, not timed (default %(default)s)")
+    add("--threads", type=int, default=2, help="threads of each system (default %(default)s)")
+    add("--batch-tokens", type=int, help="tokens of a batch, padding included (default: the recipe's)")
+    add("--accumulate", type=int, help="batches an update (default: the recipe's)")
+    add(
+        "--systems",
+        nargs="+",
+        choices=systems,
+        metavar="SYSTEM",
+        default=[name for name in systems if name not in extra],
+        help=f"which to run, of {', '.join(systems)} (default: all but {', '.join(extra)})",
+    )
+    add(
+        "--peer-malloc",
+        action="store_true",
+        help="give the peers, through the environment, the memory allocator settings that uwaga sets itself",
+    )
+    add(
+        "--cpu-time",
+        action="store_true",
+        help="count the CPU seconds of a process, all its threads together, instead of seconds: for a busy "
+        "machine, with --threads 1",
+    )
+    add("--json", type=Path, metavar="FILE", help="write all figures there")
+    add("--check", action="store_true", help="exit with 1 if a bar is missed")
+    arguments = parser.parse_args()
+    for name in ("rounds", "updates", "warmup", "threads"):
+        if getattr(arguments, name) < 1:
+            parser.error(f"--{name} must be at least 1")
+    return arguments
+
+
+def run(comparison: Comparison) -> None:
+    """The whole comparison, as the command line asks for it."""
+    arguments = parse_arguments(comparison)
+    host = machine()
+    show_machine(host)
+    chosen = {name: comparison.systems[name] for name in arguments.systems}
+    pythons = {
+        worker: Path(sys.executable) if worker == "uwaga" else python_of(worker, PEERS)
+        for worker in {system.worker for system in chosen.values()}
+    }
+    prepared = prepare_corpora(chosen, arguments)
+    figures = {name: Figures() for name in chosen}
+    for number in range(arguments.rounds):
+        names = list(chosen)
+        shift = number % len(names)
+        for name in names[shift:] + names[:shift]:  # each round begins with another one
+            system = chosen[name]
+            measure(name, system, pythons[system.worker], prepared[system.recipe], arguments, figures[name])
+            print(f"round {number + 1}  {name:24} {figures[name].speeds[-1]:8,.0f} tokens/s", flush=True)
+    missed = report(comparison, figures)
+    if arguments.json:
+        write_json(arguments.json, host, arguments, comparison, prepared, figures)
+    if arguments.check and missed:
+        raise SystemExit(1)
+
+
+def prepare_corpora(chosen: Mapping[str, System], arguments: argparse.Namespace) -> dict[str, Prepared]:
+    """The batches of each recipe, the same for all systems that train it, and a few lines about them."""
+    changes = {"batch_tokens": arguments.batch_tokens, "accumulate": arguments.accumulate}
+    found: dict[str, Prepared] = {}
+    for recipe in dict.fromkeys(system.recipe for system in chosen.values()):
+        found[recipe] = prepared = prepare(
+            PEERS,
+            RECIPES / f"{recipe}.yaml",
+            tuple(arguments.corpus) if arguments.corpus else None,
+            arguments.warmup + arguments.updates,
+            {name: value for name, value in changes.items() if value},
+        )
+        uneven = prepared.settings.training.accumulate % arguments.threads
+        if uneven and any(system.parallel for system in chosen.values()):
+            raise SystemExit(
+                f"{arguments.threads} processes cannot share {prepared.settings.training.accumulate} batches "
+                "an update evenly: choose another --accumulate or --threads, or leave out parallel --systems"
+            )
+        training, facts = prepared.settings.training, prepared.facts
+        mean = statistics.mean(prepared.tokens[arguments.warmup :])
+        print(
+            f"recipe   {recipe}\n"
+            f"corpus   {prepared.name}; {facts['mean_source']:.1f} and {facts['mean_target']:.1f} subwords\n"
+            f"update   {training.accumulate} batches of at most {training.batch_tokens} tokens a side, "
+            f"together {mean:,.0f} target tokens, and {facts['padding']:.1%} padding",
+        )
+    print(
+        f"rounds   {arguments.rounds} of {arguments.warmup} + {arguments.updates} updates a system, "
+        f"{arguments.threads} threads\n",
+        flush=True,
+    )
+    return found
+
+
+def measure(
+    name: str,
+    system: System,
+    python: Path,
+    prepared: Prepared,
+    arguments: argparse.Namespace,
+    figures: Figures,
+) -> None:
+    """One round of one system, in a process of its own."""
+    threads, processes = shares(system, arguments)
+    warmup, updates = arguments.warmup, arguments.warmup + arguments.updates
+    with tempfile.TemporaryDirectory(prefix="uwaga-benchmark-") as scratch:
+        folder = Path(scratch)
+        job = {
+            "settings": str(prepared.file),
+            "batches": str(prepared.batches),
+            "folder": scratch,
+            "result": str(folder / "result.json"),
+            "threads": threads,
+            "precision": system.precision,
+            "attention": system.attention,
+            "updates": updates,
+            "model": prepared.settings.model.model_dump(mode="json"),
+            "training": prepared.settings.training.model_dump(mode="json"),
+            "vocabulary": prepared.vocabulary,
+            "symbols": prepared.symbols,
+            "cpu_time": arguments.cpu_time,
+        }
+        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        run_worker(name, system, python, folder, arguments)
+        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    if (len(result["times"]), result["tokens"]) != (updates, sum(prepared.tokens)):
+        raise SystemExit(
+            f"{name} made {len(result['times'])} updates on {result['tokens']} target tokens instead of "
+            f"{updates} on {sum(prepared.tokens)}: it did not train on the same batches"
+        )
+    seconds = result["times"][-1] - result["times"][warmup - 1]
+    figures.speeds.append(sum(prepared.tokens[warmup:]) / seconds)
+    figures.peak_mib = max(figures.peak_mib, result["peak_mib"])
+    figures.weights, figures.threads = result["weights"], threads * processes
+    figures.versions = result["versions"]
+
+
+def shares(system: System, arguments: argparse.Namespace) -> tuple[int, int]:
+    """Threads of each process, and processes."""
+    total = system.threads or arguments.threads
+    return (1, total) if system.parallel else (total, 1)
+
+
+def run_worker(name: str, system: System, python: Path, folder: Path, arguments: argparse.Namespace) -> None:
+    """Start a system and wait for it."""
+    threads, processes = shares(system, arguments)
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    environment |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
+    if system.worker == "uwaga":
+        environment["PYTHONPATH"] = str(Path(uwaga.__file__).parents[1])
+    elif arguments.peer_malloc:
+        environment |= KEEP_FREED_MEMORY
+    launcher = []
+    if processes > 1:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        launcher = ["-m", "torch.distributed.run", f"--nproc-per-node={processes}"]
+        launcher += ["--master-addr=127.0.0.1", f"--master-port={port}"]
+    command = [str(python), *launcher, str(HERE / "systems" / f"{system.worker}_worker.py")]
+    done = subprocess.run(
+        [*command, str(folder / "job.json")], env=environment, capture_output=True, text=True, cwd=folder
+    )
+    if done.returncode or not (folder / "result.json").exists():
+        raise SystemExit(f"{name} failed with exit code {done.returncode}:\n{done.stderr[-3000:]}")
+
+
+def show_machine(host: dict[str, Any]) -> None:
+    print(f"machine  {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB; {' '.join(host['isa'])}")
+    print(f"system   {host['system']}, Python {host['python']}, load {host['load']:.2f}")
+    if host["load"] > BUSY:
+        print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
+
+
+def report(comparison: Comparison, figures: Mapping[str, Figures]) -> bool:
+    """Print the table and the ratios; True if a bar is missed."""
+    versions = {name: version for f in figures.values() for name, version in f.versions.items()}
+    print("\nversions " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())))
+    heads = f"{'threads':>7} {'median':>8} {'lowest':>8} {'highest':>8} {'weights':>10} {'MiB':>6}"
+    print(f"\n{'tokens/s':24} {heads}")
+    for name, f in figures.items():
+        print(
+            f"{name:24} {f.threads:7} {f.median:8,.0f} {min(f.speeds):8,.0f} {max(f.speeds):8,.0f} "
+            f"{f.weights:10,} {f.peak_mib:6,}"
+        )
+    missed = False
+    for our_family, family, bar in comparison.bars:
+        ours, theirs = best(comparison, figures, our_family), best(comparison, figures, family)
+        if not ours or not theirs:
+            continue
+        ratios = paired(figures[ours], figures[theirs])
+        ratio = statistics.median(ratios)
+        missed |= ratio < bar
+        print(
+            f"\n{ours} is {ratio:.2f} times as fast as {theirs}, the best of {family} "
+            f"({min(ratios):.2f} to {max(ratios):.2f} in single rounds); the bar is {bar}: "
+            f"{'met' if ratio >= bar else 'MISSED'}",
+            end="",
+        )
+    for name, two in figures.items():
+        one = figures.get(f"{name}-1thread")
+        if one and two.threads > 1:
+            gain = statistics.median(paired(two, one))
+            print(f"\n{name}: {two.threads} threads are {gain:.2f} times as fast as one", end="")
+    print()
+    return missed
+
+
+def best(comparison: Comparison, figures: Mapping[str, Figures], family: str) -> str | None:
+    """The fastest system of a family, if any of it ran."""
+    names = [name for name in figures if comparison.systems[name].family == family]
+    return max(names, key=lambda name: figures[name].median, default=None)
+
+
+def paired(ours: Figures, theirs: Figures) -> list[float]:
+    """Ratios round by round: the two were measured within minutes of each other."""
+    return [a / b for a, b in zip(ours.speeds, theirs.speeds, strict=True)]
+
+
+def write_json(
+    path: Path,
+    host: dict[str, Any],
+    arguments: argparse.Namespace,
+    comparison: Comparison,
+    prepared: Mapping[str, Prepared],
+    figures: Mapping[str, Figures],
+) -> None:
+    values = {
+        "machine": host,
+        "rounds": arguments.rounds,
+        "updates": arguments.updates,
+        "warmup": arguments.warmup,
+        "peer_malloc": arguments.peer_malloc,
+        "cpu_time": arguments.cpu_time,
+        "recipes": {
+            recipe: {
+                "corpus": {"name": one.name, **one.facts},
+                "batch_tokens": one.settings.training.batch_tokens,
+                "accumulate": one.settings.training.accumulate,
+                "tokens": one.tokens,
+                "model": one.settings.model.model_dump(mode="json"),
+            }
+            for recipe, one in prepared.items()
+        },
+        "systems": {
+            name: {**asdict(comparison.systems[name]), **asdict(f), "median": f.median}
+            for name, f in figures.items()
+        },
+        "ratios": {
+            f"{our_family} / {family}": statistics.median(paired(figures[ours], figures[theirs]))
+            for our_family, family, _ in comparison.bars
+            if (ours := best(comparison, figures, our_family))
+            and (theirs := best(comparison, figures, family))
+        },
+    }
+    partial = path.with_suffix(path.suffix + ".partial")
+    partial.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
