@@ -17,7 +17,7 @@ PATTERNS = (
     *("model.safetensors.index.json", "model-*.safetensors", "generation_config.json"),
     *("vocab.json", "target_vocab.json", "tokenizer_config.json", "tokenizer.json"),
     *("merges.txt", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model"),
-    *("special_tokens_map.json", "added_tokens.json"),
+    *("special_tokens_map.json", "added_tokens.json", "README.md"),
 )
 """The files that are fetched: none of them can hold code."""
 OLDER = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin")

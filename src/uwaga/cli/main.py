@@ -12,6 +12,9 @@ from uwaga import __version__
 from uwaga.cli.convert import convert
 from uwaga.cli.errors import INTERRUPTED, reported
 from uwaga.cli.evaluate import evaluate
+from uwaga.cli.fill import fill
+from uwaga.cli.generate import generate
+from uwaga.cli.info import info
 from uwaga.cli.score import score
 from uwaga.cli.train import train
 from uwaga.cli.translate import translate
@@ -24,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (translate, train, score, evaluate, convert):
+for verb in (translate, train, score, evaluate, convert, info, generate, fill):
     app.command(verb.__name__)(reported(verb))
 
 
