@@ -126,8 +126,8 @@ def make_model(folder: Path) -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     vocabularies: list[str] = []
     for side in ("source", "target"):
-        words = {"".join(draws.choices(letters, k=draws.randint(3, 9))) for _ in range(2 * PIECES)}
-        lines = [" ".join(draws.sample(sorted(words), 1000)) for _ in range(400)]
+        words = ["".join(draws.choices(letters, k=draws.randint(3, 9))) for _ in range(2 * PIECES)]
+        lines = [" ".join(words[start : start + 100]) for start in range(0, len(words), 100)]
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines),
             model_prefix=str(folder / side),
