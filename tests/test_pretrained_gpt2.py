@@ -166,6 +166,14 @@ def test_older_and_shorter_names_are_read(folder, tmp_path):
         assert all(torch.equal(found[name], weight) for name, weight in wanted.items())
 
 
+def test_lengths_are_those_of_the_folder_or_ours(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    assert load_decoder(folder).options.max_length == 11
+    for stated, wanted in (({}, 64), ({"max_length": 30}, 29), ({"max_length": 30, "max_new_tokens": 5}, 5)):
+        (tmp_path / "m/generation_config.json").write_text(json.dumps(stated))
+        assert load_decoder(tmp_path / "m").options.max_length == wanted
+
+
 def test_fused_weights_are_not_copied(folder):
     model = load_decoder(folder).model
     block = model.decoder[0].attention

@@ -1,6 +1,7 @@
 """GPT-2 from text to text: in Python, and as `uwaga generate`."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pretrained_tokenisers
@@ -9,6 +10,9 @@ import torch
 from typer.testing import CliRunner
 
 import uwaga
+from uwaga.checkpoints import hub
+from uwaga.checkpoints.foreign import CONTINUING, FILLING
+from uwaga.checkpoints.pretrained import DECODERS, ENCODERS
 from uwaga.cli.main import app
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 
@@ -155,3 +159,20 @@ def test_mistakes_on_the_command_line_are_explained(peer, tmp_path):
     done = CliRunner().invoke(app, ["translate", "--model", str(peer[0]), "A dog"])
     assert done.exit_code == 1 and "`uwaga generate`" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_names_from_before_owners_are_known(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hub, "_from_hub", lambda name: asked.append(name) or tmp_path)
+    for name in ("gpt2", "bert-base-uncased", "t5-small"):
+        assert hub.find_model(name) == tmp_path
+    assert asked == ["openai-community/gpt2", "google-bert/bert-base-uncased", "google-t5/t5-small"]
+    (tmp_path / "gpt2").mkdir()
+    assert hub.find_model("gpt2") == Path("gpt2") and len(asked) == 3
+    with pytest.raises(ModelError, match="no such folder, and not a Hugging Face name"):
+        hub.find_model("gpt3")
+
+
+def test_what_loads_a_family_and_what_names_it_agree():
+    assert set(DECODERS) == CONTINUING and set(ENCODERS) == FILLING

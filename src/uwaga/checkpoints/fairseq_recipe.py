@@ -90,7 +90,7 @@ def recipe(kind: Kind, folder: Path, config: Mapping[str, Any], start: int | Non
         size,
         sides.source,
         sides.target,
-        partial(kind.table, shared=tied),
+        lambda model: kind.table(model, tied),
         prepare=partial(prepare, shared=tied),
         unstated=_unstated(kind, reader, end),
     )

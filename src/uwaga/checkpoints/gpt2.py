@@ -80,7 +80,7 @@ def gpt2(folder: Path, config: Mapping[str, Any]) -> Recipe:
     pad = reader.whole("pad_token_id", end)
     reader.within(size, bos_token_id=start, eos_token_id=end, pad_token_id=pad)
     tokeniser = read_gpt2_tokeniser(folder, TokenIds(size, start, end, pad)).target
-    unstated = {"max_new_tokens": LONGEST} if reader.values.get("max_length") is None else {}
+    unstated = {"max_length": LONGEST + 1}
     return Recipe(
         settings, size, size, tokeniser, tokeniser, table, build=build, prepare=prepare, unstated=unstated
     )

@@ -17,7 +17,7 @@ PATTERNS = (
     *("model.safetensors.index.json", "model-*.safetensors", "generation_config.json"),
     *("vocab.json", "target_vocab.json", "tokenizer_config.json", "tokenizer.json"),
     *("merges.txt", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model"),
-    *("special_tokens_map.json", "added_tokens.json"),
+    *("special_tokens_map.json", "added_tokens.json", "README.md"),
 )
 """The files that are fetched: none of them can hold code."""
 OLDER = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin")
@@ -25,6 +25,18 @@ OLDER = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.b
 
 SINGLE_FILES = (".argosmodel", ".npz")
 """What a file that is a model ends in: Argos Translate's packages and Marian's own format."""
+
+OWNERS = {
+    "google-bert": (
+        "bert-base-uncased bert-base-cased bert-large-uncased bert-large-cased bert-base-chinese "
+        "bert-base-german-cased bert-base-multilingual-cased bert-base-multilingual-uncased"
+    ),
+    "google-t5": "t5-small t5-base t5-large t5-3b t5-11b",
+    "openai-community": "gpt2 gpt2-medium gpt2-large gpt2-xl",
+    "distilbert": "distilgpt2",
+}
+"""Models that everybody calls by the name they had before repositories had owners."""
+OWNED = {name: f"{owner}/{name}" for owner, names in OWNERS.items() for name in names.split()}
 
 BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 
@@ -56,6 +68,7 @@ def find_model(name: str | Path | None = None) -> Path:
             f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
             f"{' or '.join(SINGLE_FILES)}"
         )
+    name = OWNED.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
         return _from_hub(name)
     raise ModelError(

@@ -185,7 +185,7 @@ class _Stored:
             found = found.reshape(-1)
         if found.ndim != axes:
             raise ModelError(f"{self._path}: {name!r} has shape {found.shape}, not {axes} axes")
-        return torch.from_numpy(np.ascontiguousarray(found, dtype=np.float32))
+        return torch.from_numpy(np.array(found, dtype=np.float32, order="C"))
 
     def has(self, name: str) -> bool:
         """Whether there is an array of this name."""

@@ -13,6 +13,9 @@ from uwaga.cli.attend import attend
 from uwaga.cli.convert import convert
 from uwaga.cli.errors import INTERRUPTED, reported
 from uwaga.cli.evaluate import evaluate
+from uwaga.cli.fill import fill
+from uwaga.cli.generate import generate
+from uwaga.cli.info import info
 from uwaga.cli.lengths import lengths
 from uwaga.cli.score import score
 from uwaga.cli.train import train
@@ -26,7 +29,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (translate, train, score, evaluate, attend, lengths, convert):
+VERBS = (translate, train, score, evaluate, attend, lengths, generate, fill, info, convert)
+for verb in VERBS:
     app.command(verb.__name__)(reported(verb))
 
 

@@ -2,7 +2,7 @@
 
 from uwaga.translator.filler import Encoding, Filling, GapFiller
 from uwaga.translator.generator import Continuation, TextGenerator
-from uwaga.translator.load import load
+from uwaga.translator.kinds import load
 from uwaga.translator.scoring import Score
 from uwaga.translator.translator import Translator
 

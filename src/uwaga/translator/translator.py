@@ -337,7 +337,7 @@ class Translator:
                 "streaming needs beam 1 or a single sample: a beam decides its tokens at the end"
             )
         [passage] = self._cut([line], split, [name])
-        [prefixes] = self._prefixes([passage], prefix, options.first)
+        [prefixes] = self._prefixes([passage], prefix)
         return self._pieces(passage, options, prefixes)
 
     def score(
@@ -411,7 +411,7 @@ class Translator:
         names: Sequence[str],
     ) -> list[Translation]:
         passages = self._cut(texts, split, names)
-        prefixes = self._prefixes(passages, prefix, options.first)
+        prefixes = self._prefixes(passages, prefix)
         sentences = [sentence.ids for passage in passages for sentence in passage.sentences]
         flat = [tokens for each in prefixes for tokens in each]
         found = iter(search(self.decoder, sentences, options, prefixes=flat))
@@ -429,17 +429,15 @@ class Translator:
         return [self._cutter.cut(text, split, name) for text, name in zip(texts, names, strict=True)]
 
     def _prefixes(
-        self, passages: Sequence[Passage], prefix: str | Sequence[str] | None, first: int | None
+        self, passages: Sequence[Passage], prefix: str | Sequence[str] | None
     ) -> list[list[list[int]]]:
-        """The forced first tokens of every sentence of every passage; ``first`` comes before any prefix."""
+        """The forced first tokens of every sentence of every passage."""
         given = [prefix or ""] * len(passages) if prefix is None or isinstance(prefix, str) else list(prefix)
         if len(given) != len(passages):
             raise SettingsError(
                 f"{len(given)} prefixes for {len(passages)} texts: give one for all or one each"
             )
         tokens = [self.target.encode(each.strip()) for each in given]
-        if first is not None:
-            tokens = [[first, *each] if each else each for each in tokens]
         return [
             [start if number == 0 else [] for number in range(len(passage.sentences))]
             for passage, start in zip(passages, tokens, strict=True)

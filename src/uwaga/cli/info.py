@@ -1,0 +1,100 @@
+"""``uwaga info``: what a model is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from uwaga.checkpoints.describe import Description
+
+SHOWN = 24
+"""Languages of a side in the table; ``--json`` lists all."""
+PIPED = 160
+"""Columns where nobody looks at a terminal."""
+UNITS = ("bytes", "kB", "MB", "GB")
+
+
+def info(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            help="A model folder or file, or a Hugging Face name (owner/model); the bundled one by default.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, every language listed.")] = False,
+) -> None:
+    """Print what a model is: family, sizes, parameters, vocabulary, languages, licence, decoding defaults.
+
+    Only settings and the headers of weight files are read, so that it takes no time and no memory.
+
+    **Examples**
+
+        uwaga info
+
+        uwaga info runs/ende/model
+
+        uwaga info facebook/nllb-200-distilled-600M --json | jq '.languages.target'
+    """
+    from uwaga.checkpoints.describe import describe
+    from uwaga.checkpoints.hub import find_model
+
+    found = describe(find_model(model))
+    if as_json:
+        typer.echo(json.dumps(_document(found), ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _rows(found):
+        table.add_row(Text(name), Text(value))
+    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED).print(table)
+
+
+def _document(found: Description) -> dict[str, object]:
+    document: dict[str, object] = asdict(found)
+    source, target = found.languages
+    document["languages"] = {"source": list(source), "target": list(target)}
+    return document
+
+
+def _rows(found: Description) -> Iterator[tuple[str, str]]:
+    yield "model", found.place
+    yield "format", found.format
+    yield "family", found.family
+    if found.weights.parameters is not None:
+        yield "parameters", f"{found.weights.parameters:,}"
+    if found.weights.bytes:
+        formats = f" ({', '.join(found.weights.formats)})" if found.weights.formats else ""
+        yield "weights", _size(found.weights.bytes) + formats
+    for name, value in found.sizes.items():
+        yield name, f"{value:,}" if type(value) is int else str(value)
+    if found.vocabulary:
+        yield "vocabulary", " and ".join(f"{size:,}" for size in dict.fromkeys(found.vocabulary)) + " pieces"
+    for name, codes in zip(("from", "to"), found.languages, strict=True):
+        if codes:
+            rest = f" and {len(codes) - SHOWN} more" if len(codes) > SHOWN else ""
+            yield name, " ".join(codes[:SHOWN]) + rest
+    yield "licence", found.licence or "not stated"
+    for name, default in found.decoding.items():
+        yield f"decoding: {name.replace('_', ' ')}", str(default)
+    for problem in found.problems:
+        yield "note", problem
+
+
+def _size(count: int) -> str:
+    value, unit = float(count), 0
+    while value >= 1000 and unit + 1 < len(UNITS):
+        value, unit = value / 1000, unit + 1
+    return f"{value:,.{0 if unit == 0 else 1}f} {UNITS[unit]}"
