@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uwaga.checkpoints.table import Table
 from uwaga.config import TransformerSettings
-from uwaga.models.transformer import Transformer
 from uwaga.text.subwords import Subwords
+
+if TYPE_CHECKING:
+    from uwaga.models.transformer import Transformer
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from uwaga import __version__
+from uwaga.cli.convert import convert
 from uwaga.cli.errors import INTERRUPTED, reported
 from uwaga.cli.evaluate import evaluate
 from uwaga.cli.score import score
@@ -23,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (translate, train, score, evaluate):
+for verb in (translate, train, score, evaluate, convert):
     app.command(verb.__name__)(reported(verb))
 
 

@@ -46,6 +46,11 @@ class MarianTokeniser:
         return model + json.dumps(self._ids, sort_keys=True).encode()
 
     @property
+    def files(self) -> tuple[bytes, Mapping[str, int]]:
+        """What ``source.spm`` and ``vocab.json`` hold: the SentencePiece model, and ids by pieces."""
+        return self._model.serialized_model_proto(), self._ids
+
+    @property
     def languages(self) -> list[str]:
         """The target languages' tokens, none in a model of one language pair."""
         return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))

@@ -12,7 +12,7 @@ from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
 from uwaga.errors import MissingExtraError, SettingsError
 from uwaga.text.subwords import Subwords
-from uwaga.translator.native import foreign_family, from_torch, is_native, own_model
+from uwaga.translator.native import is_int8, is_native, load_native
 from uwaga.translator.scoring import Scorer, step_scorer
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -51,32 +51,18 @@ def load_parts(name: str | Path | None, device: str, dtype: str, threads: int, e
 
 def _runs_natively(folder: Path, device: str, dtype: str) -> bool:
     """Whether the native engine is what this model runs on unless told otherwise."""
-    if dtype == "int8":
-        return True
+    if dtype == "int8" or is_int8(folder):
+        return device in ("auto", "cpu")
     if dtype == "float16" or not (device == "cpu" or (device == "auto" and not _has_gpu())):
         return False
     return is_native(folder)
 
 
 def _native_parts(folder: Path, dtype: str, threads: int) -> Parts:
-    precision: Any = "float32" if dtype == "auto" else dtype
-    if foreign_family(folder) is None:
-        found = own_model(folder, precision, threads)
-        config = found.config
-        return Parts(
-            found.model,
-            found.source,
-            found.target,
-            config.decoding,
-            config.languages,
-            step_scorer(found.model),
-        )
-    _need_torch(folder)
-    from uwaga.checkpoints.pretrained import load_pretrained
-
-    loaded = load_pretrained(folder)
-    model = from_torch(loaded.model, precision, threads, str(folder))
-    return Parts(model, loaded.source, loaded.target, loaded.options, loaded.languages, step_scorer(model))
+    precision: Any = None if dtype == "auto" else dtype
+    found = load_native(folder, precision, threads)
+    scorer = step_scorer(found.model)
+    return Parts(found.model, found.source, found.target, found.decoding, found.languages, scorer)
 
 
 def _torch_parts(folder: Path, device: str, dtype: str, threads: int) -> Parts:
@@ -85,8 +71,10 @@ def _torch_parts(folder: Path, device: str, dtype: str, threads: int) -> Parts:
     from uwaga.checkpoints.pretrained import is_pretrained, load_pretrained
     from uwaga.translator.teacher_forcing import parallel_scorer
 
-    if dtype == "int8":
-        raise SettingsError("dtype int8 is the native engine's; leave engine and device at auto")
+    if dtype == "int8" or is_int8(folder):
+        raise SettingsError(
+            "int8 is the native engine's: leave the engine at auto and the device at auto or cpu"
+        )
     place = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
     if threads:
         torch.set_num_threads(threads)
