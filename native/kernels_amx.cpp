@@ -12,6 +12,7 @@ namespace {
 
 #include "kernels_vec_avx512.inl"
 #include "kernels_float.inl"
+#include "kernels_attention.inl"
 
 constexpr int float_rows = 8;
 constexpr uintptr_t prefetch_distance = 96 * 1024;

@@ -40,7 +40,7 @@ struct Int8Block {
         }
         for (int64_t g = 0; g < groups; ++g, weights += 128, x += 4, ahead += static_cast<uintptr_t>(ahead_step)) {
             _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
-            if (R == 1) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
+            if (C == 4 && ahead_step > 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
             __m256i four[R];
             UWAGA_UNROLL
             for (int r = 0; r < R; ++r) {
@@ -91,6 +91,7 @@ struct Int8Block {
 };
 
 #include "kernels_float.inl"
+#include "kernels_attention.inl"
 #include "kernels_panels.inl"
 #include "kernels_product.inl"
 

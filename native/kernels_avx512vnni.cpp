@@ -29,7 +29,7 @@ struct Int8Block {
         __m512i c = zero, d = zero;
         UWAGA_UNROLL_BY(4)
         for (int64_t g = 0; g < groups; g += 2, weights += 256, ahead += 256, x += 8) {
-            for (uintptr_t line = 0; line < 256; line += 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T0);
+            for (uintptr_t line = 0; line < 256; line += 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T1);
             const __m512i x0 = four(x), x1 = four(x + 4);
             a = _mm512_dpbusd_epi32(a, x0, _mm512_load_si512(weights));
             b = _mm512_dpbusd_epi32(b, x0, _mm512_load_si512(weights + 64));
@@ -52,7 +52,9 @@ struct Int8Block {
         }
         for (int64_t g = 0; g < groups; ++g, weights += 128, x += 4, ahead += static_cast<uintptr_t>(ahead_step)) {
             _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
-            const __m512i left = _mm512_load_si512(weights), right = _mm512_load_si512(weights + 64);
+            if (ahead_step > 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
+            __m512i left = _mm512_load_si512(weights), right = _mm512_load_si512(weights + 64);
+            __asm__("" : "+v"(left), "+v"(right));  // else gcc reads them from memory for every row
             UWAGA_UNROLL
             for (int r = 0; r < R; ++r) {
                 const __m512i four_of = four(x + r * stride);
@@ -83,6 +85,7 @@ struct Int8Block {
 };
 
 #include "kernels_float.inl"
+#include "kernels_attention.inl"
 #include "kernels_panels.inl"
 #include "kernels_product.inl"
 

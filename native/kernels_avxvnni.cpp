@@ -39,10 +39,13 @@ struct Int8Block {
         }
         for (int64_t g = 0; g < groups; ++g, weights += 128, x += 4, ahead += static_cast<uintptr_t>(ahead_step)) {
             _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
-            if (R == 1) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
+            if (C == 4 && ahead_step > 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
             __m256i w[C];
             UWAGA_UNROLL
-            for (int c = 0; c < C; ++c) w[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(weights + 32 * c));
+            for (int c = 0; c < C; ++c) {
+                w[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(weights + 32 * c));
+                if (R > 3) __asm__("" : "+x"(w[c]));  // else gcc reads it from memory for every row
+            }
             UWAGA_UNROLL
             for (int r = 0; r < R; ++r) {
                 int32_t bytes;
@@ -81,6 +84,7 @@ struct Int8Block {
 };
 
 #include "kernels_float.inl"
+#include "kernels_attention.inl"
 #include "kernels_panels.inl"
 #include "kernels_product.inl"
 

@@ -4,7 +4,8 @@
 // the linker might keep the copy that was compiled for another instruction set.
 
 constexpr int lanes = Vec::width;
-constexpr float not_finite_limit = 3.4028234e38f;
+constexpr float largest_float = 3.4028234e38f;
+constexpr int widest = 32;  // vectors of the widest head that attention has registers and room for
 constexpr float minus_infinity = -__builtin_huge_valf();
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -23,6 +24,21 @@ inline Vec exponential(const Vec& given) {
     p = fma(p, r, set(5.0000001201e-1f));
     p = fma(p, r * r, r) + set(1.0f);
     return zero_where_less(times_power(p, n), given, set(-87.3f));
+}
+
+// e^d for d <= 0 (or NaN), with fewer steps: relative error about 2e-7 down to d = -10, e^-87.3 or less below that.
+// 2^f on [-1/2, 1/2] by a polynomial of degree 5, found by Remez's exchange on the relative error.
+inline Vec exponential_of_negative(const Vec& d) {
+    const Vec x = max(set(-87.3f), d);
+    const Vec n = nearest(x * set(1.44269504088896341f));
+    const Vec f = fma(x, set(1.44269504088896341f), set(0.0f) - n);
+    Vec p = set(1.32764721678e-3f);
+    p = fma(p, f, set(9.67554133102e-3f));
+    p = fma(p, f, set(5.55071327288e-2f));
+    p = fma(p, f, set(2.4022119724e-1f));
+    p = fma(p, f, set(6.93146967065e-1f));
+    p = fma(p, f, set(1.00000007165f));
+    return times_power(p, n);
 }
 
 // erf by Abramowitz and Stegun 7.1.26, absolute error 1.5e-7.
@@ -56,22 +72,27 @@ inline Vec activated(Activation activation, const Vec& x) {
     return x;
 }
 
+// Four chains of additions (or of what `term` does), in an order that the width alone fixes.
+template <class Term>
+inline void chained(const float* x, int64_t width, float fill, Vec (&chain)[4], const Term& term) {
+    for (int i = 0; i < 4; ++i) chain[i] = set(0.0f);
+    int64_t k = 0;
+    for (; k + 4 * lanes <= width; k += 4 * lanes) {
+        UWAGA_UNROLL
+        for (int i = 0; i < 4; ++i) chain[i] = term(load(x + k + i * lanes), chain[i]);
+    }
+    for (; k + lanes <= width; k += lanes) chain[0] = term(load(x + k), chain[0]);
+    if (k < width) chain[0] = term(load_part(x + k, width - k, fill), chain[0]);
+}
+
 void quantise(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, uint8_t* values, float* scales, int64_t stride) {
     const int64_t whole = inputs / lanes * lanes;
     for (int64_t row = 0; row < rows; ++row, x += x_stride, values += stride) {
-        Vec largest = set(0.0f), bad = set(0.0f);  // bad: 0, or NaN where a value is not finite
-        for (int64_t k = 0; k < whole; k += lanes) {
-            const Vec v = load(x + k);
-            largest = max(abs(v), largest);
-            bad = fma(v, set(0.0f), bad);
-        }
-        if (whole < inputs) {
-            const Vec v = load_part(x + whole, inputs - whole);
-            largest = max(abs(v), largest);
-            bad = fma(v, set(0.0f), bad);
-        }
+        Vec chain[4];
+        chained(x, inputs, 0.0f, chain, [](Vec v, Vec largest) { return larger_bits(abs(v), largest); });
+        const Vec largest = larger_bits(larger_bits(chain[0], chain[1]), larger_bits(chain[2], chain[3]));
+        const float spoilt = total(largest * set(0.0f));  // NaN where a value is not finite: its bits are the largest
         const float limit = maximum(largest);
-        const float spoilt = total(bad);
         if (!(spoilt == 0.0f) || limit < 1e-30f) {
             memset(values, 128, static_cast<size_t>(stride));
             scales[row] = spoilt;  // NaN makes the whole row of the product NaN
@@ -79,14 +100,11 @@ void quantise(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, ui
         }
         scales[row] = limit * (1.0f / 127.0f);
         const Vec inverse = set(127.0f / limit);
-        const Vec most = set(127.0f), least = set(-127.0f);
-        for (int64_t k = 0; k < whole; k += lanes) {
-            store_quantised(values + k, max(least, min(most, load(x + k) * inverse)));
-        }
+        for (int64_t k = 0; k < whole; k += lanes) store_quantised(values + k, load(x + k) * inverse);
         memset(values + whole, 128, static_cast<size_t>(stride - whole));
         if (whole < inputs) {
             uint8_t rest[lanes];
-            store_quantised(rest, max(least, min(most, load_part(x + whole, inputs - whole) * inverse)));
+            store_quantised(rest, load_part(x + whole, inputs - whole) * inverse);
             memcpy(values + whole, rest, static_cast<size_t>(inputs - whole));
         }
     }
@@ -97,24 +115,16 @@ void norm(const float* x, int64_t rows, int64_t width, int64_t stride, const flo
     const int64_t rest = width - whole;
     const float share = 1.0f / static_cast<float>(width);
     for (int64_t row = 0; row < rows; ++row, x += stride, y += y_stride) {
+        Vec chain[4];
         float mean = 0.0f;
         if (!rms) {
-            Vec sum = set(0.0f);
-            for (int64_t k = 0; k < whole; k += lanes) sum = sum + load(x + k);
-            if (rest) sum = sum + load_part(x + whole, rest);
-            mean = total(sum) * share;
+            chained(x, width, 0.0f, chain, [](Vec v, Vec sum) { return sum + v; });
+            mean = total((chain[0] + chain[1]) + (chain[2] + chain[3])) * share;
         }
         const Vec centre = set(mean);
-        Vec square = set(0.0f);
-        for (int64_t k = 0; k < whole; k += lanes) {
-            const Vec d = load(x + k) - centre;
-            square = fma(d, d, square);
-        }
-        if (rest) {
-            const Vec d = load_part(x + whole, rest, mean) - centre;
-            square = fma(d, d, square);
-        }
-        const Vec factor = set(1.0f / __builtin_sqrtf(total(square) * share + epsilon));
+        chained(x, width, mean, chain, [centre](Vec v, Vec sum) { return fma(v - centre, v - centre, sum); });
+        const float square = total((chain[0] + chain[1]) + (chain[2] + chain[3]));
+        const Vec factor = set(1.0f / __builtin_sqrtf(square * share + epsilon));
         for (int64_t k = 0; k < whole; k += lanes) {
             const Vec g = gain ? load(gain + k) : set(1.0f), b = bias ? load(bias + k) : set(0.0f);
             store(y + k, fma((load(x + k) - centre) * factor, g, b));
@@ -134,83 +144,4 @@ void to_half(const float* x, int64_t count, uint16_t* y) {
         store_half(rest, load_part(x + whole, count - whole));
         memcpy(y + whole, rest, static_cast<size_t>(count - whole) * 2);
     }
-}
-
-inline Vec load_any(const float* p) { return load(p); }
-inline Vec load_any(const uint16_t* p) { return load_half(p); }
-inline Vec load_any_part(const float* p, int64_t n) { return load_part(p, n); }
-inline Vec load_any_part(const uint16_t* p, int64_t n) { return load_half_part(p, n); }
-
-// w = softmax(w), in place. All -inf gives NaN, as the quotient 0/0 does.
-inline void softmax(float* w, int64_t length) {
-    const int64_t whole = length / lanes * lanes;
-    Vec top = set(-not_finite_limit);
-    for (int64_t t = 0; t < whole; t += lanes) top = max(top, load(w + t));
-    if (whole < length) top = max(top, load_part(w + whole, length - whole, -not_finite_limit));
-    const Vec highest = set(maximum(top));
-    Vec sum = set(0.0f);
-    for (int64_t t = 0; t < whole; t += lanes) {
-        const Vec e = exponential(load(w + t) - highest);
-        store(w + t, e);
-        sum = sum + e;
-    }
-    if (whole < length) {
-        const Vec e = exponential(load_part(w + whole, length - whole, minus_infinity) - highest);
-        store_part(w + whole, e, length - whole);
-        sum = sum + e;
-    }
-    const Vec factor = set(1.0f / total(sum));
-    for (int64_t t = 0; t < whole; t += lanes) store(w + t, load(w + t) * factor);
-    if (whole < length) store_part(w + whole, load_part(w + whole, length - whole) * factor, length - whole);
-}
-
-// softmax(scale q K^T + bias) V for one query (Vaswani et al. 2017, equation 1).
-template <class T>
-void attend(const float* query, const T* keys, const T* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
-    const int64_t whole = head_width / lanes * lanes;
-    const int64_t rest = head_width - whole;
-    for (int64_t h = 0; h < heads; ++h) {
-        const float* q = query + h * head_width;
-        float* w = weights + h * length;
-        for (int64_t t = 0; t < length; ++t) {
-            const T* key = keys + where[t] + h * head_stride;
-            Vec dot = set(0.0f);
-            for (int64_t k = 0; k < whole; k += lanes) dot = fma(load(q + k), load_any(key + k), dot);
-            if (rest) dot = fma(load_part(q + whole, rest), load_any_part(key + whole, rest), dot);
-            w[t] = total(dot) * scale + (bias ? bias[h * length + t] : 0.0f);
-        }
-        softmax(w, length);
-        float* c = context + h * head_width;
-        int64_t k = 0;
-        for (; k + 4 * lanes <= whole; k += 4 * lanes) {
-            Vec c0 = set(0.0f), c1 = c0, c2 = c0, c3 = c0;
-            for (int64_t t = 0; t < length; ++t) {
-                const T* value = values + where[t] + h * head_stride + k;
-                const Vec share = set(w[t]);
-                c0 = fma(share, load_any(value), c0);
-                c1 = fma(share, load_any(value + lanes), c1);
-                c2 = fma(share, load_any(value + 2 * lanes), c2);
-                c3 = fma(share, load_any(value + 3 * lanes), c3);
-            }
-            store(c + k, c0);
-            store(c + k + lanes, c1);
-            store(c + k + 2 * lanes, c2);
-            store(c + k + 3 * lanes, c3);
-        }
-        for (; k < head_width; k += lanes) {
-            const int64_t n = smaller(lanes, head_width - k);
-            Vec c0 = set(0.0f);
-            for (int64_t t = 0; t < length; ++t) {
-                c0 = fma(set(w[t]), load_any_part(values + where[t] + h * head_stride + k, n), c0);
-            }
-            store_part(c + k, c0, n);
-        }
-    }
-}
-
-void attend_half(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
-    attend<uint16_t>(query, keys, values, where, length, heads, head_width, head_stride, scale, bias, weights, context);
-}
-void attend_float(const float* query, const float* keys, const float* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
-    attend<float>(query, keys, values, where, length, heads, head_width, head_stride, scale, bias, weights, context);
 }

@@ -33,6 +33,7 @@ struct Int8Block {
 };
 
 #include "kernels_float.inl"
+#include "kernels_attention.inl"
 #include "kernels_panels.inl"
 #include "kernels_product.inl"
 

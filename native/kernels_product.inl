@@ -16,6 +16,7 @@ struct ProductFinish {
         const float* residual = e.residual ? e.residual + row * e.residual_stride + column : nullptr;
         const float* bias = e.bias ? e.bias + column : nullptr;
         if (column + panel <= outputs) {
+            UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) {
                 const int at = i * lanes;
                 Vec r = v[i];
@@ -27,6 +28,7 @@ struct ProductFinish {
             }
             return;
         }
+        UWAGA_UNROLL
         for (int i = 0; i < parts; ++i) {
             const int64_t at = i * lanes, n = smaller(lanes, outputs - column - at);
             if (n <= 0) break;
@@ -72,7 +74,7 @@ struct RowState {
     int32_t filled;
 
     void start(const OutputRow& out) {
-        top = set(-not_finite_limit);
+        top = set(-largest_float);
         sum = set(0.0f);
         filled = 0;
         threshold = out.count > 0 ? minus_infinity : __builtin_huge_valf();
@@ -135,40 +137,49 @@ struct OutputFinish {
         const int64_t n = smaller(panel, outputs - column);
         if (n == panel) {
             if (bias) {
+                UWAGA_UNROLL
                 for (int i = 0; i < parts; ++i) v[i] = v[i] + load(bias + column + i * lanes);
             }
         } else {
             alignas(64) float logits[panel];
+            UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) {
                 const int64_t left = n - i * lanes;
                 store(logits + i * lanes, bias && left > 0 ? v[i] + load_part(bias + column + i * lanes, smaller(lanes, left)) : v[i]);
             }
             for (int64_t i = n; i < panel; ++i) logits[i] = minus_infinity;
+            UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) v[i] = load(logits + i * lanes);
         }
         if (asked.logits) {
+            UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) {
                 const int64_t left = n - i * lanes;
                 if (left > 0) store_part(asked.logits + column + i * lanes, v[i], smaller(lanes, left));
             }
         }
         Vec most = v[0];
+        UWAGA_UNROLL
         for (int i = 1; i < parts; ++i) most = max(most, v[i]);
         if (any_greater(most, state.top)) {
             const Vec top = max(most, state.top);
-            state.sum = state.sum * exponential(state.top - top);
+            state.sum = state.sum * exponential_of_negative(state.top - top);
             state.top = top;
         }
-        Vec added = exponential(v[0] - state.top);
-        for (int i = 1; i < parts; ++i) added = added + exponential(v[i] - state.top);
+        Vec added = exponential_of_negative(v[0] - state.top);
+        UWAGA_UNROLL
+        for (int i = 1; i < parts; ++i) added = added + exponential_of_negative(v[i] - state.top);
         state.sum = state.sum + added;
         if (!state.full(asked)) {
             alignas(64) float logits[panel];
+            UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) store(logits + i * lanes, v[i]);
             for (int64_t i = 0; i < n; ++i) state.offer(asked, logits[i], static_cast<int32_t>(column + i));
         } else if (any_greater(most, set(state.threshold))) {
             alignas(64) float logits[panel];
+            UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) store(logits + i * lanes, v[i]);
+            UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) {
                 for (uint32_t mask = greater_mask(v[i], set(state.threshold)); mask; mask &= mask - 1) {
                     const int at = i * lanes + __builtin_ctz(mask);
@@ -190,6 +201,7 @@ struct Dequantise {
     void operator()(int64_t row, int64_t p, const int32_t* sums) const {
         const Vec scale = set(row_scales[row]);
         Vec v[parts];
+        UWAGA_UNROLL
         for (int i = 0; i < parts; ++i) {
             v[i] = from_int(sums + i * lanes) * (scale * load(column_scales + p * panel + i * lanes));
         }
@@ -210,6 +222,7 @@ template <int R>
 inline void block(const float* x, int64_t x_stride, const float* weights, int64_t inputs, Vec (&out)[R][parts]) {
     Vec sum[R][parts];
     for (int r = 0; r < R; ++r) {
+        UWAGA_UNROLL
         for (int i = 0; i < parts; ++i) sum[r][i] = set(0.0f);
     }
     for (int64_t k = 0; k < inputs; ++k, weights += panel) {
@@ -221,6 +234,7 @@ inline void block(const float* x, int64_t x_stride, const float* weights, int64_
         }
     }
     for (int r = 0; r < R; ++r) {
+        UWAGA_UNROLL
         for (int i = 0; i < parts; ++i) out[r][i] = sum[r][i];
     }
 }
@@ -229,6 +243,7 @@ template <int R>
 inline void block(const float* x, int64_t x_stride, const uint16_t* weights, int64_t inputs, Vec (&out)[R][parts]) {
     Vec sum[R][parts];
     for (int r = 0; r < R; ++r) {
+        UWAGA_UNROLL
         for (int i = 0; i < parts; ++i) sum[r][i] = set(0.0f);
     }
     int64_t k = 0;
@@ -244,6 +259,7 @@ inline void block(const float* x, int64_t x_stride, const uint16_t* weights, int
             }
         }
     }
+    UWAGA_UNROLL
     for (int i = 0; i < parts; ++i) {
         Vec first = set(0.0f), second = first;
         if (k < inputs) load_pairs(weights + 2 * i * lanes, first, second);

@@ -28,6 +28,10 @@ inline Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.v, b.v)}; }  // b where e
 inline Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.v, b.v)}; }
 inline Vec abs(Vec a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
 inline Vec with_sign(Vec a, Vec b) { return {_mm256_or_ps(a.v, _mm256_and_ps(b.v, _mm256_set1_ps(-0.0f)))}; }
+// The larger of two numbers without sign; a NaN is larger than any, so it stays.
+inline Vec larger_bits(Vec a, Vec b) {
+    return {_mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a.v), _mm256_castps_si256(b.v)))};
+}
 inline uint32_t greater_mask(Vec a, Vec b) {
     return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ)));
 }
@@ -39,6 +43,12 @@ inline float total(Vec a) {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+// Lane i: the total of v[i], added up in the same order for every i.
+inline Vec totals(const Vec (&v)[8]) {
+    const __m256 a = _mm256_hadd_ps(_mm256_hadd_ps(v[0].v, v[1].v), _mm256_hadd_ps(v[2].v, v[3].v));
+    const __m256 b = _mm256_hadd_ps(_mm256_hadd_ps(v[4].v, v[5].v), _mm256_hadd_ps(v[6].v, v[7].v));
+    return {_mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31))};
 }
 inline float maximum(Vec a) {
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
@@ -75,6 +85,17 @@ inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     first.v = _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
     second.v = _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+// Of sixteen floats in a row those at even and at odd places, and back.
+inline void unzip(Vec& a, Vec& b) {
+    const __m256 x = _mm256_permute2f128_ps(a.v, b.v, 0x20), y = _mm256_permute2f128_ps(a.v, b.v, 0x31);
+    a.v = _mm256_shuffle_ps(x, y, 0x88);  // in each half places 0, 2, 4, 6 of the first and of the second eight
+    b.v = _mm256_shuffle_ps(x, y, 0xdd);
+}
+inline void zip(Vec& a, Vec& b) {
+    const __m256 x = _mm256_unpacklo_ps(a.v, b.v), y = _mm256_unpackhi_ps(a.v, b.v);
+    a.v = _mm256_permute2f128_ps(x, y, 0x20);
+    b.v = _mm256_permute2f128_ps(x, y, 0x31);
 }
 inline void store_half(uint16_t* p, Vec a) {
     const __m256i bits = _mm256_castps_si256(a.v), high = _mm256_srli_epi32(bits, 16);

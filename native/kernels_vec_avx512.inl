@@ -26,12 +26,30 @@ inline Vec abs(Vec a) { return {_mm512_abs_ps(a.v)}; }
 inline Vec with_sign(Vec a, Vec b) {
     return {_mm512_or_ps(a.v, _mm512_and_ps(b.v, _mm512_set1_ps(-0.0f)))};
 }
+// The larger of two numbers without sign; a NaN is larger than any, so it stays.
+inline Vec larger_bits(Vec a, Vec b) {
+    return {_mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v)))};
+}
 inline uint32_t greater_mask(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
 inline bool any_greater(Vec a, Vec b) { return greater_mask(a, b) != 0; }
 inline Vec zero_where_less(Vec value, Vec x, Vec limit) {
     return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, limit.v, _CMP_NLT_UQ), value.v)};
 }
 inline float total(Vec a) { return _mm512_reduce_add_ps(a.v); }
+// Lane i: the total of v[i], added up in the same order for every i.
+inline Vec totals(const Vec (&v)[16]) {
+    __m512 fours[4];
+    UWAGA_UNROLL
+    for (int i = 0; i < 4; ++i) {  // each 128 bits: four partial sums, of v[4i] to v[4i + 3]
+        const __m512 a = v[4 * i].v, b = v[4 * i + 1].v, c = v[4 * i + 2].v, d = v[4 * i + 3].v;
+        const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+        fours[i] = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+    }
+    const __m512 low = _mm512_add_ps(_mm512_shuffle_f32x4(fours[0], fours[1], 0x88), _mm512_shuffle_f32x4(fours[0], fours[1], 0xdd));
+    const __m512 high = _mm512_add_ps(_mm512_shuffle_f32x4(fours[2], fours[3], 0x88), _mm512_shuffle_f32x4(fours[2], fours[3], 0xdd));
+    return {_mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd))};
+}
 inline float maximum(Vec a) { return _mm512_reduce_max_ps(a.v); }
 
 inline Vec nearest(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
@@ -54,6 +72,19 @@ inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
     const __m512i pairs = _mm512_loadu_si512(p);
     first.v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
     second.v = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+// Of 32 floats in a row those at even and at odd places, and back.
+inline void unzip(Vec& a, Vec& b) {
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512 first = _mm512_permutex2var_ps(a.v, even, b.v);
+    b.v = _mm512_permutex2var_ps(a.v, _mm512_add_epi32(even, _mm512_set1_epi32(1)), b.v);
+    a.v = first;
+}
+inline void zip(Vec& a, Vec& b) {
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512 first = _mm512_permutex2var_ps(a.v, low, b.v);
+    b.v = _mm512_permutex2var_ps(a.v, _mm512_add_epi32(low, _mm512_set1_epi32(8)), b.v);
+    a.v = first;
 }
 inline void store_half(uint16_t* p, Vec a) {
     const __m512i bits = _mm512_castps_si512(a.v), high = _mm512_srli_epi32(bits, 16);

@@ -29,6 +29,10 @@ inline Vec max(Vec a, Vec b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}
 inline Vec min(Vec a, Vec b) { return {vbslq_f32(vcltq_f32(a.v, b.v), a.v, b.v)}; }
 inline Vec abs(Vec a) { return {vabsq_f32(a.v)}; }
 inline Vec with_sign(Vec a, Vec b) { return {vbslq_f32(vdupq_n_u32(0x80000000u), b.v, a.v)}; }
+// The larger of two numbers without sign; a NaN is larger than any, so it stays.
+inline Vec larger_bits(Vec a, Vec b) {
+    return {vreinterpretq_f32_s32(vmaxq_s32(vreinterpretq_s32_f32(a.v), vreinterpretq_s32_f32(b.v)))};
+}
 inline uint32_t greater_mask(Vec a, Vec b) {
     const uint32_t bits[4] = {1, 2, 4, 8};
     return vaddvq_u32(vandq_u32(vcgtq_f32(a.v, b.v), vld1q_u32(bits)));
@@ -38,6 +42,8 @@ inline Vec zero_where_less(Vec value, Vec x, Vec limit) {
     return {vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(value.v), vcltq_f32(x.v, limit.v)))};
 }
 inline float total(Vec a) { return vaddvq_f32(a.v); }
+// Lane i: the total of v[i], added up in the same order for every i.
+inline Vec totals(const Vec (&v)[4]) { return {vpaddq_f32(vpaddq_f32(v[0].v, v[1].v), vpaddq_f32(v[2].v, v[3].v))}; }
 inline float maximum(Vec a) {
     const float32x2_t two = vmax_f32(vget_low_f32(a.v), vget_high_f32(a.v));
     const float first = vget_lane_f32(two, 0), second = vget_lane_f32(two, 1);
@@ -68,6 +74,17 @@ inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
     const uint32x4_t pairs = vreinterpretq_u32_u16(vld1q_u16(p));
     first.v = vreinterpretq_f32_u32(vshlq_n_u32(pairs, 16));
     second.v = vreinterpretq_f32_u32(vandq_u32(pairs, vdupq_n_u32(0xffff0000u)));
+}
+// Of eight floats in a row those at even and at odd places, and back.
+inline void unzip(Vec& a, Vec& b) {
+    const float32x4x2_t both = vuzpq_f32(a.v, b.v);
+    a.v = both.val[0];
+    b.v = both.val[1];
+}
+inline void zip(Vec& a, Vec& b) {
+    const float32x4x2_t both = vzipq_f32(a.v, b.v);
+    a.v = both.val[0];
+    b.v = both.val[1];
 }
 inline void store_half(uint16_t* p, Vec a) {
     const uint32x4_t bits = vreinterpretq_u32_f32(a.v), high = vshrq_n_u32(bits, 16);

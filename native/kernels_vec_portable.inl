@@ -52,6 +52,8 @@ inline Vec abs(const Vec& a) { return each([&](int i) { return float_of(bits_of(
 inline Vec with_sign(const Vec& a, const Vec& b) {  // |a| is a; the sign of b
     return each([&](int i) { return float_of(bits_of(a.v[i]) | (bits_of(b.v[i]) & 0x80000000u)); });
 }
+// The larger of two numbers without sign; a NaN is larger than any, so it stays.
+inline Vec larger_bits(const Vec& a, const Vec& b) { return each([&](int i) { return bits_of(a.v[i]) > bits_of(b.v[i]) ? a.v[i] : b.v[i]; }); }
 inline bool any_greater(const Vec& a, const Vec& b) {
     int any = 0;
     for (int i = 0; i < Vec::width; ++i) any |= a.v[i] > b.v[i];
@@ -68,6 +70,8 @@ inline Vec zero_where_less(const Vec& value, const Vec& x, const Vec& limit) {
 inline float total(const Vec& a) {
     return ((a.v[0] + a.v[4]) + (a.v[2] + a.v[6])) + ((a.v[1] + a.v[5]) + (a.v[3] + a.v[7]));
 }
+// Lane i: the total of v[i], added up in the same order for every i.
+inline Vec totals(const Vec (&v)[Vec::width]) { return each([&](int i) { return total(v[i]); }); }
 inline float maximum(const Vec& a) {
     float m = a.v[0];
     for (int i = 1; i < Vec::width; ++i) m = a.v[i] > m ? a.v[i] : m;
@@ -98,6 +102,20 @@ inline Vec load_half_part(const uint16_t* p, int64_t n) {
 inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
     first = each([&](int i) { return float_of_half(p[2 * i]); });
     second = each([&](int i) { return float_of_half(p[2 * i + 1]); });
+}
+// Of sixteen floats in a row those at even and at odd places, and back.
+inline void unzip(Vec& a, Vec& b) {
+    float all[16];
+    store(all, a);
+    store(all + 8, b);
+    a = each([&](int i) { return all[2 * i]; });
+    b = each([&](int i) { return all[2 * i + 1]; });
+}
+inline void zip(Vec& a, Vec& b) {
+    float all[16];
+    for (int i = 0; i < 8; ++i) all[2 * i] = a.v[i], all[2 * i + 1] = b.v[i];
+    a = load(all);
+    b = load(all + 8);
 }
 inline uint16_t half_of(float f) {
     const uint32_t bits = bits_of(f);

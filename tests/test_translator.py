@@ -16,6 +16,7 @@ from uwaga.checkpoints import hub
 from uwaga.checkpoints.folder import save_model
 from uwaga.config import DecodingSettings
 from uwaga.contracts import Choice
+from uwaga.engine import NativeModel
 from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
 from uwaga.translator import Translator
 from uwaga.translator.passage import LINE_BREAK
@@ -307,9 +308,16 @@ def test_load_gives_the_same_translator(translator, folder):
     assert isinstance(loaded, uwaga.Translator)
 
 
+def test_a_transformer_runs_natively_unless_told_otherwise(folder):
+    assert isinstance(uwaga.load(folder, device="cpu").decoder, NativeModel)
+    assert uwaga.load(folder, dtype="int8").decoder.precision == "int8"
+    for options in ({"engine": "torch"}, {"dtype": "float16", "device": "cpu"}):
+        assert isinstance(uwaga.load(folder, **options).decoder, torch.nn.Module)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_sixteen_bit_computing_translates(folder, dtype):
-    loaded = uwaga.load(folder, device="cpu", dtype=dtype)
+    loaded = uwaga.load(folder, device="cpu", dtype=dtype, engine="torch")
     assert next(loaded.decoder.parameters()).dtype == getattr(torch, dtype)
     assert len(loaded.translate(TEXTS, max_length=5)) == len(TEXTS)
     assert loaded.score([("Hi", "Du")])[0].log_prob < 0
@@ -323,6 +331,10 @@ def test_sixteen_bit_computing_translates(folder, dtype):
         ({"device": "cuda:99"}, "usable GPUs"),
         ({"dtype": "int4"}, "dtype must be one of auto, float32, float16, bfloat16"),
         ({"threads": -1}, "threads"),
+        ({"engine": "tensorflow"}, "engine must be one of auto, native, torch"),
+        ({"engine": "native", "dtype": "float16"}, "native engine runs on the CPU .* not dtype float16"),
+        ({"engine": "native", "device": "cuda"}, "native engine runs on the CPU .* not device 'cuda'"),
+        ({"engine": "torch", "dtype": "int8"}, "int8 is the native engine's"),
     ],
 )
 def test_impossible_ways_to_load_are_refused(folder, options, words):
@@ -333,9 +345,9 @@ def test_impossible_ways_to_load_are_refused(folder, options, words):
 def test_threads_are_set(folder, monkeypatch):
     asked = []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
-    uwaga.load(folder)
+    uwaga.load(folder, engine="torch")
     assert asked == []
-    uwaga.load(folder, threads=3)
+    uwaga.load(folder, threads=3, engine="torch")
     assert asked == [3]
 
 
@@ -347,7 +359,7 @@ def test_the_bundled_model_is_loaded_by_default(folder, monkeypatch):
 def test_without_torch_the_extra_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"uwaga\[train\]"):
-        uwaga.load(folder)
+        uwaga.load(folder, engine="torch")
 
 
 def test_the_package_offers_its_names_lazily():

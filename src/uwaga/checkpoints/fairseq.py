@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uwaga.checkpoints.foreign import Reader
 from uwaga.checkpoints.table import Table
-from uwaga.models.transformer import Transformer
-from uwaga.nn.positions import SinusoidalPositions
+
+if TYPE_CHECKING:
+    from uwaga.models.transformer import Transformer
 
 ENCODER = (("attention", "self_attn"), ("attention_norm", "self_attn_layer_norm"))
 DECODER = (
@@ -83,7 +84,7 @@ def table(model: Transformer, shared: bool) -> Table:
     constant = {
         f"model.{stack}.embed_positions.weight": positions.table
         for stack, positions in (("encoder", model.source_positions), ("decoder", model.target_positions))
-        if isinstance(positions, SinusoidalPositions)
+        if hasattr(positions, "table")  # sinusoids; learned positions are weights
     }
     return Table(weights, same, constant, ("model.encoder.version", "model.decoder.version"), zero)
 

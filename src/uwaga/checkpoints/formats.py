@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from uwaga.checkpoints.argos import is_argos, load_argos
 from uwaga.checkpoints.ctranslate2 import is_ctranslate2, load_ctranslate2
+from uwaga.checkpoints.languages import agreed
 from uwaga.checkpoints.marian_npz import is_marian_npz, load_marian_npz
-from uwaga.checkpoints.pretrained import Pretrained
+from uwaga.checkpoints.pretrained import Pretrained, load_pretrained
 from uwaga.checkpoints.schema import Dtype
 
 Reader = Callable[[Path, str, Dtype], Pretrained]
@@ -28,3 +30,22 @@ def other_format(path: Path) -> Reader | None:
         if applies(path):
             return reader
     return None
+
+
+def load_foreign(
+    path: Path,
+    device: str = "cpu",
+    dtype: Dtype = "float32",
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> Pretrained:
+    """A translator in any format but uwaga's own.
+
+    Raises:
+        ModelError, SettingsError: as :func:`uwaga.checkpoints.pretrained.load_pretrained`.
+    """
+    read = other_format(path)
+    if read is None:
+        return load_pretrained(path, device, dtype, source_language, target_language)
+    found = read(path, device, dtype)
+    return replace(found, languages=agreed(found.languages, source_language, target_language, str(path)))

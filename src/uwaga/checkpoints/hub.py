@@ -15,6 +15,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
 PATTERNS = (
     *(CONFIG, WEIGHTS, SOURCE, TARGET, CARD),
     *("model.safetensors.index.json", "model-*.safetensors", "generation_config.json"),
+    *("engine.safetensors", "source.vocab.json", "target.vocab.json"),  # of int8 folders
     *("vocab.json", "target_vocab.json", "tokenizer_config.json", "tokenizer.json"),
     *("merges.txt", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model"),
     *("special_tokens_map.json", "added_tokens.json", "README.md"),
@@ -105,7 +106,7 @@ def _from_hub(name: str) -> Path:
 
 
 def _has_weights(folder: Path, names: Sequence[str]) -> bool:
-    wanted = {WEIGHTS, "model.safetensors.index.json", OLDER[0], OLDER[1]} & set(names)
+    wanted = {WEIGHTS, "engine.safetensors", "model.safetensors.index.json", OLDER[0], OLDER[1]} & set(names)
     return any((folder / name).exists() for name in wanted)
 
 

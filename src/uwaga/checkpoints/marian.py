@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from uwaga.checkpoints import fairseq
 from uwaga.checkpoints.foreign import Reader, read_mapping
 from uwaga.checkpoints.recipe import Recipe, encoder_decoder
 from uwaga.checkpoints.schema import CONFIG, SOURCE, TARGET
 from uwaga.checkpoints.table import CLOSE
-from uwaga.checkpoints.tensors import Tensors
 from uwaga.config import TransformerSettings, parse
 from uwaga.contracts import Symbols
 from uwaga.errors import ModelError, SettingsError
-from uwaga.nn.positions import sinusoids
 from uwaga.text.marian import END, PAD, UNKNOWN, MarianTokeniser, read_sentencepiece, read_vocabulary
 from uwaga.text.pretrained import Sides, TokenIds
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uwaga.checkpoints.tensors import Tensors
 
 LACKING = {
     "normalize_before": (False,),
@@ -75,6 +75,10 @@ def with_own_positions(recipe: Recipe, stored: Tensors) -> nn.Module:
     `transformers` and CTranslate2's converter take a stored table as it is, and so does this;
     :mod:`uwaga.checkpoints.marian_out` writes such ones.
     """
+    import torch
+
+    from uwaga.nn.positions import sinusoids
+
     settings = recipe.settings
     for name in fairseq.POSITIONS:
         table = stored.values.get(name)

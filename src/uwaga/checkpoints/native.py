@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from uwaga.checkpoints import schema
 from uwaga.checkpoints.schema import SOURCE, TARGET, WEIGHTS, FolderConfig
 from uwaga.checkpoints.soundness import check_plausible, check_tokenisers, read_tokeniser
-from uwaga.checkpoints.stored import STORED, check_header, open_tensors
+from uwaga.checkpoints.stored import STORED, StoredTensor, check_header, open_tensors
 from uwaga.config import TransformerSettings
 from uwaga.contracts import Floats
 from uwaga.engine.layout import stored_shapes
-from uwaga.engine.packing import Packed, Precision, pack
 from uwaga.errors import ModelError
 from uwaga.text.tokeniser import Tokeniser
 
@@ -22,22 +22,19 @@ class NativeFolder:
     """A folder read for the engine; ``target is source`` where they share a tokeniser."""
 
     settings: TransformerSettings
-    packed: Packed
+    tensors: Mapping[str, StoredTensor]
     source: Tokeniser
     target: Tokeniser
     config: FolderConfig
+    path: Path
+
+    def read(self, name: str) -> Floats:
+        """A stored tensor in float32."""
+        return self.tensors[name].floats()
 
 
-def read_native(
-    folder: Path, precision: Precision = "float32", keep: tuple[str, ...] = (), levels: int = 127
-) -> NativeFolder:
-    """Read and pack a Transformer's model folder, checking everything before memory is taken.
-
-    Args:
-        folder: the folder.
-        precision: what the engine is to compute in.
-        keep: see :func:`uwaga.engine.packing.pack`.
-        levels: see there.
+def open_native(folder: Path) -> NativeFolder:
+    """Map a Transformer's model folder, checking everything before memory is taken.
 
     Raises:
         ModelError: as :func:`uwaga.checkpoints.folder.load_model`, or the model is no Transformer.
@@ -56,15 +53,4 @@ def read_native(
     check_plausible(folder, config)
     shapes = stored_shapes(settings, config.vocabulary.source, config.vocabulary.target)
     check_header(path, shapes, dict.fromkeys(shapes, STORED[config.weights]))
-    tensors = open_tensors(path)
-
-    def read(name: str) -> Floats:
-        return tensors[name].floats()
-
-    try:
-        packed = pack(
-            settings, config.vocabulary.source, config.vocabulary.target, read, precision, keep, levels
-        )
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
-    return NativeFolder(settings, packed, source, target, config)
+    return NativeFolder(settings, open_tensors(path), source, target, config, path)

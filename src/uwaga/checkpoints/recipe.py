@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from uwaga.checkpoints.table import Table
-from uwaga.checkpoints.tensors import Tensors
 from uwaga.config import TransformerSettings
-from uwaga.models.transformer import Transformer
 from uwaga.text.subwords import Subwords
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uwaga.checkpoints.tensors import Tensors
 
 
 def encoder_decoder(recipe: Recipe, stored: Tensors) -> nn.Module:
     """The Transformer of a recipe's settings."""
+    from uwaga.models.transformer import Transformer
+
     return Transformer(
         recipe.settings, recipe.target.symbols, recipe.source_vocabulary, recipe.target_vocabulary
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor, nn
-
-from uwaga.checkpoints.tensors import Tensors
 from uwaga.errors import ModelError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from uwaga.checkpoints.tensors import Tensors
 
 SHOWN = 3
 CLOSE = 2e-3
@@ -55,6 +57,8 @@ def fill(model: nn.Module, table: Table, stored: Tensors) -> None:
         names = missing or unknown
         rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         raise ModelError(f"{where}: weights {', '.join(map(repr, names[:SHOWN]))}{rest}: {what}")
+    from torch import nn
+
     made: dict[int, nn.Parameter] = {}
     for name, old in ours.items():
         if id(old) not in made:
@@ -64,6 +68,8 @@ def fill(model: nn.Module, table: Table, stored: Tensors) -> None:
 
 
 def _made(old: Tensor, names: tuple[str, ...], values: Mapping[str, Tensor], stored: Tensors) -> Tensor:
+    import torch
+
     if names[0] not in values:
         return torch.zeros(old.shape)
     parts = [values[name] for name in names]
@@ -83,6 +89,8 @@ def _made(old: Tensor, names: tuple[str, ...], values: Mapping[str, Tensor], sto
 
 def _resolved(table: Table, stored: Tensors) -> dict[str, Tensor]:
     """The stored tensors by the names that the table uses; constants and copies are checked and dropped."""
+    import torch
+
     values = {name: tensor for name, tensor in stored.values.items() if name not in table.unused}
     for name, wanted in table.constant.items():
         found = values.pop(name, None)

@@ -1,4 +1,4 @@
-"""``uwaga convert``: a model in another library's format."""
+"""``uwaga convert``: a model in another format."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+from uwaga.errors import SettingsError
+
 
 class Format(StrEnum):
-    """What a model can be written as."""
+    """What a model can be written as for other programs."""
 
     marian = "marian"
     pegasus = "pegasus"
@@ -27,20 +29,43 @@ def convert(
     ],
     folder: Annotated[Path, typer.Argument(help="The folder to make.", show_default=False)],
     to: Annotated[
-        Format,
+        Format | None,
         typer.Option(
-            help="marian: norms behind the blocks (MarianMTModel); pegasus: the same layout with norms "
-            "before them (PegasusForConditionalGeneration).",
+            help="A Hugging Face folder. marian: norms behind the blocks (MarianMTModel); pegasus: the same "
+            "layout with norms before them (PegasusForConditionalGeneration).",
             show_default=False,
         ),
-    ],
+    ] = None,
+    int8: Annotated[bool, typer.Option("--int8", help="Weights in int8, for the native engine.")] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --int8, matrices to leave in 16 bits, by pattern, such as output or 'decoder.0.*'; "
+            "may be given again.",
+            show_default=False,
+        ),
+    ] = None,
+    sample: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --int8, sentences to compare the two models on, one per line.", show_default=False
+        ),
+    ] = None,
 ) -> None:
-    """Write a Transformer as a Hugging Face folder that transformers and CTranslate2's converter load.
+    """Write a Transformer in int8, or as a folder that other programs load.
 
-    It translates the same there: greedy and with a beam. What uwaga does with texts before they reach the
-    model, and other programs do not, is said when the folder is made.
+    ``--int8``: a quarter of the size, memory-mapped, faster. A sample is translated in float32 and in int8,
+    and how far they agree is printed.
+
+    ``--to``: a Hugging Face folder, for transformers and CTranslate2's converter. It translates the same
+    there: greedy and with a beam. What uwaga does with texts before they reach the model, and other programs
+    do not, is said when the folder is made.
 
     **Examples**
+
+        uwaga convert --int8 Helsinki-NLP/opus-mt-en-de opus-en-de-int8 --sample news.en
+
+        uwaga convert --int8 bundled tatoeba-int8 --keep output
 
         uwaga convert runs/ende/model ende-marian --to marian
 
@@ -48,11 +73,23 @@ def convert(
 
         ct2-transformers-converter --model tatoeba-en-de --output_dir tatoeba-ct2
     """
+    if int8 == (to is not None):
+        raise SettingsError("say what to convert to: --int8, --to marian or --to pegasus")
+    if not int8 and (keep or sample is not None):
+        raise SettingsError("--keep and --sample go with --int8")
     from uwaga.checkpoints.hub import find_model
+
+    source = find_model(None if model == "bundled" and not Path(model).exists() else model)
+    if to is None:
+        _quantise(source, folder, tuple(keep or ()), sample)
+    else:
+        _export(source, folder, to)
+
+
+def _export(source: Path, folder: Path, to: Format) -> None:
     from uwaga.translator.loading import Wanted, load_parts
 
-    name = str(find_model(None)) if model == "bundled" and not Path(model).exists() else model
-    parts = load_parts(name, Wanted("cpu", "float32", engine="torch"))
+    parts = load_parts(source, Wanted("cpu", "float32", engine="torch"))
     from uwaga.checkpoints.marian_out import write_hugging_face
 
     differences = write_hugging_face(
@@ -61,3 +98,20 @@ def convert(
     typer.echo(f"{folder}: written as {to.value}")
     for difference in differences:
         typer.echo(f"note: {difference}")
+
+
+def _quantise(source: Path, folder: Path, keep: tuple[str, ...], sample: Path | None) -> None:
+    from uwaga.data.lines import read_lines
+    from uwaga.translator.quantising import quantise
+
+    lines = None
+    if sample is not None:
+        lines = [line.decode("utf-8", "replace") for line in read_lines(sample) if line is not None]
+    found = quantise(source, folder, keep, lines)
+    what = "sentences" if sample is not None else "sources drawn from the vocabulary (no --sample)"
+    typer.echo(f"{folder}: written in int8")
+    typer.echo(
+        f"{found.sentences} {what}, greedy: {found.same:.1%} translated alike, {found.tokens:.1%} of tokens; "
+        f"log-probability of a token differs by {found.difference:.4f} on average, "
+        f"by {found.largest:.4f} in the worst sentence"
+    )

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from uwaga.checkpoints.hub import find_model
+from uwaga.checkpoints.languages import agreed
 from uwaga.config import DecodingSettings
 from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
 from uwaga.errors import MissingExtraError, SettingsError
 from uwaga.text.subwords import Subwords
-from uwaga.translator.native import from_torch, is_native, is_own, own_model
+from uwaga.translator.native import is_int8, is_native, is_own, load_native
 from uwaga.translator.scoring import Scorer, step_scorer
-
-if TYPE_CHECKING:
-    from uwaga.checkpoints.pretrained import Pretrained
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("auto", "float32", "float16", "bfloat16", "int8")
@@ -79,8 +76,10 @@ def prepared(name: str | Path | None, device: str, dtype: str, threads: int) -> 
     Wanted(device, dtype, threads).check()
     folder = find_model(name)
     torch = _need_torch(folder)
-    if dtype == "int8":
-        raise SettingsError("dtype int8 is the native engine's; leave engine and device at auto")
+    if dtype == "int8" or is_int8(folder):
+        raise SettingsError(
+            "int8 is the native engine's: leave the engine at auto and the device at auto or cpu"
+        )
     place = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
     if threads:
         torch.set_num_threads(threads)
@@ -102,24 +101,18 @@ def load_parts(name: str | Path | None, wanted: Wanted) -> Parts:
 
 def _runs_natively(folder: Path, wanted: Wanted) -> bool:
     """Whether the native engine is what this model runs on unless told otherwise."""
-    if wanted.dtype == "int8":
-        return True
+    if wanted.dtype == "int8" or is_int8(folder):
+        return wanted.device in ("auto", "cpu")
     if wanted.dtype == "float16" or wanted.device not in ("auto", "cpu"):
         return False
     return is_native(folder) and not (wanted.device == "auto" and _has_gpu())
 
 
 def _native_parts(folder: Path, wanted: Wanted) -> Parts:
-    precision: Any = "float32" if wanted.dtype == "auto" else wanted.dtype
-    if is_own(folder):
-        found = own_model(folder, precision, wanted.threads)
-        model, config = found.model, found.config
-        languages = _agreed(config.languages, wanted, folder)
-        return Parts(model, found.source, found.target, config.decoding, languages, step_scorer(model))
-    _need_torch(folder)
-    loaded = _foreign(folder, "cpu", "float32", wanted)
-    engine = from_torch(loaded.model, precision, wanted.threads, str(folder))
-    return Parts(engine, loaded.source, loaded.target, loaded.options, loaded.languages, step_scorer(engine))
+    precision: Any = None if wanted.dtype == "auto" else wanted.dtype
+    found = load_native(folder, precision, wanted.threads, wanted.source_language, wanted.target_language)
+    scorer = step_scorer(found.model)
+    return Parts(found.model, found.source, found.target, found.decoding, found.languages, scorer)
 
 
 def _torch_parts(folder: Path, wanted: Wanted) -> Parts:
@@ -127,35 +120,18 @@ def _torch_parts(folder: Path, wanted: Wanted) -> Parts:
     from uwaga.translator.teacher_forcing import parallel_scorer
 
     if not is_own(folder):
-        found = _foreign(folder, place, number_format, wanted)
+        from uwaga.checkpoints.formats import load_foreign
+
+        languages = (wanted.source_language, wanted.target_language)
+        found = load_foreign(folder, place, number_format, *languages)
         scorer = parallel_scorer(found.model)
         return Parts(found.model, found.source, found.target, found.options, found.languages, scorer)
     from uwaga.checkpoints.folder import load_model
 
     loaded = load_model(folder, place, number_format)
     model, config = loaded.model, loaded.config
-    languages = _agreed(config.languages, wanted, folder)
-    return Parts(model, loaded.source, loaded.target, config.decoding, languages, parallel_scorer(model))
-
-
-def _foreign(folder: Path, place: str, number_format: Any, wanted: Wanted) -> Pretrained:
-    """A model in a format of other libraries."""
-    from uwaga.checkpoints.formats import other_format
-    from uwaga.checkpoints.pretrained import load_pretrained
-
-    read = other_format(folder)
-    if read is None:
-        return load_pretrained(folder, place, number_format, wanted.source_language, wanted.target_language)
-    found = read(folder, place, number_format)
-    return replace(found, languages=_agreed(found.languages, wanted, folder))
-
-
-def _agreed(languages: tuple[str, str], wanted: Wanted, folder: Path) -> tuple[str, str]:
-    if wanted.source_language is None and wanted.target_language is None:
-        return languages
-    from uwaga.checkpoints.languages import agreed
-
-    return agreed(languages, wanted.source_language, wanted.target_language, str(folder))
+    pair = agreed(config.languages, wanted.source_language, wanted.target_language, str(folder))
+    return Parts(model, loaded.source, loaded.target, config.decoding, pair, parallel_scorer(model))
 
 
 def _need_torch(folder: Path) -> Any:

@@ -2,28 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from uwaga.checkpoints.foreign import read_mapping
-from uwaga.checkpoints.native import read_native
-from uwaga.checkpoints.schema import CONFIG, FORMAT, FolderConfig
+from uwaga.checkpoints.foreign_native import open_foreign
+from uwaga.checkpoints.languages import agreed, in_languages
+from uwaga.checkpoints.native import open_native
+from uwaga.checkpoints.quantised import is_quantised, read_quantised
+from uwaga.checkpoints.schema import CONFIG, FORMAT
+from uwaga.config import DecodingSettings, TransformerSettings
+from uwaga.contracts import Floats, Symbols
+from uwaga.decoding import SearchOptions
 from uwaga.engine import NativeModel, Packed, Precision, pack
-from uwaga.errors import ModelError
+from uwaga.engine.isa import chosen_levels
+from uwaga.errors import MissingExtraError, ModelError, SettingsError
 from uwaga.text.subwords import Subwords
 
 if TYPE_CHECKING:
     from uwaga.models.base import Seq2Seq
 
+EXACT = 127
+"""Levels of the numbers in an int8 folder, which every processor is to read."""
 
-class OwnModel(NamedTuple):
-    """One of our own folders on the engine."""
+
+@dataclass(frozen=True)
+class Weights:
+    """A folder understood for the engine; nothing is packed yet. ``read`` gives a stored tensor."""
+
+    settings: TransformerSettings
+    symbols: Symbols
+    source_size: int
+    target_size: int
+    read: Callable[[str], Floats]
+    source: Subwords
+    target: Subwords
+    decoding: DecodingSettings | SearchOptions
+    languages: tuple[str, str]
+    where: str
+
+    def packed(self, precision: Precision, keep: tuple[str, ...] = (), levels: int = EXACT) -> Packed:
+        """The packed weights; see :func:`uwaga.engine.packing.pack`.
+
+        Raises:
+            ModelError: a weight is not finite; the message names the file.
+        """
+        try:
+            return pack(self.settings, self.source_size, self.target_size, self.read, precision, keep, levels)
+        except ModelError as error:
+            raise ModelError(f"{self.where}: {error}") from None
+
+    def model(self, precision: Precision, threads: int, packed: Packed | None = None) -> NativeModel:
+        """The engine over these weights."""
+        packed = packed or self.packed(precision, levels=chosen_levels())
+        return NativeModel(self.settings, self.symbols, self.source_size, self.target_size, packed, threads)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The engine over a folder, with all that is needed to translate."""
 
     model: NativeModel
     source: Subwords
     target: Subwords
-    config: FolderConfig
+    decoding: DecodingSettings | SearchOptions
+    languages: tuple[str, str]
+
+
+def load_native(
+    folder: Path,
+    precision: Precision | None,
+    threads: int,
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> Loaded:
+    """The engine over any folder that it runs.
+
+    Args:
+        folder: ours, an int8 one, or another library's.
+        precision: what to compute in; None is what an int8 folder holds, float32 for all others.
+        threads: see :class:`uwaga.engine.NativeModel`.
+        source_language: code of the language to translate from, where the model knows several.
+        target_language: code of the language to translate to.
+
+    Raises:
+        ModelError: the folder is damaged, or its model is no Transformer.
+        SettingsError: an int8 folder is asked for another precision.
+        MissingExtraError: torch is needed to read the folder, and not installed.
+    """
+    if is_quantised(_config(folder)):
+        if precision not in (None, "int8"):
+            raise SettingsError(f"{folder}: an int8 model; {precision} needs the model that it was made of")
+        found = read_quantised(folder)
+        sizes = found.config.vocabulary
+        symbols = found.config.symbols.symbols()
+        model = NativeModel(found.settings, symbols, sizes.source, sizes.target, found.packed, threads)
+        languages = agreed(found.config.languages, source_language, target_language, str(folder))
+        return Loaded(model, found.source, found.target, found.decoding, languages)
+    weights = open_weights(folder, source_language, target_language)
+    model = weights.model(precision or "float32", threads)
+    return Loaded(model, weights.source, weights.target, weights.decoding, weights.languages)
+
+
+def open_weights(
+    folder: Path, source_language: str | None = None, target_language: str | None = None
+) -> Weights:
+    """A float folder's weights, as they lie in its file.
+
+    Raises:
+        ModelError: as :func:`load_native`.
+        MissingExtraError: likewise.
+    """
+    if is_quantised(_config(folder)):
+        raise ModelError(f"{folder}: an int8 model already; give the model that it was made of")
+    if not is_own(folder):
+        return _foreign(folder, source_language, target_language)
+    found = open_native(folder)
+    sizes, config = found.config.vocabulary, found.config
+    return Weights(
+        settings=found.settings,
+        symbols=config.symbols.symbols(),
+        source_size=sizes.source,
+        target_size=sizes.target,
+        read=found.read,
+        source=found.source,
+        target=found.target,
+        decoding=config.decoding,
+        languages=agreed(config.languages, source_language, target_language, str(folder)),
+        where=str(found.path),
+    )
+
+
+def of_torch(model: Seq2Seq, where: str) -> dict[str, Any]:
+    """What of :class:`Weights` a torch Transformer says.
+
+    Raises:
+        ModelError: it is no Transformer; the message begins with ``where``.
+    """
+    from uwaga.models.transformer import Transformer
+
+    if not isinstance(model, Transformer):
+        raise ModelError(f"{where}: the native engine runs Transformers; use the engine torch")
+    state = model.state_dict()
+    return {
+        "settings": model.settings,
+        "symbols": model.symbols,
+        "source_size": model.source_embedding.num_embeddings,
+        "target_size": model.vocabulary,
+        "read": lambda name: state[name].detach().cpu().float().numpy(),
+        "where": where,
+    }
 
 
 def is_own(folder: Path) -> bool:
@@ -42,53 +172,54 @@ def is_own(folder: Path) -> bool:
 
 def is_native(folder: Path) -> bool:
     """Whether the engine runs the model of a folder, as far as its ``config.json`` says."""
-    if not is_own(folder):
+    values = _config(folder)
+    if is_quantised(values) or not is_own(folder):
         return True
-    model = _config(folder).get("model")
+    model = values.get("model")
     return isinstance(model, dict) and model.get("family", "transformer") == "transformer"
 
 
-def own_model(folder: Path, precision: Precision, threads: int) -> OwnModel:
-    """The engine over one of our own folders.
-
-    Raises:
-        ModelError: as :func:`uwaga.checkpoints.native.read_native`.
-    """
-    found = read_native(folder, precision)
-    sizes, symbols = found.config.vocabulary, found.config.symbols.symbols()
-    model = NativeModel(found.settings, symbols, sizes.source, sizes.target, found.packed, threads)
-    return OwnModel(model, found.source, found.target, found.config)
+def is_int8(folder: Path) -> bool:
+    """Whether a folder is an int8 one, which nothing but the engine runs."""
+    return is_quantised(_config(folder))
 
 
-def from_torch(model: Seq2Seq, precision: Precision, threads: int, where: str) -> NativeModel:
-    """The engine over the weights of a torch Transformer.
+def _foreign(folder: Path, source_language: str | None, target_language: str | None) -> Weights:
+    """Another library's model: Marian's folders without torch, others by torch."""
+    config, languages = _config(folder), (source_language, target_language)
+    try:
+        found = open_foreign(folder, config)
+        if found is None:
+            return _by_torch(folder, *languages)
+    except ImportError:
+        raise MissingExtraError(
+            f"{folder}: reading this model needs torch; `pip install 'uwaga[train]'`"
+        ) from None
+    recipe, options = in_languages(found.recipe, found.options, config, *languages, str(folder))
+    return Weights(
+        settings=recipe.settings,
+        symbols=recipe.target.symbols,
+        source_size=recipe.source_vocabulary,
+        target_size=recipe.target_vocabulary,
+        read=found.read,
+        source=recipe.source,
+        target=recipe.target,
+        decoding=options,
+        languages=recipe.languages,
+        where=str(folder),
+    )
 
-    Raises:
-        ModelError: it is no Transformer; the message begins with ``where``.
-    """
-    from uwaga.models.transformer import Transformer
 
-    if not isinstance(model, Transformer):
-        raise ModelError(f"{where}: the native engine runs Transformers; use the engine torch")
-    source = model.source_embedding.num_embeddings
-    packed = packed_from_torch(model, precision)
-    return NativeModel(model.settings, model.symbols, source, model.vocabulary, packed, threads)
+def _by_torch(folder: Path, source_language: str | None, target_language: str | None) -> Weights:
+    from uwaga.checkpoints.formats import load_foreign
 
-
-def packed_from_torch(
-    model: Any, precision: Precision, keep: tuple[str, ...] = (), levels: int = 127
-) -> Packed:
-    """The packed weights of a :class:`uwaga.models.transformer.Transformer`."""
-    state = model.state_dict()
-    source = model.source_embedding.num_embeddings
-    return pack(
-        model.settings,
-        source,
-        model.vocabulary,
-        lambda name: state[name].detach().cpu().float().numpy(),
-        precision,
-        keep,
-        levels,
+    found = load_foreign(folder, "cpu", "float32", source_language, target_language)
+    return Weights(
+        **of_torch(found.model, str(folder)),
+        source=found.source,
+        target=found.target,
+        decoding=found.options,
+        languages=found.languages,
     )
 
 

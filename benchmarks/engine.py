@@ -1,0 +1,305 @@
+"""Translation speed on CPUs: uwaga's native engine, CTranslate2 int8 and transformers float32.
+
+    python benchmarks/engine.py
+    python benchmarks/engine.py --cores 1 2 --rounds 7 --json engine.json
+    python benchmarks/engine.py --isa avx2          # both engines held to it
+    python benchmarks/engine.py --only memory cold growth
+
+A model of the size of an OPUS-MT model (d 512, 6 + 6 layers, feed-forward 2048, 58,101 tokens) with random
+weights, the same for all. Every system makes exactly the same number of target tokens (the end symbol is
+held back, then a limit cuts). Rounds alternate between the systems; a figure is the median of its rounds,
+after a warm-up. CTranslate2 runs int8, on two cores with two threads in one worker and with two workers; it
+is compared at whichever is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from systems.machine import machine
+from systems.opus_size import SHAPE, sources, write_marian
+
+HERE = Path(__file__).parent
+TARGET = 16
+CASES = ((1, 1), (8, 1), (32, 1), (64, 1), (32, 4))
+"""(sentences, beam)."""
+CTRANSLATE2_ISA = {"avx2": "AVX2", "avx512vnni": "AVX512", "portable": "GENERIC"}
+BUNDLED = "I want to buy a car."
+PARTS = ("speed", "memory", "cold", "growth")
+
+
+def prepare(folder: Path) -> None:
+    """The same weights for everybody: Marian, uwaga int8 and CTranslate2 int8 folders."""
+    if not (folder / "marian" / "config.json").exists():
+        write_marian(folder / "marian")
+    if not (folder / "uwaga-int8").exists():
+        from uwaga.translator.quantising import quantise
+
+        print(quantise(folder / "marian", folder / "uwaga-int8"))
+    if not (folder / "ct2-int8").exists():
+        from ctranslate2.converters import TransformersConverter
+
+        TransformersConverter(str(folder / "marian")).convert(str(folder / "ct2-int8"), quantization="int8")
+
+
+# --- the systems, each a function from (sentences, beam, target tokens) to nothing
+
+
+def uwaga_system(folder: Path, cores: int) -> Callable[[list[list[int]], int, int], None]:
+    """The int8 folder through the search, as `uwaga translate` runs it."""
+    from uwaga.decoding import SearchOptions, search
+    from uwaga.translator.native import load_native
+
+    model = load_native(folder / "uwaga-int8", None, cores).model
+
+    def run(batch: list[list[int]], beam: int, target: int) -> None:
+        options = SearchOptions(
+            beam=beam, max_length=target, min_length=target, max_ratio=float("inf"), batch_tokens=1 << 20
+        )
+        for [one] in search(model, batch, options):
+            assert len(one.tokens) == target
+
+    return run
+
+
+def ctranslate2_system(folder: Path, inner: int, outer: int) -> Callable[[list[list[int]], int, int], None]:
+    """The int8 model with ``inner`` threads a worker and ``outer`` workers."""
+    import ctranslate2
+
+    translator = ctranslate2.Translator(
+        str(folder / "ct2-int8"), compute_type="int8", intra_threads=inner, inter_threads=outer
+    )
+    pieces = {number: piece for piece, number in _vocabulary(folder).items()}
+
+    def run(batch: list[list[int]], beam: int, target: int) -> None:
+        text = [[pieces[token] for token in one] for one in batch]
+        share = -(-len(text) // outer)
+        found = translator.translate_batch(
+            text, beam_size=beam, max_batch_size=share, min_decoding_length=target, max_decoding_length=target
+        )
+        for one in found:
+            assert len(one.hypotheses[0]) == target
+
+    return run
+
+
+def transformers_system(folder: Path, cores: int) -> Callable[[list[list[int]], int, int], None]:
+    """The float32 model of the library that published it."""
+    import torch
+    from transformers import MarianMTModel
+
+    torch.set_num_threads(cores)
+    model = MarianMTModel.from_pretrained(folder / "marian").eval()
+    pad = SHAPE["pad_token_id"]
+
+    def run(batch: list[list[int]], beam: int, target: int) -> None:
+        longest = max(map(len, batch))
+        ids = torch.tensor([[*one, *[pad] * (longest - len(one))] for one in batch])
+        with torch.inference_mode():
+            found = model.generate(
+                input_ids=ids,
+                attention_mask=(ids != pad).long(),
+                num_beams=beam,
+                do_sample=False,
+                min_new_tokens=target,
+                max_new_tokens=target,
+            )
+        assert found.shape[1] == target + 1
+
+    return run
+
+
+def _vocabulary(folder: Path) -> dict[str, int]:
+    values: dict[str, int] = json.loads((folder / "marian" / "vocab.json").read_text())
+    return values
+
+
+# --- workers: one process per number of cores
+
+
+def work_speed(folder: Path, cores: int, rounds: int, peers: list[str]) -> dict[str, Any]:
+    """Tokens a second of each system and case, the medians of alternating rounds."""
+    systems = {"uwaga": uwaga_system(folder, cores)}
+    if "ctranslate2" in peers:
+        systems["ctranslate2"] = ctranslate2_system(folder, cores, 1)
+        if cores > 1:
+            systems["ctranslate2-workers"] = ctranslate2_system(folder, 1, cores)
+    if "transformers" in peers:
+        systems["transformers"] = transformers_system(folder, cores)
+    found: dict[str, Any] = {}
+    for size, beam in CASES:
+        batch = sources(size)
+        times: dict[str, list[float]] = {name: [] for name in systems}
+        for number in range(rounds + 1):
+            for name, system in systems.items():
+                if name == "transformers" and (number > 2 or (size, beam) != (32, 1)):
+                    continue
+                repeats = 1 if name == "transformers" else max(1, 64 // (size * beam))
+                start = time.perf_counter()
+                for _ in range(repeats):
+                    system(batch, beam, TARGET)
+                if number:
+                    times[name].append((time.perf_counter() - start) / repeats)
+        found[f"{size}x{beam}"] = {
+            name: size * TARGET / statistics.median(taken) for name, taken in times.items() if taken
+        }
+    return found
+
+
+def work_memory(folder: Path, name: str) -> dict[str, Any]:
+    """Peak of a process that loads a system and translates one batch of 32 with beam 4."""
+    system = uwaga_system(folder, 1) if name == "uwaga" else ctranslate2_system(folder, 1, 1)
+    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    system(sources(32), 4, TARGET)
+    return {"loaded_mib": loaded, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def work_growth(folder: Path) -> dict[str, Any]:
+    """Seconds a sentence against its source length, and against the length of its target."""
+    system = uwaga_system(folder, 1)
+    found: dict[str, Any] = {"source": {}, "target": {}}
+    system(sources(8), 1, TARGET)
+    for length in (10, 20, 50, 100, 200, 350, 500):
+        batch = sources(4, shortest=length, longest=length)
+        for kind, target in (("source", TARGET), ("target", length)):
+            given = batch if kind == "source" else sources(4)
+            taken = []
+            for _ in range(3):
+                start = time.perf_counter()
+                system(given, 1, target)
+                taken.append((time.perf_counter() - start) / len(given))
+            found[kind][length] = statistics.median(taken)
+    return found
+
+
+def cold(rounds: int) -> dict[str, Any]:
+    """Wall time and peak memory of `uwaga translate` with the bundled model from a fresh process."""
+    taken, peaks = [], []
+    for number in range(rounds + 1):
+        start = time.perf_counter()
+        code = (
+            "import resource, sys\nfrom uwaga.cli.main import main\n"
+            "try: main(sys.argv[1:])\nfinally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "
+            "file=sys.stderr)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, "translate", BUNDLED], capture_output=True, text=True, check=True
+        )
+        if number:
+            taken.append(time.perf_counter() - start)
+            peaks.append(int(done.stderr.split()[-1]) / 1024)
+    return {"seconds": statistics.median(taken), "peak_mib": max(peaks), "text": done.stdout.strip()}
+
+
+# --- the driver
+
+
+def in_process(
+    folder: Path, arguments: list[str], cores: int, isa: str | None, threads: int = 0
+) -> dict[str, Any]:
+    """What this script prints when it runs as a worker on so many cores."""
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads or cores))
+    if isa:
+        environment["UWAGA_ISA"] = isa
+        if isa in CTRANSLATE2_ISA:
+            environment["CT2_FORCE_CPU_ISA"] = CTRANSLATE2_ISA[isa]
+    allowed = sorted(os.sched_getaffinity(0))[:cores]
+    done = subprocess.run(
+        [sys.executable, __file__, "--folder", str(folder), *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, allowed),
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def show_speed(found: dict[str, dict[str, float]], cores: int) -> None:
+    print(f"\ntarget tokens a second, cores: {cores}")
+    print(
+        f"{'batch x beam':>12} {'uwaga':>9} {'CTranslate2':>12} {'ratio':>6} {'transformers':>13} {'ratio':>6}"
+    )
+    for case, speeds in found.items():
+        peer = max((speed for name, speed in speeds.items() if name.startswith("ctranslate2")), default=None)
+        line = f"{case:>12} {speeds['uwaga']:9.0f}"
+        for speed, width in ((peer, 12), (speeds.get("transformers"), 13)):
+            line += f" {speed:{width}.0f} {speeds['uwaga'] / speed:6.2f}" if speed else " " * (width + 8)
+        print(line)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--isa", help="instruction set for both: " + ", ".join(CTRANSLATE2_ISA))
+    parser.add_argument("--peers", nargs="*", default=["ctranslate2", "transformers"])
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument(
+        "--folder", type=Path, help="where the models are kept; a temporary folder if not given"
+    )
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--worker", choices=("speed", "memory", "growth"), help=argparse.SUPPRESS)
+    parser.add_argument("--system", default="uwaga", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        folder = arguments.folder
+        if arguments.worker == "speed":
+            print(json.dumps(work_speed(folder, arguments.cores[0], arguments.rounds, arguments.peers)))
+        elif arguments.worker == "memory":
+            print(json.dumps(work_memory(folder, arguments.system)))
+        else:
+            print(json.dumps(work_growth(folder)))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        run_all(arguments, arguments.folder or Path(temporary))
+
+
+def run_all(arguments: argparse.Namespace, folder: Path) -> None:
+    print(machine())
+    results: dict[str, Any] = {"isa": arguments.isa}
+    if set(arguments.only) - {"cold"}:
+        folder.mkdir(parents=True, exist_ok=True)
+        prepare(folder)
+    if "speed" in arguments.only:
+        for cores in arguments.cores:
+            worker = ["--worker", "speed", "--cores", str(cores), "--rounds", str(arguments.rounds)]
+            worker += ["--peers", *arguments.peers]
+            results[f"speed-{cores}"] = in_process(folder, worker, cores, arguments.isa)
+            show_speed(results[f"speed-{cores}"], cores)
+    if "memory" in arguments.only:
+        peaks = {
+            name: in_process(folder, ["--worker", "memory", "--system", name], 1, arguments.isa)
+            for name in ("uwaga", "ctranslate2")
+        }
+        results["memory"] = peaks
+        ours, theirs = (peaks[name]["peak_mib"] for name in ("uwaga", "ctranslate2"))
+        print(f"\npeak memory, MiB: uwaga {ours:.0f}, CTranslate2 {theirs:.0f}, ratio {ours / theirs:.2f}")
+    if "cold" in arguments.only:
+        results["cold"] = cold(arguments.rounds)
+        print(
+            f"\ncold start: {results['cold']['seconds']:.2f} s, {results['cold']['peak_mib']:.0f} MiB at peak"
+        )
+    if "growth" in arguments.only:
+        results["growth"] = in_process(folder, ["--worker", "growth"], 1, arguments.isa)
+        print("\nmilliseconds a sentence by tokens of its source (target 16), and of its target (source 15)")
+        for length, seconds in results["growth"]["source"].items():
+            print(f"{length:>6} {seconds * 1e3:9.1f} {results['growth']['target'][length] * 1e3:9.1f}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

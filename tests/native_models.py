@@ -1,0 +1,82 @@
+"""Random Transformers of every kind, in torch and on the engine."""
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from uwaga.config import TransformerSettings
+from uwaga.contracts import Symbols
+from uwaga.engine import NativeModel
+from uwaga.engine.packing import pack
+from uwaga.models.transformer import Transformer
+
+SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
+LONGEST = 24
+
+
+@st.composite
+def shapes(draw):
+    """Settings of a tiny Transformer: any published variant, and combinations that nobody published."""
+    heads = draw(st.integers(1, 3))
+    explicit = draw(st.none() | st.integers(1, 9))
+    decoder_heads = draw(st.none() | st.integers(1, 3))
+    whole = 2 * heads * (decoder_heads or 1)
+    return TransformerSettings(
+        encoder_layers=draw(st.integers(1, 2)),
+        decoder_layers=draw(st.integers(1, 2)),
+        width=whole * draw(st.integers(1, 4)),
+        heads=heads,
+        feed_forward=draw(st.integers(1, 70)),
+        activation=draw(st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"])),
+        gated=draw(st.booleans()),
+        norm=draw(st.sampled_from(["pre", "post"])),
+        positions=draw(st.sampled_from(["sinusoidal", "learned", "relative"])),
+        max_length=LONGEST,
+        sinusoids=draw(st.sampled_from(["interleaved", "halves", "tensor2tensor"])),
+        position_offset=draw(st.integers(0, 2)),
+        relative_buckets=draw(st.sampled_from([4, 8, 9])),
+        relative_distance=draw(st.sampled_from([6, 16])),
+        embedding_scale=draw(st.booleans()),
+        embedding_norm=draw(st.booleans()),
+        norm_kind=draw(st.sampled_from(["layer", "rms"])),
+        norm_epsilon=draw(st.sampled_from([1e-6, 1e-5])),
+        attention_bias=draw(st.booleans()),
+        feed_forward_bias=draw(st.booleans()),
+        attention_scale=draw(st.booleans()),
+        head_width=explicit,
+        decoder_heads=decoder_heads,
+        decoder_feed_forward=draw(st.none() | st.integers(1, 40)),
+        output_bias=draw(st.booleans()),
+        output_scale=draw(st.booleans()),
+        tie=draw(st.sampled_from(["none", "decoder", "all"])),
+    )
+
+
+def random_model(settings, seed=0, source=23, target=23, spread=1.0):
+    """A torch model whose every weight is random, norms and biases too."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = Transformer(settings, SYMBOLS, source, target)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.dim() == 2:
+                    parameter.normal_(std=spread * parameter.shape[1] ** -0.5)
+                else:
+                    parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    return model.eval()
+
+
+def native(model, precision="float32", threads=1, isa=None, levels=127, keep=()):
+    """The engine over the weights of a torch model."""
+    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+    source = model.source_embedding.num_embeddings
+    packed = pack(model.settings, source, model.vocabulary, state.__getitem__, precision, keep, levels)
+    return NativeModel(model.settings, model.symbols, source, model.vocabulary, packed, threads, isa)
+
+
+def sentences(count, seed=0, longest=12, vocabulary=23):
+    """Random sources with their end symbols."""
+    rng = np.random.default_rng(seed)
+    return [
+        (*rng.integers(4, vocabulary, rng.integers(0, longest)).tolist(), SYMBOLS.end) for _ in range(count)
+    ]
