@@ -43,7 +43,7 @@ class ForeignFolder:
 
 
 def open_foreign(folder: Path, config: Mapping[str, Any]) -> ForeignFolder | None:
-    """Map a Marian folder, or None where only torch reads it: other families, older files, positions of its own.
+    """Map a Marian folder, or None where only torch reads it: other families, older files, own positions.
 
     Raises:
         ModelError: as :func:`uwaga.checkpoints.pretrained.load_pretrained`.
