@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -81,13 +82,17 @@ def pack(
     """
     matrices: dict[str, Matrix] = {}
     made: dict[str, Floats] = {}
-    wanted = list(products(settings, source, target))
+    # The largest first: what is read of the file lies beside what is packed, and soon there is much of that.
+    wanted = sorted(products(settings, source, target), key=lambda one: -sum(one.outputs) * one.inputs)
     kept = _kept(keep, [product.name for product in wanted])
     for product in wanted:
-        whole = _together([read(weight_name(part)) for part in product.parts])
+        parts = [read(weight_name(part)) for part in product.parts]
+        whole = _together(parts)
         _check_finite(whole, product.name)
         form: Precision = "bfloat16" if product.name in kept else precision
         matrices[product.name] = _matrix(product, whole, form, levels)
+        for part in parts:
+            _let_go(part)
         if product.bias:
             made[f"{product.name}.bias"] = _together([read(f"{part}.bias") for part in product.parts])
     for name in vectors(settings, target):
@@ -123,6 +128,18 @@ def _kept(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
 def _together(parts: Sequence[Floats]) -> Floats:
     whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return np.ascontiguousarray(whole, dtype=np.float32)
+
+
+def _let_go(values: Floats) -> None:
+    """Take the pages of a memory-mapped tensor out of the process; used again, they are read again."""
+    mapped = getattr(values, "_mmap", None)
+    if not isinstance(mapped, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    start = values.ctypes.data - np.frombuffer(mapped, dtype=np.uint8).ctypes.data
+    first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+    last = (start + values.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+    if last > first:
+        mapped.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
 def _check_finite(values: Floats, name: str) -> None:
