@@ -103,7 +103,8 @@ def report(runs: dict[str, list[dict[str, Any]]]) -> bool:
                 f"the bar is {bar}: {'met' if ratio <= bar else 'MISSED'}"
             )
     importing = [one["torch_seconds"] for one in runs["transformers"]]
-    print(f"\nbefore that, in transformers: {statistics.median(importing):.2f} s to import torch; uwaga needs none")
+    seconds = statistics.median(importing)
+    print(f"\nbefore that, in transformers: {seconds:.2f} s to import torch, which uwaga does not need")
     return missed
 
 

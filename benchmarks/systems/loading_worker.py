@@ -1,8 +1,8 @@
 """Load a model and translate one sentence with one system; say how long it took and what memory it needed.
 
-The clock starts when torch has been imported where a system needs it; uwaga's engine does not. ``peak_mib`` is the most
-memory that was ever resident (VmHWM), pages of the model's file included; ``private_mib`` is what the process
-does not share with the page cache at that moment.
+The clock starts when torch has been imported where a system needs it; uwaga's engine does not. ``peak_mib``
+is the most memory that was ever resident (VmHWM), pages of the model's file included; ``private_mib`` is what
+the process does not share with the page cache at that moment.
 """
 
 from __future__ import annotations
