@@ -243,7 +243,8 @@ def test_vocabularies_are_read_as_yaml_says(tmp_path_factory, pieces):
     ]
     ids = {piece: number for number, piece in enumerate(dict.fromkeys([*special, *pieces]))}
     # Plain scalars fold at line breaks, which no writer of vocabularies lets happen.
-    plain = {piece: number for piece, number in ids.items() if len(f"{piece}.".splitlines()) == 1}
+    unbroken = [piece for piece in ids if len(f"{piece}.".splitlines()) == 1]
+    plain = {piece: number for number, piece in enumerate(unbroken)}
     path.write_text(yaml.safe_dump(plain, allow_unicode=True, sort_keys=False, width=10**6))
     assert _vocabulary(path) == plain
     quoted = [yaml.safe_dump(piece, default_style='"', width=10**6).rstrip("\n") for piece in ids]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from sampled_pairs import total_variation
 
 from uwaga.checkpoints import gpt2
 from uwaga.checkpoints.pretrained import load_decoder, load_pretrained
@@ -134,6 +135,18 @@ def test_M21_reorder_and_select_follow_their_rows(folder):
     found = model.step(np.arange(10, 20)[rows], moved, Choice(5))
     np.testing.assert_array_equal(found.tokens, expected.tokens[rows])
     np.testing.assert_allclose(found.log_probs, expected.log_probs[rows], atol=1e-5)
+
+
+def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
+    theirs = make(tmp_path / "m", vocab_size=9, bos_token_id=8, eos_token_id=8)
+    loaded = load_decoder(tmp_path / "m")
+
+    @torch.no_grad()
+    def next_logits(prompt, tokens):
+        return theirs(torch.tensor([[*prompt, *tokens]])).logits[0, -1]
+
+    for distance in total_variation(loaded.model, loaded.options, [[3], [5, 1, 0, 7, 2]], next_logits):
+        assert distance < 0.04
 
 
 def test_a_text_ends_where_the_positions_do(folder):

@@ -6,6 +6,7 @@ import shutil
 import numbered_tokens
 import pytest
 import torch
+from sampled_pairs import total_variation
 
 from uwaga.checkpoints import t5
 from uwaga.checkpoints.pretrained import load_pretrained
@@ -27,7 +28,12 @@ SIZES = {
     "eos_token_id": 1,
     "decoder_start_token_id": 0,
 }
-SOURCES = [[9, 12, 30, 8, 1], [5, 1], [7, 7, 31, 22, 19, 4, 6, 3, 11, 13, 17, 29, 33, 35, 2, 40, 1], [8, 20, 1]]
+SOURCES = [
+    [9, 12, 30, 8, 1],
+    [5, 1],
+    [7, 7, 31, 22, 19, 4, 6, 3, 11, 13, 17, 29, 33, 35, 2, 40, 1],
+    [8, 20, 1],
+]
 VERSIONS = {
     "t5": ("t5", {"feed_forward_proj": "relu"}, False),
     "t5 1.1": ("t5", {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}, True),
@@ -46,12 +52,12 @@ def numbers(monkeypatch):
     monkeypatch.setattr(t5, "read_t5_tokeniser", numbered_tokens.read_numbers)
 
 
-def make(folder, version, seed=2):
+def make(folder, version, seed=2, **others):
     """A random model of odd sizes, saved by transformers' own code."""
     family, changes, apart = VERSIONS[version]
     config, kind = CLASSES[family]
     torch.manual_seed(seed)
-    model = kind(config(**SIZES | changes)).eval()
+    model = kind(config(**SIZES | changes | others)).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "layer_norm" in name:
@@ -106,6 +112,21 @@ def test_M19_outputs_equal_transformers(tmp_path, version):
             assert tuple(row[: row.index(1) + 1] if 1 in row else row) == made
             outputs.add(made)
     assert len(outputs) > len(SOURCES) and len({len(made) for made in outputs}) > 1
+
+
+def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
+    theirs = make(tmp_path / "m", "t5 1.1", vocab_size=9)
+    loaded = load_pretrained(tmp_path / "m")
+
+    @torch.no_grad()
+    def next_logits(source, tokens):
+        target = torch.tensor([[0, *tokens]])
+        logits = theirs(input_ids=torch.tensor([source]), decoder_input_ids=target).logits[0, -1]
+        logits[0] = -torch.inf  # padding is never produced
+        return logits
+
+    for distance in total_variation(loaded.model, loaded.options, [[3, 1], [5, 6, 4, 7, 2, 1]], next_logits):
+        assert distance < 0.04
 
 
 def test_M19_there_is_no_longest_source(tmp_path):

@@ -37,6 +37,9 @@ Found = TypeVar("Found")
 SEARCH = ("beam", "length_penalty", "min_length", "max_length", "no_repeat_ngram", "sample")
 
 
+Languages = tuple[tuple[str, ...], tuple[str, ...]]
+
+
 @dataclass(frozen=True)
 class Weights:
     """The stored weights: how many floating-point numbers (None: not known), bytes, number formats."""
@@ -69,7 +72,7 @@ class Description:
     sizes: Mapping[str, int | float | str | bool]
     weights: Weights
     vocabulary: tuple[int, ...]
-    languages: tuple[tuple[str, ...], tuple[str, ...]]
+    languages: Languages
     licence: str | None
     decoding: Mapping[str, object]
     problems: tuple[str, ...] = field(default=())
@@ -156,7 +159,8 @@ def _hugging_face(folder: Path) -> Description:
     problems: list[str] = []
     size = config.get("vocab_size")
     vocabulary = tuple(one for one in (size, config.get("decoder_vocab_size", size)) if type(one) is int)
-    languages = _tried(lambda: _languages(folder, config), ((), ()), problems)
+    nothing: Languages = ((), ())
+    languages = _tried(lambda: _languages(folder, config), nothing, problems)
     if not any(languages) and card.languages:
         languages = (card.languages, card.languages)
     return Description(
@@ -195,12 +199,12 @@ def _search(folder: Path, config: Mapping[str, Any]) -> dict[str, object]:
     return shown
 
 
-def _languages(folder: Path, config: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _languages(folder: Path, config: Mapping[str, Any]) -> Languages:
     """The languages that a folder's tokeniser and settings state."""
     family, path = config["model_type"], folder / "tokenizer_config.json"
     if family in ("mbart", "m2m_100"):
-        source, target = _multilingual(folder, config)
-        return tuple(sorted(source.languages)), tuple(sorted(target.languages))
+        found = tuple(sorted(_multilingual(folder, config)))
+        return found, found
     values = read_mapping(path) if path.exists() else {}
     if family == "marian" and (folder / "vocab.json").exists():
         pieces = read_mapping(folder / "vocab.json")
@@ -211,7 +215,8 @@ def _languages(folder: Path, config: Mapping[str, Any]) -> tuple[tuple[str, ...]
     return (), ()
 
 
-def _multilingual(folder: Path, config: Mapping[str, Any]) -> tuple[FramedTokeniser, FramedTokeniser]:
+def _multilingual(folder: Path, config: Mapping[str, Any]) -> Mapping[str, int]:
+    """The languages' tokens, the same on both sides."""
     path = folder / "tokenizer_config.json"
     kind = str((read_mapping(path) if path.exists() else {}).get("tokenizer_class") or "")
     reader = read_mbart_tokeniser
@@ -221,8 +226,8 @@ def _multilingual(folder: Path, config: Mapping[str, Any]) -> tuple[FramedTokeni
     size = config.get("vocab_size")
     if type(size) is not int:
         raise ModelError(f"{folder / CONFIG}: 'vocab_size' must be a whole number, not {size!r}")
-    sides = reader(folder, TokenIds(size))
-    return sides.source, sides.target
+    source = reader(folder, TokenIds(size)).source
+    return source.languages if isinstance(source, FramedTokeniser) else {}
 
 
 def _tried(read: Callable[[], Found], otherwise: Found, problems: list[str]) -> Found:

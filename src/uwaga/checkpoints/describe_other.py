@@ -194,7 +194,7 @@ def _marian(path: Path) -> Description:
         family=str(settings.get("type", "unknown")),
         sizes=sizes,
         weights=Weights(count, path.stat().st_size, tuple(sorted(formats))),
-        vocabulary=vocabulary if vocabulary and all(vocabulary) else (tables * 2)[:2],
+        vocabulary=vocabulary if vocabulary and all(vocabulary) else tuple((tables * 2)[:2]),
         languages=((), ()),
         licence=read_card(path.parent).licence,
         decoding={},

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from uwaga.checkpoints.tensors import Tensors
 
+
+VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 LACKING = {
     "normalize_before": (False,),
     "normalize_embedding": (False,),
@@ -57,11 +59,12 @@ def marian(folder: Path, config: Mapping[str, Any]) -> Recipe:
         raise ModelError(str(error)) from None
     start, end, pad = reader.start(), reader.whole("eos_token_id"), reader.whole("pad_token_id")
     reader.within(target_size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
-    source = _tokeniser(folder, "source.spm", "vocab.json", source_size, start, end, pad)
-    vocabulary = (
-        "target_vocab.json" if not shared and (folder / "target_vocab.json").exists() else "vocab.json"
-    )
-    target = _tokeniser(folder, "target.spm", vocabulary, target_size, start, end, pad)
+    ids = read_vocabulary(folder / VOCABULARY, source_size)
+    source = _tokeniser(folder, SOURCE, VOCABULARY, ids, start, end, pad)
+    vocabulary = TARGET_VOCABULARY if not shared and (folder / TARGET_VOCABULARY).exists() else VOCABULARY
+    if (vocabulary, target_size) != (VOCABULARY, source_size):
+        ids = read_vocabulary(folder / vocabulary, target_size)
+    target = _tokeniser(folder, TARGET, vocabulary, ids, start, end, pad)
     table = partial(fairseq.table, shared=shared)
     languages = languages_of(folder)
     return Recipe(
@@ -99,8 +102,9 @@ def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
     """
     if ids.start is None or ids.end is None or ids.pad is None:
         raise ModelError(f"{folder / CONFIG}: the start, end or padding token is not stated")
+    numbers = read_vocabulary(folder / VOCABULARY, ids.vocabulary)
     source, target = (
-        _tokeniser(folder, name, "vocab.json", ids.vocabulary, ids.start, ids.end, ids.pad)
+        _tokeniser(folder, name, VOCABULARY, numbers, ids.start, ids.end, ids.pad)
         for name in (SOURCE, TARGET)
     )
     return Sides(source, target)
@@ -113,9 +117,8 @@ def has_marian_tokenisers(folder: Path) -> bool:
 
 
 def _tokeniser(
-    folder: Path, model: str, vocabulary: str, size: int, start: int, end: int, pad: int
+    folder: Path, model: str, vocabulary: str, ids: Mapping[str, int], start: int, end: int, pad: int
 ) -> MarianTokeniser:
-    ids = read_vocabulary(folder / vocabulary, size)
     for piece, token, name in ((END, end, "eos_token_id"), (PAD, pad, "pad_token_id")):
         if ids[piece] != token:
             raise ModelError(
