@@ -36,7 +36,7 @@ CASES = ((1, 1), (8, 1), (32, 1), (64, 1), (32, 4))
 """(sentences, beam)."""
 CTRANSLATE2_ISA = {"avx2": "AVX2", "avx512vnni": "AVX512", "portable": "GENERIC"}
 BUNDLED = "I want to buy a car."
-PARTS = ("speed", "memory", "cold", "growth")
+PARTS = ("speed", "memory", "cold", "growth", "install")
 
 
 def prepare(folder: Path) -> None:
@@ -202,6 +202,23 @@ def cold(rounds: int) -> dict[str, Any]:
     return {"seconds": statistics.median(taken), "peak_mib": max(peaks), "text": done.stdout.strip()}
 
 
+def install() -> dict[str, Any]:
+    """Size of what a plain install puts on the disk, and of each package in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        [packages] = Path(folder).glob("lib/python*/site-packages")
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+        subprocess.run([*pip, "--target", str(packages), str(HERE.parent)], check=True)
+        sizes = {one.name: _size(one) / 2**20 for one in packages.iterdir()}
+        return {"mib": sum(sizes.values()), "largest": sorted(sizes.items(), key=lambda item: -item[1])[:6]}
+
+
+def _size(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
+    return sum(one.stat().st_size for one in path.rglob("*") if one.is_file())
+
+
 # --- the driver
 
 
@@ -229,9 +246,9 @@ def in_process(
 
 def show_speed(found: dict[str, dict[str, float]], cores: int) -> None:
     print(f"\ntarget tokens a second, cores: {cores}")
-    print(
-        f"{'batch x beam':>12} {'uwaga':>9} {'CTranslate2':>12} {'ratio':>6} {'transformers':>13} {'ratio':>6}"
-    )
+    names = ("batch x beam", "uwaga", "CTranslate2", "ratio", "transformers", "ratio")
+    widths = (12, 9, 12, 6, 13, 6)
+    print(" ".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True)))
     for case, speeds in found.items():
         peer = max((speed for name, speed in speeds.items() if name.startswith("ctranslate2")), default=None)
         line = f"{case:>12} {speeds['uwaga']:9.0f}"
@@ -270,7 +287,7 @@ def main() -> None:
 def run_all(arguments: argparse.Namespace, folder: Path) -> None:
     print(machine())
     results: dict[str, Any] = {"isa": arguments.isa}
-    if set(arguments.only) - {"cold"}:
+    if set(arguments.only) - {"cold", "install"}:
         folder.mkdir(parents=True, exist_ok=True)
         prepare(folder)
     if "speed" in arguments.only:
@@ -297,6 +314,11 @@ def run_all(arguments: argparse.Namespace, folder: Path) -> None:
         print("\nmilliseconds a sentence by tokens of its source (target 16), and of its target (source 15)")
         for length, seconds in results["growth"]["source"].items():
             print(f"{length:>6} {seconds * 1e3:9.1f} {results['growth']['target'][length] * 1e3:9.1f}")
+    if "install" in arguments.only:
+        results["install"] = install()
+        print(
+            f"\nplain install: {results['install']['mib']:.0f} MiB; largest: {results['install']['largest']}"
+        )
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1))
 

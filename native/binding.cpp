@@ -159,6 +159,7 @@ class Builder {
         shape.decoder_heads = whole("decoder_heads", 1);
         shape.decoder_head_width = whole("decoder_head_width", 1);
         shape.reach = whole("reach", 0);
+        shape.shared_width = whole("shared_width", 0);
         shape.pre_norm = whole("pre_norm", 0);
         shape.rms = whole("rms", 0);
         shape.half_memory = whole("half_memory", 0);
@@ -209,6 +210,7 @@ class Builder {
         if (used_.size() != given) refuse("weights that the model does not use");
         const int64_t page = page_entries * model_.entry() * static_cast<int64_t>(model_.decoder.size()) * model_.element();
         model_.pages.configure(page);
+        model_.chunks.configure(page / page_entries * group_rows);
     }
 
   private:

@@ -28,7 +28,13 @@ Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t
     return {x, rows, width, stride, ws.quantised.ensure(rows * bytes), ws.scales.ensure(rows), bytes};
 }
 
-void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws) {
+// What follows a block: x is y, normalised in a post-norm model.
+void settle(const Model& model, const Norm& norm, float* y, int64_t rows, float* x) {
+    if (!model.shape.pre_norm) return normalise(model, norm, y, rows, x);
+    if (x != y) std::memcpy(x, y, static_cast<std::size_t>(rows * stride_of(model.shape.width)) * sizeof(float));
+}
+
+void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws, Workspace& shared, const Share& share) {
     const Kernels& kernels = *model.kernels;
     const int64_t width = model.shape.width, stride = stride_of(width);
     const int64_t inner = layer.inner.weight.outputs(), inner_stride = stride_of(inner);
@@ -38,25 +44,29 @@ void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_
         in = ws.normed.get();
     }
     Rows source = rows_of(ws, in, rows, width, stride);
+    float* hidden = share.size == 1 ? shared.hidden.ensure(rows * inner_stride) : shared.hidden.get();
     Epilogue first;
     if (layer.gate.weight) {
         Epilogue gate;
         gate.bias = layer.gate.bias;
-        product(kernels, source, layer.gate.weight, gate, ws.gate.ensure(rows * inner_stride), inner_stride);
-        first.gate = ws.gate.get();
+        float* gates = share.size == 1 ? shared.gate.ensure(rows * inner_stride) : shared.gate.get();
+        product(kernels, source, layer.gate.weight, gate, gates, inner_stride, share);
+        first.gate = gates;
         first.gate_stride = inner_stride;
     }
     first.bias = layer.inner.bias;
     first.activation = model.shape.activation;
-    float* hidden = ws.hidden.ensure(rows * inner_stride);
-    product(kernels, source, layer.inner.weight, first, hidden, inner_stride);
+    product(kernels, source, layer.inner.weight, first, hidden, inner_stride, share);
+    share.wait();
     Rows middle = rows_of(ws, hidden, rows, inner, inner_stride);
     Epilogue second;
     second.bias = layer.outer.bias;
     second.residual = x;
     second.residual_stride = stride;
-    product(kernels, middle, layer.outer.weight, second, x, stride);
-    if (!model.shape.pre_norm) normalise(model, layer.norm, x, rows, x);
+    float* y = share.size == 1 ? x : shared.features.get();
+    product(kernels, middle, layer.outer.weight, second, y, stride, share);
+    share.wait();
+    settle(model, layer.norm, y, rows, x);
 }
 
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x) {

@@ -22,8 +22,10 @@ class Buffer {
     Buffer(Buffer&& other) noexcept
         : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
     Buffer& operator=(Buffer&& other) noexcept {
-        std::swap(data_, other.data_);
-        std::swap(size_, other.size_);
+        if (this != &other) {
+            std::swap(data_, other.data_);
+            std::swap(size_, other.size_);
+        }
         return *this;
     }
     Buffer(const Buffer&) = delete;

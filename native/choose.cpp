@@ -87,15 +87,23 @@ int32_t draw(const float* logits, int64_t vocabulary, const Request& request, do
 
 class Chooser {
   public:
-    Chooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws)
-        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws), vocabulary_(model.target_vocabulary) {}
+    Chooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws, Workspace& shared, const Share& share)
+        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws), shared_(shared), share_(share),
+          vocabulary_(model.target_vocabulary), panels_(padded_outputs(model.target_vocabulary) / panel) {}
 
     void run() {
         if (request_.whole) return by_logits([this](int64_t row, float*) { finish_whole(row); }, true);
         if (needs_logits()) return by_logits([this](int64_t row, float* logits) { finish_logits(row, logits); }, false);
-        OutputRow* out = prepared(0, in_.rows);
-        output(*model_.kernels, in_, model_.output_weight, model_.output_bias, out);
-        for (int64_t row = 0; row < in_.rows; ++row) finish(row, out[row]);
+        const int64_t rows = in_.rows, chunks = panels_ < output_chunks * least_chunk_panels ? 1 : output_chunks;
+        OutputRow* out = shared_.outputs.ensure(output_chunks * rows);
+        Candidate* best = shared_.candidates.ensure(output_chunks * rows * answer_.k);
+        if (model_.output_weight.kind == Matrix::Kind::int8) in_.as_int8(*model_.kernels);
+        for (int64_t chunk = share_.me; chunk < chunks; chunk += share_.size) {
+            run_chunk(panels_ * chunk / chunks, panels_ * (chunk + 1) / chunks, out + chunk * rows, best + chunk * rows * answer_.k);
+        }
+        share_.wait();
+        merged_.resize(static_cast<std::size_t>(answer_.k));
+        for (int64_t row = share_.first(rows); row < share_.last(rows); ++row) finish(row, merged(out + row, chunks, rows));
     }
 
   private:
@@ -118,17 +126,54 @@ class Chooser {
         return false;
     }
 
-    OutputRow* prepared(int64_t start, int64_t rows) {
-        OutputRow* out = ws_.outputs.ensure(rows);
-        Candidate* best = ws_.candidates.ensure(rows * answer_.k);
-        for (int64_t row = 0; row < rows; ++row) {
+    // The best tokens and the log-sum-exp of panels [from, to) of the vocabulary, for all rows.
+    void run_chunk(int64_t from, int64_t to, OutputRow* out, Candidate* best) {
+        const int32_t skipped = static_cast<int32_t>(from * panel), end = static_cast<int32_t>(to * panel);
+        std::vector<int32_t> near;  // banned tokens of the chunk, counted from its first
+        near.reserve(request_.banned.size());
+        for (int64_t row = 0; row < in_.rows; ++row) {
             out[row] = OutputRow{};
             out[row].count = static_cast<int32_t>(answer_.k);
             out[row].best = best + row * answer_.k;
-            out[row].banned_count = banned_count(start + row);
-            out[row].banned = out[row].banned_count ? banned(start + row) : nullptr;
+            if (!banned_count(row)) continue;
+            const int32_t *begin = banned(row), *stop = begin + banned_count(row);
+            const int32_t* low = std::lower_bound(begin, stop, skipped);
+            const int32_t* high = std::lower_bound(low, stop, end);
+            out[row].banned = near.data() + near.size();
+            out[row].banned_count = static_cast<int32_t>(high - low);
+            for (; low < high; ++low) near.push_back(*low - skipped);
         }
-        return out;
+        const float* bias = model_.output_bias ? model_.output_bias + skipped : nullptr;
+        output(*model_.kernels, in_, part_of(model_.output_weight, from, to), bias, out);
+        for (int64_t row = 0; row < in_.rows; ++row) {
+            for (int64_t i = 0; i < answer_.k; ++i) {
+                if (out[row].best[i].token >= 0) out[row].best[i].token += skipped;
+            }
+        }
+    }
+
+    // One row's chunks put together, in the order of the vocabulary. `at` is the row in the first of them.
+    OutputRow merged(const OutputRow* at, int64_t chunks, int64_t rows) {
+        OutputRow whole = at[0];
+        whole.best = merged_.data();
+        whole.maximum = at[0].maximum;
+        for (int64_t c = 1; c < chunks; ++c) whole.maximum = std::max(whole.maximum, at[c * rows].maximum);
+        double sum = 0;
+        for (int64_t c = 0; c < chunks; ++c) {
+            sum += at[c * rows].sum * std::exp(static_cast<double>(at[c * rows].maximum) - whole.maximum);
+            if (std::isnan(at[c * rows].maximum)) sum = std::numeric_limits<double>::quiet_NaN();
+        }
+        whole.sum = static_cast<float>(sum);
+        int64_t used[output_chunks] = {};
+        for (int64_t i = 0; i < answer_.k; ++i) {
+            int64_t from = 0;
+            for (int64_t c = 1; c < chunks; ++c) {
+                // Of equals the lower token comes first: that of the earlier chunk.
+                if (used[from] == answer_.k || (used[c] < answer_.k && at[c * rows].best[used[c]].logit > at[from * rows].best[used[from]].logit)) from = c;
+            }
+            merged_[static_cast<std::size_t>(i)] = at[from * rows].best[used[from]++];
+        }
+        return whole;
     }
 
     // Write logits a few rows at a time, to the answer itself or to scratch, and let `finish` read them.
@@ -136,9 +181,10 @@ class Chooser {
     void by_logits(const Finish& finish, bool into_answer) {
         float* scratch = into_answer ? nullptr : ws_.logits.ensure(logit_rows * vocabulary_);
         Candidate none{};
-        for (int64_t start = 0; start < in_.rows; start += logit_rows) {
-            const int64_t rows = std::min(logit_rows, in_.rows - start);
-            OutputRow* out = ws_.outputs.ensure(logit_rows);
+        const int64_t end = share_.last(in_.rows);
+        for (int64_t start = share_.first(in_.rows); start < end; start += logit_rows) {
+            const int64_t rows = std::min(logit_rows, end - start);
+            OutputRow out[logit_rows];
             for (int64_t row = 0; row < rows; ++row) {
                 out[row] = OutputRow{};
                 out[row].best = &none;
@@ -177,7 +223,7 @@ class Chooser {
         const double whole = static_cast<double>(out.maximum) + std::log(static_cast<double>(out.sum));
         const int64_t bound = forced(row);
         if (bound >= 0) return put_forced(row, bound, logit_at(in_, row, model_.output_weight, model_.output_bias, bound) - whole);
-        const double shared = request_.renormalise && out.banned_count ? without_banned(row, out, whole) : whole;
+        const double shared = request_.renormalise && banned_count(row) ? without_banned(row, whole) : whole;
         for (int64_t i = 0; i < answer_.k; ++i) {
             const Candidate& found = out.best[i];
             if (std::isnan(whole)) put(row, i, 0, whole);
@@ -187,10 +233,10 @@ class Chooser {
     }
 
     // log-sum-exp over the tokens that are not banned.
-    double without_banned(int64_t row, const OutputRow& out, double whole) {
+    double without_banned(int64_t row, double whole) {
         double left = 1;
-        for (int32_t i = 0; i < out.banned_count; ++i) {
-            left -= std::exp(logit_at(in_, row, model_.output_weight, model_.output_bias, out.banned[i]) - whole);
+        for (int32_t i = 0; i < banned_count(row); ++i) {
+            left -= std::exp(logit_at(in_, row, model_.output_weight, model_.output_bias, banned(row)[i]) - whole);
         }
         if (left >= least_left || std::isnan(left)) return whole + std::log(left);
         float* logits = ws_.logits.ensure(logit_rows * vocabulary_);  // the difference would be mostly rounding
@@ -200,7 +246,7 @@ class Chooser {
         again.logits = logits;
         Rows one{in_.x + row * in_.stride, 1, in_.width, in_.stride, in_.values + row * in_.values_stride, in_.scales + row, in_.values_stride, in_.quantised};
         output(*model_.kernels, one, model_.output_weight, model_.output_bias, &again);
-        for (int32_t i = 0; i < out.banned_count; ++i) logits[out.banned[i]] = nothing;
+        for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = nothing;
         return log_sum(logits, vocabulary_);
     }
 
@@ -220,8 +266,10 @@ class Chooser {
     int64_t first_;
     const Request& request_;
     const Answer& answer_;
-    Workspace& ws_;
-    int64_t vocabulary_;
+    Workspace &ws_, &shared_;
+    const Share& share_;
+    int64_t vocabulary_, panels_;
+    std::vector<Candidate> merged_;
 };
 
 }  // namespace
@@ -255,8 +303,8 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64
     return bias ? sum + bias[token] : sum;
 }
 
-void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws) {
-    Chooser(model, in, first_row, request, answer, ws).run();
+void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws, Workspace& shared, const Share& share) {
+    Chooser(model, in, first_row, request, answer, ws, shared, share).run();
 }
 
 }  // namespace uwaga

@@ -20,11 +20,14 @@ struct Part {
     const Answer& answer;
     int64_t first, last;
     Workspace& ws;
+    Workspace& shared;  // the team's; alone, ws itself
+    Share share;
 
     int64_t rows() const { return last - first; }
     const State::Sentence& sentence(int64_t row) const { return next.sentences[static_cast<std::size_t>((first + row) / next.beams)]; }
     const int64_t* table(int64_t row) const { return next.tables.data() + (first + row) * next.stride; }
 
+    void reserve();
     void run();
     void self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride);
     void cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride);
@@ -47,7 +50,7 @@ void Part::attend(const float* query, const uint8_t* keys, const int64_t* where,
 void Part::self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride) {
     const Shape& shape = model.shape;
     const int64_t inner = shape.decoder_inner(), entry = model.entry();
-    for (int64_t row = 0; row < rows(); ++row) {
+    for (int64_t row = share.first(rows()); row < share.last(rows()); ++row) {
         const State::Sentence& at = sentence(row);
         const int64_t length = at.position;  // this step's entry counted
         uint8_t* keys = at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.element();
@@ -65,7 +68,7 @@ void Part::cross_attend(std::size_t l, const float* queries, int64_t stride, flo
     const Shape& shape = model.shape;
     const int64_t entry = model.entry(), heads = shape.decoder_heads;
     const bool wanted = answer.attention && l + 1 == model.decoder.size();
-    for (int64_t row = 0; row < rows(); ++row) {
+    for (int64_t row = share.first(rows()); row < share.last(rows()); ++row) {
         const Encoded& memory = sentence(row).memory;
         const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * entry;
         float* weights = ws.weights.ensure(heads * memory.length);
@@ -87,28 +90,52 @@ void Part::run_layer(std::size_t l, float* x) {
     const Shape& shape = model.shape;
     const int64_t width = shape.width, stride = stride_of(width), inner = shape.decoder_inner();
     const int64_t projected_stride = stride_of(3 * inner), context_stride = stride_of(inner);
-    float* projected = ws.projected.ensure(rows() * projected_stride);
-    float* context = ws.context.ensure(rows() * context_stride);
+    float* projected = shared.projected.get();
+    float* context = shared.context.get();
     float* normed = ws.normed.ensure(rows() * stride);
+    float* y = share.size == 1 ? x : shared.features.get();
 
     const auto block = [&](const Linear& in, const Norm& norm, const Linear& out, const auto& attention) {
         if (shape.pre_norm) normalise(model, norm, x, rows(), normed);
         Rows source = rows_of(ws, shape.pre_norm ? normed : x, rows(), width, stride);
         Epilogue plain;
         plain.bias = in.bias;
-        product(kernels, source, in.weight, plain, projected, projected_stride);
+        product(kernels, source, in.weight, plain, projected, projected_stride, share);
+        share.wait();
         attention();
+        share.wait();
         Rows attended = rows_of(ws, context, rows(), inner, context_stride);
         Epilogue added;
         added.bias = out.bias;
         added.residual = x;
         added.residual_stride = stride;
-        product(kernels, attended, out.weight, added, x, stride);
-        if (!shape.pre_norm) normalise(model, norm, x, rows(), x);
+        product(kernels, attended, out.weight, added, y, stride, share);
+        share.wait();
+        settle(model, norm, y, rows(), x);
     };
     block(layer.query_key_value, layer.self_norm, layer.attended, [&] { self_attend(l, projected, projected_stride, context, context_stride); });
     block(layer.query, layer.cross_norm, layer.crossed, [&] { cross_attend(l, projected, projected_stride, context, context_stride); });
-    feed_forward(model, layer.feed_forward, x, rows(), ws);
+    feed_forward(model, layer.feed_forward, x, rows(), ws, shared, share);
+}
+
+// Room for what a team makes together, by one thread before the others read where it is.
+void Part::reserve() {
+    const Shape& shape = model.shape;
+    const int64_t inner = shape.decoder_inner();
+    int64_t widest = 0;
+    bool gated = false;
+    for (const DecoderLayer& layer : model.decoder) {
+        widest = std::max(widest, stride_of(layer.feed_forward.inner.weight.outputs()));
+        gated = gated || layer.feed_forward.gate.weight;
+    }
+    shared.projected.ensure(rows() * stride_of(3 * inner));
+    shared.context.ensure(rows() * stride_of(inner));
+    shared.hidden.ensure(rows() * widest);
+    if (gated) shared.gate.ensure(rows() * widest);
+    if (share.size == 1) return;
+    shared.features.ensure(rows() * stride_of(shape.width));
+    shared.outputs.ensure(output_chunks * rows());
+    shared.candidates.ensure(output_chunks * rows() * answer.k);
 }
 
 void Part::run() {
@@ -132,7 +159,7 @@ void Part::run() {
         }
     }
     Rows features = rows_of(ws, x, rows(), shape.width, stride);
-    choose(model, features, first, request, answer, ws);
+    choose(model, features, first, request, answer, ws, shared, share);
 }
 
 // The next state, with room for this step in every table; what each row's keys of this step will be is written to it.
@@ -160,14 +187,29 @@ State advanced(const State& state) {
 
 }  // namespace
 
+// Many rows are shared out among the threads. Few rows are done by all threads together, each its columns: one
+// thread alone would be held up by how fast it reads the weights.
 State step(const State& state, const int32_t* tokens, const Request& request, const Answer& answer) {
     State next = advanced(state);
     const Model& model = *state.model;
-    const int64_t rows = state.rows();
-    const int64_t parts = std::max<int64_t>(1, std::min(model.workers.threads(), rows / least_rows));
-    model.workers.run(parts, [&](int64_t part) {
+    const int64_t rows = state.rows(), threads = model.workers.threads();
+    const int64_t parts = std::max<int64_t>(1, std::min(threads, rows / least_rows));
+    if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {
+        model.workers.run(parts, [&](int64_t part) {
+            WorkspacePool::Loan ws(model.workspaces);
+            Part work{model, next, tokens, request, answer, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, Share{}};
+            work.reserve();
+            work.run();
+        });
+        return next;
+    }
+    WorkspacePool::Loan shared(model.workspaces);
+    model.workers.together([&](const Share& share) {
         WorkspacePool::Loan ws(model.workspaces);
-        Part{model, next, tokens, request, answer, rows * part / parts, rows * (part + 1) / parts, *ws}.run();
+        Part work{model, next, tokens, request, answer, 0, rows, *ws, *shared, share};
+        if (share.me == 0) work.reserve();
+        share.wait();
+        work.run();
     });
     return next;
 }

@@ -8,18 +8,23 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t group_rows = 256;
+constexpr int64_t least_group_rows = 64;
+constexpr int64_t longest_tail = 16;  // sentences are whole: room for half of one over an even share
 
 struct Group {
     std::size_t first = 0, last = 0;  // sentences
     int64_t rows = 0;
 };
 
-std::vector<Group> grouped(const std::vector<std::vector<int32_t>>& sources) {
+// Groups of so many tokens that every thread gets one, where that leaves them worth a pass over the weights.
+std::vector<Group> grouped(const std::vector<std::vector<int32_t>>& sources, int64_t threads) {
     std::vector<Group> groups;
+    int64_t all = 0;
+    for (const std::vector<int32_t>& source : sources) all += static_cast<int64_t>(source.size());
+    const int64_t most = std::clamp((all + threads - 1) / threads + longest_tail, least_group_rows, group_rows);
     for (std::size_t i = 0; i < sources.size(); ++i) {
         const int64_t length = static_cast<int64_t>(sources[i].size());
-        if (groups.empty() || groups.back().rows + length > group_rows) groups.push_back({i, i, 0});
+        if (groups.empty() || groups.back().rows + length > most) groups.push_back({i, i, 0});
         groups.back().last = i + 1;
         groups.back().rows += length;
     }
@@ -84,7 +89,7 @@ void run_layer(const Model& model, const EncoderLayer& layer, const std::vector<
     added.residual_stride = stride;
     product(*model.kernels, attended, layer.attended.weight, added, x, stride);
     if (!shape.pre_norm) normalise(model, layer.attention_norm, x, rows, x);
-    feed_forward(model, layer.feed_forward, x, rows, ws);
+    feed_forward(model, layer.feed_forward, x, rows, ws, ws, Share{});
 }
 
 std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std::vector<int32_t>>& sources, const Group& group, Workspace& ws) {
@@ -103,10 +108,9 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
     for (const EncoderLayer& layer : model.encoder) run_layer(model, layer, sources, group, x, ws);
     if (shape.pre_norm) normalise(model, model.encoder_norm, x, rows, x);
 
-    auto chunk = std::make_shared<Chunk>();
     const int64_t entry = model.entry(), projected_stride = stride_of(entry);
-    chunk->rows = rows;
-    chunk->data.ensure(static_cast<int64_t>(model.decoder.size()) * rows * entry * model.element());
+    const int64_t bytes = static_cast<int64_t>(model.decoder.size()) * rows * entry * model.element();
+    const auto chunk = std::make_shared<Chunk>(model.chunks, bytes, rows);
     float* projected = ws.projected.ensure(rows * projected_stride);
     Rows source = rows_of(ws, x, rows, shape.width, stride);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) {
@@ -127,7 +131,7 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
 }  // namespace
 
 Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources) {
-    const std::vector<Group> groups = grouped(sources);
+    const std::vector<Group> groups = grouped(sources, model->workers.threads());
     std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
     model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model->workspaces);

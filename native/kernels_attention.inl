@@ -15,6 +15,9 @@ inline void arrange(const uint16_t*, Vec& a, Vec& b) { unzip(a, b); }
 inline void restore(const float*, Vec&, Vec&) {}
 inline void restore(const uint16_t*, Vec& a, Vec& b) { zip(a, b); }
 
+// e^d for d <= 0, and 0 where d is -inf.
+inline Vec share_of(const Vec& d) { return zero_where_less(exponential_of_negative(d), d, set(-87.3f)); }
+
 // w = softmax(w), in place. All -inf gives NaN, as the quotient 0/0 does.
 inline void softmax(float* w, int64_t length) {
     const int64_t whole = length / lanes * lanes, rest = length - whole;
@@ -24,12 +27,12 @@ inline void softmax(float* w, int64_t length) {
     const Vec highest = set(maximum(top));
     Vec sum = set(0.0f);
     for (int64_t t = 0; t < whole; t += lanes) {
-        const Vec e = exponential(load(w + t) - highest);
+        const Vec e = share_of(load(w + t) - highest);
         store(w + t, e);
         sum = sum + e;
     }
     if (rest) {
-        const Vec e = exponential(load_part(w + whole, rest, minus_infinity) - highest);
+        const Vec e = share_of(load_part(w + whole, rest, minus_infinity) - highest);
         store_part(w + whole, e, rest);
         sum = sum + e;
     }
@@ -38,20 +41,19 @@ inline void softmax(float* w, int64_t length) {
     if (rest) store_part(w + whole, load_part(w + whole, rest) * factor, rest);
 }
 
-// What the functions below read: position t of this head is at p + where[t].
+// Position t of one head is at p + where[t]. What will be read after it, `ahead` bytes off, is fetched meanwhile.
 template <class T>
 struct Positions {
     const T* p;
     const int64_t* where;
-    int64_t length, next;  // next: how far off the next head is, which is fetched meanwhile; 0 for the last
+    int64_t length;
+    uintptr_t ahead;
 
     const T* at(int64_t t) const {
         const T* here = p + where[t];
-        if (next) {
-            const uintptr_t ahead = reinterpret_cast<uintptr_t>(here + next);
-            const uintptr_t bytes = static_cast<uintptr_t>(next) * sizeof(T);
-            for (uintptr_t line = 0; line < bytes && line < 256; line += 64) __builtin_prefetch(reinterpret_cast<const void*>(ahead + line));
-        }
+        const uintptr_t later = reinterpret_cast<uintptr_t>(here) + ahead;
+        UWAGA_UNROLL
+        for (uintptr_t line = 0; line < 64 * sizeof(T); line += 64) __builtin_prefetch(reinterpret_cast<const void*>(later + line));
         return here;
     }
 };
@@ -94,7 +96,7 @@ inline void score(const float* query, const Positions<T>& keys, int given, float
     }
 }
 
-// context = sum over t of weights[t] * value t, for `at most` 2 * pairs vectors.
+// context = sum over t of weights[t] * value t, 2 * pairs vectors of it.
 template <class T, int pairs>
 inline void mix(const float* weights, const Positions<T>& values, float* context) {
     Vec sum[2 * pairs];
@@ -140,27 +142,36 @@ inline void mix_odd(const float* weights, const Positions<T>& values, int64_t he
     }
 }
 
-// softmax(scale q K^T + bias) V for one query (Vaswani et al. 2017, equation 1), head by head.
+// softmax(scale q K^T + bias) V for one query (Vaswani et al. 2017, equation 1). One step of all heads after another:
+// the softmaxes wait for themselves, and so side by side.
 template <class T>
 void attend(const float* query, const T* keys, const T* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
     constexpr int usual = 64 / lanes;  // vectors of the commonest head
     const bool even = head_width % (2 * lanes) == 0 && head_width <= widest * lanes;
     const int vectors = static_cast<int>(head_width / lanes);
-    for (int64_t h = 0; h < heads; ++h, query += head_width, context += head_width, weights += length) {
-        const int64_t next = h + 1 < heads ? head_stride : 0;
-        const Positions<T> k{keys + h * head_stride, where, length, next}, v{values + h * head_stride, where, length, next};
+    const uintptr_t next = static_cast<uintptr_t>(head_stride) * sizeof(T);
+    for (int64_t h = 0; h < heads; ++h) {
+        const T* first = keys + h * head_stride;
+        const uintptr_t to_values = reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(first);
+        const Positions<T> k{first, where, length, h + 1 < heads ? next : to_values};
+        const float* q = query + h * head_width;
         const float* b = bias ? bias + h * length : nullptr;
-        if (!even) score_odd(query, k, head_width, scale, b, weights);
-        else if (vectors == usual) score<T, usual>(query, k, vectors, scale, b, weights);
-        else score<T, 0>(query, k, vectors, scale, b, weights);
-        softmax(weights, length);
+        if (!even) score_odd(q, k, head_width, scale, b, weights + h * length);
+        else if (vectors == usual) score<T, usual>(q, k, vectors, scale, b, weights + h * length);
+        else score<T, 0>(q, k, vectors, scale, b, weights + h * length);
+    }
+    for (int64_t h = 0; h < heads; ++h) softmax(weights + h * length, length);
+    for (int64_t h = 0; h < heads; ++h) {
+        const float* w = weights + h * length;
+        const Positions<T> v{values + h * head_stride, where, length, h + 1 < heads ? next : 0};
+        float* c = context + h * head_width;
         if (!even) {
-            mix_odd(weights, v, head_width, context);
+            mix_odd(w, v, head_width, c);
             continue;
         }
         int64_t at = 0;
-        for (; at + 4 * lanes <= head_width; at += 4 * lanes) mix<T, 2>(weights, Positions<T>{v.p + at, where, length, next}, context + at);
-        if (at < head_width) mix<T, 1>(weights, Positions<T>{v.p + at, where, length, next}, context + at);
+        for (; at + 4 * lanes <= head_width; at += 4 * lanes) mix<T, 2>(w, Positions<T>{v.p + at, where, length, v.ahead}, c + at);
+        if (at < head_width) mix<T, 1>(w, Positions<T>{v.p + at, where, length, v.ahead}, c + at);
     }
 }
 

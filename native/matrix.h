@@ -3,6 +3,7 @@
 
 #include "buffer.h"
 #include "kernels.h"
+#include "workers.h"
 
 namespace uwaga {
 
@@ -34,6 +35,25 @@ struct Rows {
     }
 };
 
+// Panels [first, last) of a matrix: its outputs from 32 * first on.
+inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
+    Matrix part = w;
+    const int64_t skipped = first * panel, outputs = (last * panel < w.outputs() ? last * panel : w.outputs()) - skipped;
+    if (w.kind == Matrix::Kind::int8) {
+        part.int8.panels += skipped * padded_inputs(w.int8.inputs);
+        part.int8.scales += skipped;
+        part.int8.sums += skipped;
+        part.int8.outputs = outputs;
+    } else if (w.kind == Matrix::Kind::half) {
+        part.half.panels += skipped * rounded(w.half.inputs, 2);
+        part.half.outputs = outputs;
+    } else {
+        part.float32.panels += skipped * w.float32.inputs;
+        part.float32.outputs = outputs;
+    }
+    return part;
+}
+
 // y = activation(x W^T + bias) [* gate] [+ residual]
 inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epilogue& e, float* y, int64_t y_stride) {
     switch (w.kind) {
@@ -41,6 +61,18 @@ inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epi
         case Matrix::Kind::half: kernels.half_product(in.x, in.rows, in.stride, w.half, e, y, y_stride); break;
         default: kernels.float_product(in.x, in.rows, in.stride, w.float32, e, y, y_stride);
     }
+}
+
+// The same for a team's share of the columns; y is whole when all have come to wait.
+inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue e, float* y, int64_t y_stride, const Share& share) {
+    if (share.size == 1) return product(kernels, in, w, e, y, y_stride);
+    const int64_t panels = padded_outputs(w.outputs()) / panel, first = share.first(panels), last = share.last(panels);
+    if (first == last) return;
+    const int64_t skipped = first * panel;
+    if (e.bias) e.bias += skipped;
+    if (e.gate) e.gate += skipped;
+    if (e.residual) e.residual += skipped;
+    product(kernels, in, part_of(w, first, last), e, y + skipped, y_stride);
 }
 
 inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const float* bias, OutputRow* out) {

@@ -46,6 +46,7 @@ struct Side {
 struct Shape {
     int64_t width = 0, max_length = 0;
     int64_t encoder_heads = 0, encoder_head_width = 0, decoder_heads = 0, decoder_head_width = 0;
+    int64_t shared_width = 0;  // of a model whose matrices are worth the threads' waiting for each other
     int64_t reach = 0;  // of relative positions: distances beyond it are alike
     bool pre_norm = false, rms = false, half_memory = false;
     float epsilon = 1e-5f, embedding_scale = 1, output_scale = 1, encoder_scale = 1, decoder_scale = 1;
@@ -67,7 +68,7 @@ struct Model {
     int64_t source_vocabulary = 0, target_vocabulary = 0;
 
     std::vector<Buffer<float>> vectors;  // what the pointers above point into
-    mutable PagePool pages;
+    mutable PagePool pages, chunks;
     mutable WorkspacePool workspaces;
     mutable Workers workers;
 
@@ -75,12 +76,20 @@ struct Model {
     int64_t entry() const { return 2 * shape.decoder_inner(); }    // numbers of one key and value
 };
 
+constexpr int64_t group_rows = 256;  // tokens that are encoded together, unless one sentence has more
+
 using ModelPtr = std::shared_ptr<const Model>;
 
 // One sentence's keys and values lie in the chunk of its encoder group: [layer][row][key, value].
 struct Chunk {
+    Chunk(PagePool& from, int64_t bytes, int64_t count) : pool(from), data(from.take(bytes)), rows(count) {}
+    ~Chunk() { pool.give(std::move(data)); }
+    Chunk(const Chunk&) = delete;
+    Chunk& operator=(const Chunk&) = delete;
+
+    PagePool& pool;  // of the model, which whatever holds a chunk holds too
     Buffer<uint8_t> data;
-    int64_t rows = 0;
+    const int64_t rows;
 };
 
 struct Encoded {
@@ -127,6 +136,9 @@ struct Request {
     int64_t top_k = 0;
 };
 
+constexpr int64_t output_chunks = 4;       // of the vocabulary, whatever the threads: sums are made chunk by chunk
+constexpr int64_t least_chunk_panels = 64;  // of a chunk; a smaller vocabulary is one
+
 struct Answer {
     int64_t* tokens = nullptr;   // (rows, k); not set where the whole vocabulary is asked for
     float* log_probs = nullptr;  // (rows, k)
@@ -139,13 +151,15 @@ State step(const State& state, const int32_t* tokens, const Request& request, co
 
 // The parts that encoder and decoder share.
 void normalise(const Model& model, const Norm& norm, float* x, int64_t rows, float* y);
-void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws);
+void settle(const Model& model, const Norm& norm, float* y, int64_t rows, float* x);
+// x is the thread's own; what a team makes together lies in `shared`, whose buffers are large enough already.
+void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws, Workspace& shared, const Share& share);
 int64_t stride_of(int64_t width);  // of float rows
 Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride);
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x);
 const float* distance_bias(const Side& side, int64_t heads, int64_t reach, int64_t query, int64_t length, Workspace& ws);
 
 // The candidates of rows whose features are in `in`.
-void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws);
+void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws, Workspace& shared, const Share& share);
 
 }  // namespace uwaga

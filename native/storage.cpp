@@ -1,17 +1,26 @@
 #include "storage.h"
 
+#include <algorithm>
+
 namespace uwaga {
 
-Buffer<uint8_t> PagePool::take() {
+Buffer<uint8_t> PagePool::take(int64_t bytes) {
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (!free_.empty()) {
+        for (std::size_t i = free_.size(); i-- > 0;) {
+            if (free_[i].size() < bytes) continue;
+            std::swap(free_[i], free_.back());
             Buffer<uint8_t> page = std::move(free_.back());
             free_.pop_back();
             return page;
         }
     }
-    return Buffer<uint8_t>(bytes_);
+    return Buffer<uint8_t>(std::max(bytes, bytes_));
+}
+
+void PagePool::give(Buffer<uint8_t> page) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    free_.push_back(std::move(page));
 }
 
 void PagePool::give(std::vector<Buffer<uint8_t>>& pages) {

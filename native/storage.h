@@ -11,11 +11,13 @@ namespace uwaga {
 
 constexpr int64_t page_entries = 16;
 
-// Pages of one size. What is given back is kept for the next sentence, so that no step waits for fresh memory.
+// Pieces of memory of one size at least. What is given back is kept for the next sentence: the first touch of fresh
+// memory costs more than what is written to it.
 class PagePool {
   public:
     void configure(int64_t bytes) { bytes_ = bytes; }
-    Buffer<uint8_t> take();
+    Buffer<uint8_t> take(int64_t bytes = 0);
+    void give(Buffer<uint8_t> page);
     void give(std::vector<Buffer<uint8_t>>& pages);
 
   private:

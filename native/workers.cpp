@@ -1,6 +1,8 @@
 #include "workers.h"
 
+#include <algorithm>
 #include <exception>
+#include <stdexcept>
 #include <unistd.h>
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -10,6 +12,7 @@
 namespace uwaga {
 
 namespace {
+constexpr int64_t largest_team = 8;  // more would have a panel or two of most matrices each
 constexpr int spins = 4000;  // about 50 microseconds: the pause between two steps of a busy search
 
 inline void pause() {
@@ -80,18 +83,44 @@ void Workers::help(Crew& crew) {
     }
 }
 
-void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
-    std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
-    if (parts < 2 || threads_ < 2 || !owner.try_lock()) {
-        for (int64_t part = 0; part < parts; ++part) work(part);
-        return;
-    }
+// Whether the helpers are there and the caller's alone for as long as it holds `owner`.
+bool Workers::gather(std::unique_lock<std::mutex>& owner) {
+    if (threads_ < 2 || !owner.try_lock()) return false;
     if (crew_ && crew_->process != getpid()) crew_.release();
     if (!crew_) {
         crew_ = std::make_unique<Crew>();
         crew_->process = getpid();
         for (int64_t i = 1; i < threads_; ++i) crew_->helpers.emplace_back([this, crew = crew_.get()] { help(*crew); });
     }
+    return true;
+}
+
+void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
+    std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
+    if (parts < 2 || !gather(owner)) {
+        for (int64_t part = 0; part < parts; ++part) work(part);
+        return;
+    }
+    lead(parts, work);
+}
+
+void Workers::together(const std::function<void(const Share&)>& work) {
+    std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
+    if (!gather(owner)) return work(Share{});
+    Team team(std::min(threads_, largest_team));
+    // Nobody takes a second part: whoever has one waits in it for the others.
+    lead(team.size(), [&](int64_t part) {
+        try {
+            work(Share{&team, part, team.size()});
+        } catch (...) {
+            team.abandon();
+            throw;
+        }
+        team.wait();
+    });
+}
+
+void Workers::lead(int64_t parts, const std::function<void(int64_t)>& work) {
     Crew& crew = *crew_;
     crew.work = &work;
     crew.parts = parts;
@@ -110,5 +139,20 @@ void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
     }
     if (crew.error) std::rethrow_exception(crew.error);
 }
+
+void Team::wait() {
+    const uint32_t phase = phase_.load();
+    if (arrived_.fetch_add(1) + 1 == size_) {
+        arrived_ = 0;
+        phase_.fetch_add(1);
+    }
+    for (int i = 0; phase_.load() == phase; ++i) {
+        if (abandoned_) throw std::runtime_error("another thread of this step has failed");
+        if (i < spins) pause();
+        else std::this_thread::yield();
+    }
+}
+
+void Team::abandon() { abandoned_ = true; }
 
 }  // namespace uwaga

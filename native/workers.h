@@ -12,6 +12,33 @@
 
 namespace uwaga {
 
+// Threads that do the same rows together, each its share of every matrix's columns.
+class Team {
+  public:
+    explicit Team(int64_t size) : size_(size) {}
+    int64_t size() const { return size_; }
+    void wait();     // until all have come
+    void abandon();  // after an error: whoever waits, or comes to wait, is let go with an error
+
+  private:
+    const int64_t size_;
+    std::atomic<int64_t> arrived_{0};
+    std::atomic<uint32_t> phase_{0};
+    std::atomic<bool> abandoned_{false};
+};
+
+// One member of a team; alone unless told otherwise.
+struct Share {
+    Team* team = nullptr;
+    int64_t me = 0, size = 1;
+
+    void wait() const {
+        if (team) team->wait();
+    }
+    int64_t first(int64_t count) const { return count * me / size; }
+    int64_t last(int64_t count) const { return count * (me + 1) / size; }
+};
+
 // Runs a function of a part's number. One caller at a time has the helpers; another does its parts itself, as does
 // a child process, in which no helpers live. What is computed for a part must not depend on who computes it.
 class Workers {
@@ -23,10 +50,14 @@ class Workers {
     void configure(int64_t threads) { threads_ = threads; }
     int64_t threads() const { return threads_; }
     void run(int64_t parts, const std::function<void(int64_t)>& work);
+    // Up to eight threads at once on one piece of work, or the caller alone where the helpers are busy elsewhere.
+    void together(const std::function<void(const Share&)>& work);
 
   private:
     struct Crew;
     void help(Crew& crew);
+    bool gather(std::unique_lock<std::mutex>& owner);
+    void lead(int64_t parts, const std::function<void(int64_t)>& work);
     int64_t threads_ = 1;
     std::mutex owner_;
     std::unique_ptr<Crew> crew_;

@@ -66,12 +66,14 @@ def random_model(settings, seed=0, source=23, target=23, spread=1.0):
     return model.eval()
 
 
-def native(model, precision="float32", threads=1, isa=None, levels=127, keep=()):
+def native(model, precision="float32", threads=1, isa=None, levels=127, keep=(), shared_width=384):
     """The engine over the weights of a torch model."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     source = model.source_embedding.num_embeddings
     packed = pack(model.settings, source, model.vocabulary, state.__getitem__, precision, keep, levels)
-    return NativeModel(model.settings, model.symbols, source, model.vocabulary, packed, threads, isa)
+    return NativeModel(
+        model.settings, model.symbols, source, model.vocabulary, packed, threads, isa, shared_width
+    )
 
 
 def sentences(count, seed=0, longest=12, vocabulary=23):

@@ -26,8 +26,8 @@ WAYS = {"greedy": GREEDY, "beam": BEAM, "samples": SAMPLES}
 
 
 @cache
-def engine(precision, threads=1):
-    return native(MODEL, precision, threads)
+def engine(precision, threads=1, shared_width=384):
+    return native(MODEL, precision, threads, shared_width=shared_width)
 
 
 @cache
@@ -73,6 +73,32 @@ def test_log_probabilities_are_the_same_bits_beside_any_neighbours(numbers, thre
             states[number] = one.state
         state = made.state
         tokens = rng.integers(4, 97, len(tokens))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_threads_that_share_a_matrix_give_the_same_bits(precision):
+    """Few rows are done by all threads together, each its columns; the vocabulary is cut into four."""
+    wide = {"width": 64, "feed_forward": 100, "gated": True, "output_bias": True, "tie": "decoder"}
+    model = random_model(SHAPE.model_copy(update=wide), spread=2.0, source=97, target=9001)
+    alone, *teams = (native(model, precision, threads, shared_width=1) for threads in (1, 2, 3))
+    bans = np.array([[0, 9000], [1, 5], [1, 2400], [1, 7000]])
+    for choice in (
+        Choice(9, attention=True),
+        Choice(4, banned=bans, renormalise=True),
+        Choice(1, whole=True),
+        Choice(1, forced=np.array([8999, -1, 3])),
+    ):
+        steps = []
+        for one in (alone, *teams):
+            state = one.start(one.encode(SOURCES[:3]), 1)
+            for token in (5, 6):
+                state = one.step(np.full(3, token), state, Choice(1)).state
+            steps.append(one.step(np.full(3, 9), state, choice))
+        for step in steps[1:]:
+            assert np.array_equal(step.tokens, steps[0].tokens)
+            assert np.array_equal(step.log_probs, steps[0].log_probs)
+            if choice.attention:
+                assert np.array_equal(step.attention, steps[0].attention)
 
 
 def test_a_state_may_be_stepped_any_number_of_times():

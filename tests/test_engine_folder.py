@@ -46,7 +46,7 @@ def refused(folder, *words):
         assert word in message
 
 
-def test_a_folder_translates_as_the_engine_in_int8(folder, original):
+def test_a_folder_translates_as_the_engine_in_int8(folder):
     from uwaga.translator import Translator
 
     engine = native(MODEL, "int8", keep=("output",))
@@ -57,8 +57,6 @@ def test_a_folder_translates_as_the_engine_in_int8(folder, original):
     assert loaded.decoding == tiny.DECODING
     assert loaded.translate(tiny.ENGLISH, beam=3) == expected
     assert "int8" in (folder / "card.md").read_text()
-    sizes = [sum(path.stat().st_size for path in one.glob("*.safetensors")) for one in (folder, original)]
-    assert sizes[0] < sizes[1]
 
 
 def test_weights_lie_in_the_mapped_file(folder):
@@ -232,9 +230,9 @@ def test_translating_needs_no_torch(folder, original, tmp_path):
         "for name in sys.argv[1:]:\n"
         "    print(len(uwaga.load(name or None).translate('The dog sees the cat.').text))"
     )
-    names = [str(folder), str(original), str(tmp_path / "marian8"), ""]
+    names = [str(folder), str(original), str(tmp_path / "marian"), str(tmp_path / "marian8"), ""]
     done = subprocess.run(
         [sys.executable, "-c", code, *names], capture_output=True, text=True, env=os.environ, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) == 4
+    assert len(done.stdout.split()) == 5

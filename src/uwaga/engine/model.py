@@ -36,6 +36,8 @@ class NativeModel:
         packed: the weights.
         threads: threads of one call, 0 for as many as the process may use.
         isa: instruction set by name, the fastest if None; ``UWAGA_ISA`` is looked at then.
+        shared_width: width of a model from which on threads share the columns of a step that has too few
+            rows to share out; in a smaller one they would wait for each other longer than they work.
 
     Raises:
         SettingsError: the processor lacks the instruction set.
@@ -51,6 +53,7 @@ class NativeModel:
         packed: Packed,
         threads: int = 1,
         isa: str | None = None,
+        shared_width: int = 384,
     ) -> None:
         number = chosen_isa(isa)
         self.settings, self.symbols, self.vocabulary = settings, symbols, target
@@ -62,6 +65,7 @@ class NativeModel:
             "source_vocabulary": source,
             "target_vocabulary": target,
             "threads": self.threads,
+            "shared_width": shared_width,
         }
         matrices = {name: matrix.core() for name, matrix in packed.matrices.items()}
         if settings.tie not in ("all", "decoder", "none"):  # one table for both sides, but not the output's

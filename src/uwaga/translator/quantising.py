@@ -77,10 +77,10 @@ def quantise(
 def compare(exact: NativeModel, rounded: NativeModel, sources: Sequence[Sequence[int]]) -> Agreement:
     """How alike two engines of one model translate ``sources``, token ids with their end symbols."""
     options = SearchOptions(beam=1, max_length=None if exact.max_target else 256, batch_tokens=BATCH_TOKENS)
-    found = [[one.tokens for [one] in search(model, sources, options)] for model in (exact, rounded)]
-    pairs = list(zip(*found, strict=True))
+    found = [[one for [one] in search(model, sources, options)] for model in (exact, rounded)]
+    pairs = [(one.tokens, other.tokens) for one, other in zip(*found, strict=True)]
     agreeing = sum(_prefix(one, other) for one, other in pairs)
-    targets = [(*tokens, exact.symbols.end) for tokens in found[0]]
+    targets = [one.tokens if one.truncated else (*one.tokens, exact.symbols.end) for one in found[0]]
     scores = [in_batches(step_scorer(model), sources, targets, BATCH_TOKENS) for model in (exact, rounded)]
     differences = [
         np.asarray(one) - np.asarray(other) for one, other in zip(scores[0], scores[1], strict=True)
