@@ -15,6 +15,7 @@ from uwaga.cli.errors import INTERRUPTED, reported
 from uwaga.cli.evaluate import evaluate
 from uwaga.cli.lengths import lengths
 from uwaga.cli.score import score
+from uwaga.cli.shortlist import shortlist
 from uwaga.cli.train import train
 from uwaga.cli.translate import translate
 
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (translate, train, score, evaluate, attend, lengths, convert):
+for verb in (translate, train, score, evaluate, attend, lengths, convert, shortlist):
     app.command(verb.__name__)(reported(verb))
 
 
