@@ -312,6 +312,10 @@ struct PyState {
     State state;
     std::shared_ptr<Handle> handle;
 };
+struct PyShortlist {
+    Shortlist shortlist;
+    std::shared_ptr<Handle> handle;
+};
 
 int32_t checked_token(int64_t token, int64_t vocabulary) {
     if (token < 0 || token >= vocabulary) {
@@ -320,7 +324,33 @@ int32_t checked_token(int64_t token, int64_t vocabulary) {
     return static_cast<int32_t>(token);
 }
 
-PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources) {
+// Tokens [first, last) must be in the vocabulary and rise.
+void check_rising(const Tokens& tokens, int64_t first, int64_t last, int64_t vocabulary, const char* what) {
+    for (int64_t i = first; i < last; ++i) {
+        const int32_t token = tokens[static_cast<std::size_t>(i)];
+        checked_token(token, vocabulary);
+        if (i > first && token <= tokens[static_cast<std::size_t>(i - 1)]) refuse(std::string(what) + ": the tokens do not rise");
+    }
+}
+
+PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets) {
+    const Model& model = *handle->model;
+    const auto copied = [](const Shaped<int32_t, 1>& array) { return Tokens(array.data(), array.data() + array.size()); };
+    Tokens all = copied(common), starts = copied(first), of_each = copied(targets);
+    if (all.empty()) refuse("common: at least the end symbol is wanted");
+    check_rising(all, 0, static_cast<int64_t>(all.size()), model.target_vocabulary, "common");
+    if (static_cast<int64_t>(starts.size()) != model.source_vocabulary + 1) refuse("first: one place is wanted for each source token, and the end");
+    if (starts.front() != 0 || starts.back() != static_cast<int64_t>(of_each.size())) refuse("first: it does not go from the beginning to the end of targets");
+    for (std::size_t s = 0; s + 1 < starts.size(); ++s) {
+        if (starts[s] > starts[s + 1]) refuse("first: the places fall");
+    }
+    for (std::size_t s = 0; s + 1 < starts.size(); ++s) check_rising(of_each, starts[s], starts[s + 1], model.target_vocabulary, "targets");
+    const nb::gil_scoped_release free;
+    return {Shortlist(model, std::move(all), std::move(starts), std::move(of_each)), handle};
+}
+
+PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist) {
+    if (shortlist && shortlist->handle->model != handle->model) refuse("the shortlist is of another model");
     const Model& model = *handle->model;
     std::vector<std::vector<int32_t>> checked;
     checked.reserve(sources.size());
@@ -341,7 +371,9 @@ PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector
         checked.push_back(std::move(tokens));
     }
     const nb::gil_scoped_release free;
-    return {encode(handle->model, checked), handle};
+    Memory memory = encode(handle->model, checked);
+    if (shortlist) restrict_to(shortlist->shortlist, checked, memory);
+    return {std::move(memory), handle};
 }
 
 void add_bans(Request& request, const Shaped<int64_t, 2>& banned, int64_t rows, int64_t vocabulary) {
@@ -465,11 +497,14 @@ NB_MODULE(_core, m) {
         .def("step", &step_state, "tokens"_a, "count"_a, "whole"_a = false, "attention"_a = false, "renormalise"_a = false,
              "banned"_a = nb::none(), "forced"_a = nb::none(), "uniform"_a = nb::none(), "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0);
 
+    nb::class_<PyShortlist>(m, "Shortlist");
+
     nb::class_<Handle>(m, "Model")
         .def("__init__", [](Handle* self, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa) {
             new (self) Handle(build(settings, matrices, vectors, isa));
         }, "settings"_a, "matrices"_a, "vectors"_a, "isa"_a)
-        .def("encode", &encode_sources, "sources"_a);
+        .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a)
+        .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none());
 }
 
 }  // namespace uwaga

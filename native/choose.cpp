@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "model.h"
+#include "choose.h"
 
 namespace uwaga {
 
@@ -16,8 +16,6 @@ constexpr int64_t logit_rows = 16;     // whose logits exist at one time
 constexpr int64_t head = 256;          // most probable tokens that a draw is first looked for among
 constexpr int32_t most_single = 64;    // banned tokens whose logits are computed one by one
 constexpr double least_left = 0.01;    // share of the probability below which what bans leave is summed anew
-
-bool before(float a, int32_t a_token, float b, int32_t b_token) { return a > b || (a == b && a_token < b_token); }
 
 double log_sum(const float* logits, int64_t count) {
     double top = nothing;
@@ -31,13 +29,16 @@ double log_sum(const float* logits, int64_t count) {
     return top + std::log(sum);
 }
 
-// The `size` best tokens of logits, best first, in `order`.
+}  // namespace
+
 void sort_head(const float* logits, int64_t vocabulary, int64_t size, int32_t* order) {
     std::iota(order, order + vocabulary, 0);
     const auto better = [logits](int32_t a, int32_t b) { return before(logits[a], a, logits[b], b); };
     if (size < vocabulary) std::nth_element(order, order + size, order + vocabulary, better);
     std::sort(order, order + size, better);
 }
+
+namespace {
 
 // See uwaga.decoding.choose.pick: which of the falling weights the draw falls on.
 int64_t pick(const double* weights, int64_t size, double mass, double top_p, double uniform, double* reached) {
@@ -59,7 +60,8 @@ int64_t pick(const double* weights, int64_t size, double mass, double top_p, dou
     return last;
 }
 
-// Draw a token from logits in which banned ones are -inf.
+}  // namespace
+
 int32_t draw(const float* logits, int64_t vocabulary, const Request& request, double uniform, Workspace& ws) {
     int32_t* order = ws.order.ensure(vocabulary);
     double* room = ws.cumulative.ensure(2 * vocabulary);
@@ -84,6 +86,8 @@ int32_t draw(const float* logits, int64_t vocabulary, const Request& request, do
         }
     }
 }
+
+namespace {
 
 class Chooser {
   public:
@@ -303,7 +307,10 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64
     return bias ? sum + bias[token] : sum;
 }
 
-void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws, Workspace& shared, const Share& share) {
+void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const Share& share) {
+    if (state.gathered) {
+        return choose_listed(model, in, first_row, share.first(in.rows), share.last(in.rows), request, answer, state, ws);
+    }
     Chooser(model, in, first_row, request, answer, ws, shared, share).run();
 }
 

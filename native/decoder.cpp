@@ -159,13 +159,13 @@ void Part::run() {
         }
     }
     Rows features = rows_of(ws, x, rows(), shape.width, stride);
-    choose(model, features, first, request, answer, ws, shared, share);
+    choose(model, features, first, request, answer, next, ws, shared, share);
 }
 
 // The next state, with room for this step in every table; what each row's keys of this step will be is written to it.
 State advanced(const State& state) {
     const Model& model = *state.model;
-    State next{state.model, state.beams, state.sentences, state.stride, {}};
+    State next{state.model, state.beams, state.sentences, state.stride, {}, state.gathered};
     int64_t longest = 0;
     for (State::Sentence& sentence : next.sentences) {
         if (sentence.position >= model.shape.max_length) throw std::invalid_argument("a target is longer than the model can make");

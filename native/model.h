@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "matrix.h"
+#include "shortlist.h"
 #include "storage.h"
 #include "workers.h"
 #include "workspace.h"
@@ -95,11 +96,13 @@ struct Chunk {
 struct Encoded {
     std::shared_ptr<const Chunk> chunk;
     int64_t first = 0, length = 0;  // rows of the chunk
+    TokensPtr allowed = {};         // what it may become, rising; null: anything
 };
 
 struct Memory {
     ModelPtr model;
     std::vector<Encoded> sentences;
+    GatheredPtr common = {};  // where sentences have lists
 };
 
 // A decoder's state: a value. Rows of a sentence stand side by side; each has a table of where its keys are.
@@ -108,12 +111,14 @@ struct State {
         Encoded memory;
         std::shared_ptr<Store> store;
         int64_t position = 0;
+        TokensPtr columns = {};  // of what it may become, in `gathered`
     };
     ModelPtr model;
     int64_t beams = 1;
     std::vector<Sentence> sentences;
     int64_t stride = 0;           // of tables
     std::vector<int64_t> tables;  // (rows, stride): numbers from the store's base to the key of each position
+    GatheredPtr gathered = {};    // where sentences have lists
 
     int64_t rows() const { return static_cast<int64_t>(sentences.size()) * beams; }
 };
@@ -159,7 +164,7 @@ Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x);
 const float* distance_bias(const Side& side, int64_t heads, int64_t reach, int64_t query, int64_t length, Workspace& ws);
 
-// The candidates of rows whose features are in `in`.
-void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws, Workspace& shared, const Share& share);
+// The candidates of rows of a state whose features are in `in`.
+void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const Share& share);
 
 }  // namespace uwaga

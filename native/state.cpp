@@ -17,12 +17,13 @@ State start(const Memory& memory, int64_t beams) {
         auto store = std::make_shared<Store>(model.pages, model.entry(), static_cast<int64_t>(model.decoder.size()), model.element());
         state.sentences.push_back({sentence, std::move(store), 0});
     }
+    if (memory.common) gather_extended(state, memory.common);
     return state;
 }
 
 State reorder(const State& state, const int64_t* rows, int64_t count) {
     if (count != state.rows()) throw std::invalid_argument("reorder: one row is wanted for each row of the state");
-    State next{state.model, state.beams, state.sentences, state.stride, {}};
+    State next{state.model, state.beams, state.sentences, state.stride, {}, state.gathered};
     next.tables.resize(state.tables.size());
     for (int64_t row = 0; row < count; ++row) {
         if (rows[row] < 0 || rows[row] >= count || rows[row] / state.beams != row / state.beams) {
@@ -36,7 +37,7 @@ State reorder(const State& state, const int64_t* rows, int64_t count) {
 }
 
 State select(const State& state, const int64_t* sentences, int64_t count) {
-    State next{state.model, state.beams, {}, state.stride, {}};
+    State next{state.model, state.beams, {}, state.stride, {}, state.gathered};
     const int64_t size = static_cast<int64_t>(state.sentences.size()), block = state.beams * state.stride;
     next.sentences.reserve(static_cast<std::size_t>(count));
     next.tables.resize(static_cast<std::size_t>(count * block));
@@ -46,6 +47,7 @@ State select(const State& state, const int64_t* sentences, int64_t count) {
         const int64_t* from = state.tables.data() + sentences[i] * block;
         std::copy(from, from + block, next.tables.data() + i * block);
     }
+    if (next.gathered && 2 * count <= next.gathered->sentences) gather_anew(next);
     return next;
 }
 
@@ -54,6 +56,7 @@ State join(const std::vector<const State*>& states) {
     State next{states[0]->model, states[0]->beams, {}, 0, {}};
     for (const State* state : states) {
         if (state->model != next.model || state->beams != next.beams) throw std::invalid_argument("join: states of different models or beams");
+        if (!state->gathered != !states[0]->gathered) throw std::invalid_argument("join: a state with a shortlist and one without");
         next.stride = std::max(next.stride, state->stride);
     }
     for (const State* state : states) {
@@ -63,6 +66,11 @@ State join(const std::vector<const State*>& states) {
             next.tables.insert(next.tables.end(), from, from + state->stride);
             next.tables.resize(next.tables.size() + static_cast<std::size_t>(next.stride - state->stride));
         }
+    }
+    if (states[0]->gathered) {
+        for (std::size_t s = states[0]->sentences.size(); s < next.sentences.size(); ++s) next.sentences[s].columns = nullptr;  // of another state
+        gather_extended(next, states[0]->gathered);
+        if (mostly_unused(next)) gather_anew(next);
     }
     return next;
 }

@@ -20,7 +20,7 @@ struct Workspace {
     Buffer<int32_t> positions, tokens;
     Buffer<OutputRow> outputs;
     Buffer<Candidate> candidates;
-    Buffer<float> logits;
+    Buffer<float> logits, listed;
     Buffer<int32_t> order;
     Buffer<double> cumulative;
 };

@@ -18,6 +18,7 @@ from uwaga.cli.generate import generate
 from uwaga.cli.info import info
 from uwaga.cli.lengths import lengths
 from uwaga.cli.score import score
+from uwaga.cli.shortlist import shortlist
 from uwaga.cli.train import train
 from uwaga.cli.translate import translate
 
@@ -29,7 +30,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-VERBS = (translate, train, score, evaluate, attend, lengths, generate, fill, info, convert)
+VERBS = (
+    *(translate, train, score, evaluate, attend, lengths),
+    *(generate, fill, info, convert, shortlist),
+)
 for verb in VERBS:
     app.command(verb.__name__)(reported(verb))
 

@@ -134,6 +134,13 @@ def translate(
         str | None,
         typer.Option("--to", help="The language of the translations, likewise.", show_default=False),
     ] = None,
+    shortlist: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file that `uwaga shortlist` made for this model: faster, fewer words to choose from.",
+            show_default=False,
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     dtype: Annotated[
         str,
@@ -188,6 +195,7 @@ def translate(
         engine=engine,
         source_language=source_language,
         target_language=target_language,
+        shortlist=shortlist,
     )
     options = translator.options(
         beam=1 if stream else beam,

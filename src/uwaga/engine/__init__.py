@@ -2,5 +2,6 @@
 
 from uwaga.engine.model import NativeModel
 from uwaga.engine.packing import Packed, Precision, pack
+from uwaga.engine.shortlist import Shortlist
 
-__all__ = ["NativeModel", "Packed", "Precision", "pack"]
+__all__ = ["NativeModel", "Packed", "Precision", "Shortlist", "pack"]

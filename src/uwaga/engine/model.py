@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ from uwaga.engine.isa import chosen_isa
 from uwaga.engine.layout import Sizes
 from uwaga.engine.packing import Packed
 from uwaga.engine.positions import distances, sinusoids
+from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, ModelError
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
@@ -57,6 +59,9 @@ class NativeModel:
     ) -> None:
         number = chosen_isa(isa)
         self.settings, self.symbols, self.vocabulary = settings, symbols, target
+        self.source_vocabulary = source
+        self.shortlist: Shortlist | None = None
+        self._lists: _core.Shortlist | None = None
         # Relative positions know no last one.
         self.max_source = self.max_target = None if settings.positions == "relative" else settings.max_length
         self.precision, self.isa = packed.precision, _core.ISAS[number]
@@ -75,6 +80,27 @@ class NativeModel:
         except ValueError as error:
             raise ModelError(f"the engine cannot take these weights: {error}") from None
 
+    def with_shortlist(self, shortlist: Shortlist) -> NativeModel:
+        """The same model, weights shared, whose sentences become only what a shortlist lets them.
+
+        The end symbol and the unknown token are in every list, and so is a forced token for its step.
+        Log-probabilities are those of a sentence's own list: the tokens outside it have none, and the others
+        share theirs.
+
+        Raises:
+            ModelError: the shortlist is of other vocabularies.
+        """
+        sizes = (shortlist.source_vocabulary, shortlist.vocabulary)
+        if sizes != (self.source_vocabulary, self.vocabulary):
+            raise ModelError(
+                f"a shortlist of {sizes[0]} source and {sizes[1]} target tokens, and the model has "
+                f"{self.source_vocabulary} and {self.vocabulary}"
+            )
+        made = copy.copy(self)
+        made.shortlist = shortlist.including([self.symbols.end, self.symbols.unknown])
+        made._lists = self._core.shortlist(made.shortlist.common, shortlist.first, shortlist.targets)
+        return made
+
     def encode(self, sources: Sequence[Sequence[int]]) -> _core.Memory:
         """Encode sentences of token ids, each with its end symbol.
 
@@ -82,7 +108,7 @@ class NativeModel:
             DataError: a sentence is empty, too long, or holds an id outside the vocabulary.
         """
         try:
-            return self._core.encode(sources)
+            return self._core.encode(sources, self._lists)
         except ValueError as error:
             raise DataError(str(error)) from None
 

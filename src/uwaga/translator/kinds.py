@@ -23,6 +23,7 @@ def load(
     engine: str = ...,
     source_language: str | None = ...,
     target_language: str | None = ...,
+    shortlist: str | Path | None = ...,
 ) -> Translator: ...
 
 
@@ -35,6 +36,7 @@ def load(
     engine: str = ...,
     source_language: str | None = ...,
     target_language: str | None = ...,
+    shortlist: str | Path | None = ...,
 ) -> Any: ...
 
 
@@ -46,6 +48,7 @@ def load(
     engine: str = "auto",
     source_language: str | None = None,
     target_language: str | None = None,
+    shortlist: str | Path | None = None,
 ) -> Translator | TextGenerator | GapFiller:
     """Load a model, whatever it does.
 
@@ -60,6 +63,7 @@ def load(
         engine: as there; models that are no translators run on torch.
         source_language: as there.
         target_language: as there.
+        shortlist: as there; of translators alone.
 
     Returns:
         a ``TextGenerator`` for GPT-2, a ``GapFiller`` for BERT, a ``Translator`` for all others.
@@ -74,9 +78,11 @@ def load(
         if kind is not None:
             if source_language is not None or target_language is not None:
                 raise SettingsError(f"{name}: a model of the family {family!r} takes no languages")
+            if shortlist is not None:
+                raise SettingsError(f"{name}: a model of the family {family!r} takes no shortlist")
             if engine == "native":
                 raise SettingsError(
                     f"{name}: a model of the family {family!r} runs on torch; leave engine out"
                 )
             return kind.load(folder, device, dtype, threads)
-    return Translator.load(name, device, dtype, threads, engine, source_language, target_language)
+    return Translator.load(name, device, dtype, threads, engine, source_language, target_language, shortlist)

@@ -51,6 +51,7 @@ class Wanted(NamedTuple):
     engine: str = "auto"
     source_language: str | None = None
     target_language: str | None = None
+    shortlist: str | Path | None = None
 
     def check(self) -> None:
         """Refuse what no model can be asked for.
@@ -92,16 +93,26 @@ def load_parts(name: str | Path | None, wanted: Wanted) -> Parts:
     folder = find_model(name)
     natively = wanted.engine == "native" or (wanted.engine == "auto" and _runs_natively(folder, wanted))
     if not natively:
+        if wanted.shortlist is not None:
+            raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
         return _torch_parts(folder, wanted)
     if wanted.device not in ("auto", "cpu") or wanted.dtype == "float16":
         what = f"dtype {wanted.dtype}" if wanted.dtype == "float16" else f"device {wanted.device!r}"
         raise SettingsError(f"the native engine runs on the CPU in float32, bfloat16 or int8, not {what}")
-    return _native_parts(folder, wanted)
+    parts = _native_parts(folder, wanted)
+    return parts if wanted.shortlist is None else _limited(parts, Path(wanted.shortlist))
+
+
+def _limited(parts: Parts, path: Path) -> Parts:
+    from uwaga.translator.shortlisting import limited
+
+    decoder = limited(parts.decoder, parts.source, parts.target, path)
+    return parts._replace(decoder=decoder, scorer=step_scorer(decoder))
 
 
 def _runs_natively(folder: Path, wanted: Wanted) -> bool:
     """Whether the native engine is what this model runs on unless told otherwise."""
-    if wanted.dtype == "int8" or is_int8(folder):
+    if wanted.dtype == "int8" or is_int8(folder) or wanted.shortlist is not None:
         return wanted.device in ("auto", "cpu")
     if wanted.dtype == "float16" or wanted.device not in ("auto", "cpu"):
         return False

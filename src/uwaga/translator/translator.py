@@ -66,6 +66,7 @@ class Translator:
         engine: str = "auto",
         source_language: str | None = None,
         target_language: str | None = None,
+        shortlist: str | Path | None = None,
     ) -> Translator:
         """Load a model, or several that translate together.
 
@@ -84,16 +85,19 @@ class Translator:
             source_language: code of the language to translate from, as a multilingual model calls it
                 (``en``, ``en_XX``, ``eng_Latn``); None where the model states or needs none.
             target_language: code of the language to translate to.
+            shortlist: a file that ``uwaga shortlist`` has made for this model: each sentence becomes only
+                what the list of its own tokens lets it, which is faster. The native engine's alone.
 
         Raises:
-            ModelError: there is no such model, or it is incomplete or damaged.
+            ModelError: there is no such model, or it or the shortlist is incomplete or damaged, or the
+                shortlist is another model's.
             SettingsError: an impossible device, dtype or number of threads, models of different
                 tokenisers, or a language that the model lacks or that is not chosen and must be.
             MissingExtraError: the model needs torch, which is not installed.
         """
         from uwaga.translator.loading import Wanted, load_parts
 
-        wanted = Wanted(device, dtype, threads, engine, source_language, target_language)
+        wanted = Wanted(device, dtype, threads, engine, source_language, target_language, shortlist)
         if name is not None and not isinstance(name, (str, Path)):
             return cls._together([str(one) for one in name], wanted)
         return cls(*load_parts(name, wanted))

@@ -1,0 +1,201 @@
+"""Vocabulary shortlists beside CTranslate2's vocabulary map, at an OPUS-MT model's size, both in int8.
+
+    python benchmarks/shortlist.py [--cores 1 2] [--rounds 5] [--folder DIR]
+
+Random weights, 16 target tokens; sources of 15 tokens, which repeat as words do (Zipf's law). Two kinds of
+lists: 2,000 tokens that every sentence may become, and 300 with 30 more for each source token. CTranslate2
+unites the lists of a batch; here each sentence keeps its own, so its translation depends on no neighbour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from engine import prepare
+from systems.machine import machine
+from systems.opus_size import VOCABULARY
+
+TARGET = 16
+CASES = ((1, 1), (8, 1), (32, 1), (64, 1), (32, 4))
+"""(sentences, beam)."""
+KINDS = {"2000": (2000, 0), "300+30": (300, 30)}
+"""Common tokens, and further ones for each source token."""
+
+System = Callable[[list[list[int]], int], None]
+
+
+def lists(kind: str) -> tuple[list[int], dict[int, list[int]]]:
+    """The common target tokens, and those of each source token; the end symbol is token 0."""
+    common, each = KINDS[kind]
+    rng = np.random.default_rng(7)
+    first = np.union1d(rng.choice(np.arange(2, VOCABULARY - 1), common - 2, replace=False), [0, 1])
+    others = {
+        token: np.unique(rng.integers(2, VOCABULARY - 1, each)).tolist() if each else []
+        for token in range(VOCABULARY)
+    }
+    return first.tolist(), others
+
+
+def sources(count: int, seed: int = 0) -> list[list[int]]:
+    """Sources of 15 tokens on average, end symbol included; a token's frequency is 1 over its rank."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for length in rng.integers(10, 21, count):
+        ranks = np.exp(rng.random(int(length) - 1) * np.log(VOCABULARY - 4))
+        found.append([*(ranks.astype(int) + 2).tolist(), 0])
+    return found
+
+
+def write_vmap(folder: Path, kind: str) -> Path:
+    """The CTranslate2 model with a vocabulary map; the line of the empty source is for every sentence."""
+    made = folder / f"ct2-int8-{kind}"
+    made.mkdir(exist_ok=True)
+    for file in (folder / "ct2-int8").iterdir():
+        if not (made / file.name).exists():
+            os.link(file, made / file.name)
+    values = json.loads((folder / "marian" / "vocab.json").read_text())
+    pieces = {number: piece for piece, number in values.items()}
+    common, others = lists(kind)
+    with (made / "vmap.txt").open("w") as file:
+        file.write("\t" + " ".join(pieces[token] for token in common) + "\n")
+        for token, targets in others.items():
+            if targets:
+                file.write(f"{pieces[token]}\t{' '.join(pieces[one] for one in targets)}\n")
+    return made
+
+
+def uwaga_system(folder: Path, cores: int, kind: str | None) -> System:
+    """The engine through the search, with a shortlist or the whole vocabulary."""
+    import uwaga
+    from uwaga.decoding import SearchOptions, search
+    from uwaga.engine import Shortlist
+
+    model = uwaga.load(folder / "uwaga-int8", device="cpu", threads=cores).decoder
+    if kind:
+        common, others = lists(kind)
+        first = np.cumsum([0, *map(len, others.values())])
+        flat = [one for targets in others.values() for one in targets]
+        parts = (np.array(part, dtype=np.int32) for part in (common, first, flat))
+        model = model.with_shortlist(Shortlist(*parts, VOCABULARY))
+
+    def run(batch: list[list[int]], beam: int) -> None:
+        options = SearchOptions(
+            beam=beam, max_length=TARGET, min_length=TARGET, max_ratio=float("inf"), batch_tokens=1 << 20
+        )
+        for [one] in search(model, batch, options):
+            assert len(one.tokens) == TARGET
+
+    return run
+
+
+def ctranslate2_system(folder: Path, cores: int, kind: str | None) -> System:
+    """The same weights there, with a vocabulary map or the whole vocabulary."""
+    import ctranslate2
+
+    place = folder / (f"ct2-int8-{kind}" if kind else "ct2-int8")
+    translator = ctranslate2.Translator(str(place), compute_type="int8", intra_threads=cores)
+    values = json.loads((folder / "marian" / "vocab.json").read_text())
+    pieces = {number: piece for piece, number in values.items()}
+
+    def run(batch: list[list[int]], beam: int) -> None:
+        found = translator.translate_batch(
+            [[pieces[token] for token in one] for one in batch],
+            beam_size=beam,
+            max_batch_size=len(batch),
+            min_decoding_length=TARGET,
+            max_decoding_length=TARGET,
+            use_vmap=kind is not None,
+        )
+        for one in found:
+            assert len(one.hypotheses[0]) == TARGET
+
+    return run
+
+
+def work(folder: Path, cores: int, rounds: int) -> dict[str, Any]:
+    """Target tokens a second of each system, kind and case, the medians of alternating rounds."""
+    systems: dict[str, System] = {}
+    for kind in (None, *KINDS):
+        systems[f"uwaga {kind or 'whole'}"] = uwaga_system(folder, cores, kind)
+        systems[f"CTranslate2 {kind or 'whole'}"] = ctranslate2_system(folder, cores, kind)
+    found: dict[str, Any] = {}
+    for size, beam in CASES:
+        times: dict[str, list[float]] = {name: [] for name in systems}
+        repeats = max(1, 64 // (size * beam))
+        for number in range(rounds + 1):
+            batches = [sources(size, seed=repeats * number + each) for each in range(repeats)]
+            for name, system in systems.items():
+                start = time.perf_counter()
+                for batch in batches:
+                    system(batch, beam)
+                if number:
+                    times[name].append((time.perf_counter() - start) / repeats)
+        found[f"{size}x{beam}"] = {
+            name: size * TARGET / statistics.median(taken) for name, taken in times.items()
+        }
+    return found
+
+
+def show(found: dict[str, dict[str, float]], cores: int) -> None:
+    print(f"\ntarget tokens a second, cores: {cores}")
+    print(f"{'batch x beam':>12} {'list':>8} {'uwaga':>9} {'CTranslate2':>12} {'ratio':>6}")
+    for case, speeds in found.items():
+        for kind in ("whole", *KINDS):
+            ours, theirs = speeds[f"uwaga {kind}"], speeds[f"CTranslate2 {kind}"]
+            print(f"{case:>12} {kind:>8} {ours:9.0f} {theirs:12.0f} {ours / theirs:6.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cores", type=int, nargs="+", default=[1])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--folder", type=Path, help="where the models are kept; a temporary folder if not given"
+    )
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        print(json.dumps(work(arguments.folder, arguments.cores[0], arguments.rounds)))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        run_all(arguments, arguments.folder or Path(temporary))
+
+
+def run_all(arguments: argparse.Namespace, folder: Path) -> None:
+    print(machine())
+    folder.mkdir(parents=True, exist_ok=True)
+    prepare(folder)
+    for kind in KINDS:
+        write_vmap(folder, kind)
+    results: dict[str, Any] = {}
+    for cores in arguments.cores:
+        allowed = sorted(os.sched_getaffinity(0))[:cores]
+        worker = ["--worker", "--folder", str(folder), "--cores", str(cores)]
+        done = subprocess.run(
+            [sys.executable, __file__, *worker, "--rounds", str(arguments.rounds)],
+            env=dict(os.environ, OMP_NUM_THREADS=str(cores)),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            preexec_fn=lambda allowed=allowed: os.sched_setaffinity(0, allowed),
+        )
+        results[str(cores)] = json.loads(done.stdout.splitlines()[-1])
+        show(results[str(cores)], cores)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

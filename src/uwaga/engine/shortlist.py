@@ -1,0 +1,71 @@
+"""Vocabulary shortlists: which target tokens each source token lets a sentence become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.contracts import Ids
+from uwaga.errors import ModelError
+
+Tokens = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """The target tokens that a sentence may become: the common ones and those of each of its source tokens.
+
+    ``common`` (common,) rises. Those of source token ``s`` are ``targets[first[s] : first[s + 1]]``, rising;
+    ``first`` (source vocabulary + 1,), ``targets`` (entries,). ``vocabulary`` is the number of target tokens.
+    A sentence's probabilities are shared among its own list alone, so they depend on no other sentence.
+
+    Raises:
+        ModelError: tokens out of range or order, or places that are not those of ``targets``.
+    """
+
+    common: Tokens
+    first: Tokens
+    targets: Tokens
+    vocabulary: int
+
+    def __post_init__(self) -> None:
+        for name in ("common", "first", "targets"):
+            array = getattr(self, name)
+            if array.ndim != 1 or array.dtype != np.int32:
+                raise ModelError(f"{name}: {array.dtype.name} of shape {array.shape}, not int32 in a row")
+        if not len(self.common):
+            raise ModelError("common: no token that every sentence may become")
+        if len(self.first) < 2 or self.first[0] != 0 or self.first[-1] != len(self.targets):
+            raise ModelError(f"first: it does not lead from 0 to the {len(self.targets)} entries of targets")
+        if (np.diff(self.first) < 0).any():
+            raise ModelError("first: the places fall")
+        within = np.ones(
+            max(len(self.targets) - 1, 0), dtype=bool
+        )  # (entries - 1,): both of one source token
+        within[[place - 1 for place in self.first[1:-1].tolist() if 0 < place < len(self.targets)]] = False
+        for name, tokens, rising in (
+            ("common", self.common, np.diff(self.common) > 0),
+            ("targets", self.targets, np.diff(self.targets)[within] > 0),
+        ):
+            if len(tokens) and (tokens.min() < 0 or tokens.max() >= self.vocabulary):
+                raise ModelError(f"{name}: a token outside the vocabulary of {self.vocabulary}")
+            if not rising.all():
+                raise ModelError(f"{name}: the tokens do not rise")
+
+    @property
+    def source_vocabulary(self) -> int:
+        """Number of source tokens."""
+        return len(self.first) - 1
+
+    def of(self, source: Sequence[int]) -> Ids:
+        """The list of a sentence of source tokens, rising."""
+        parts = [self.targets[self.first[token] : self.first[token + 1]] for token in set(source)]
+        return np.unique(np.concatenate([self.common, *parts])).astype(np.int64)
+
+    def including(self, tokens: Sequence[int]) -> Shortlist:
+        """The same with further common tokens."""
+        common = np.union1d(self.common, np.array(tokens, dtype=np.int32)).astype(np.int32)
+        return Shortlist(common, self.first, self.targets, self.vocabulary)
