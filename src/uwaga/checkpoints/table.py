@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,10 +82,15 @@ def _made(old: Tensor, names: tuple[str, ...], values: Mapping[str, Tensor], sto
                 f"{stored.origin.get(name)}: {name!r} has shape {found}, config.json asks for {wanted}; "
                 "the files are of different models"
             )
-        if not part.is_floating_point() or not bool(torch.isfinite(part.sum(dtype=torch.float32))):
+        if not part.is_floating_point() or not math.isfinite(_sum(name, part, stored)):
             raise ModelError(f"{stored.origin.get(name)}: {name!r} holds what are not finite numbers")
     whole = parts[0] if len(parts) == 1 else torch.cat(parts)
     return whole.reshape(old.shape).to(torch.float32)
+
+
+def _sum(name: str, part: Tensor, stored: Tensors) -> float:
+    known = stored.sums.get(name)
+    return float(part.sum(dtype=torch.float32)) if known is None else known
 
 
 def _resolved(table: Table, stored: Tensors) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -18,12 +18,18 @@ SAFE, SAFE_INDEX = "model.safetensors", "model.safetensors.index.json"
 OLD, OLD_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 
 
+FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+BUFFER = 1 << 22
+"""Bytes read at a time; a multiple of every number's size."""
+
+
 @dataclass(frozen=True)
 class Tensors:
-    """All tensors of a folder; ``origin`` names the file of each."""
+    """All tensors of a folder; ``origin`` names the file of each, ``sums`` are known sums of some."""
 
     values: Mapping[str, Tensor]
     origin: Mapping[str, Path]
+    sums: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_tensors(folder: Path) -> Tensors:
@@ -37,7 +43,8 @@ def read_tensors(folder: Path) -> Tensors:
     for whole, index, read in ((SAFE, SAFE_INDEX, _read_safe), (OLD, OLD_INDEX, _read_old)):
         if (folder / whole).is_file():
             found = read(folder / whole)
-            return Tensors(found, dict.fromkeys(found, folder / whole))
+            sums = _sums(folder / whole) if whole == SAFE else {}
+            return Tensors(found, dict.fromkeys(found, folder / whole), sums)
         if (folder / index).is_file():
             values: dict[str, Tensor] = {}
             origin: dict[str, Path] = {}
@@ -71,6 +78,39 @@ def _read_safe(path: Path) -> dict[str, Tensor]:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{path}: damaged or cut short ({error}); fetch it again") from None
+
+
+def _sums(path: Path) -> dict[str, float]:
+    """The sum of every floating-point tensor, infinite or NaN where one of its numbers is.
+
+    Read through a small buffer: looking at all numbers in the mapped file would make all of it resident
+    before any is used. The header has been checked when the file was mapped.
+    """
+    buffer = bytearray(BUFFER)
+    found: dict[str, float] = {}
+    try:
+        with path.open("rb", buffering=0) as file:
+            size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(size))
+            header.pop("__metadata__", None)
+            for name, entry in header.items():
+                kind = FLOATS.get(entry["dtype"])
+                if kind is None:
+                    continue
+                start, end = entry["data_offsets"]
+                file.seek(8 + size + start)
+                total, left = 0.0, end - start
+                while left:
+                    count = file.readinto(memoryview(buffer)[: min(left, BUFFER)])
+                    if not count or count % kind.itemsize:
+                        return {}  # a short read: the numbers are looked at where they are mapped
+                    part = torch.frombuffer(buffer, dtype=kind, count=count // kind.itemsize)
+                    total += float(part.sum(dtype=torch.float32))
+                    left -= count
+                found[name] = total
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path}: damaged or cut short ({error}); fetch it again") from None
+    return found
 
 
 def _read_old(path: Path) -> dict[str, Tensor]:

@@ -65,7 +65,9 @@ class MarianTokeniser:
                 multilingual model does not know.
         """
         found = LANGUAGE.match(text)
-        lead, rest = (found.group(), text[found.end() :]) if found else (self._chosen, text)
+        lead, rest = (found.group(), text[found.end() :]) if found else ("", text)
+        if not found and self._chosen:
+            lead, rest = self._chosen, f" {text}"  # as if the text began with the token and a space
         languages = self.languages
         if lead and languages and lead not in self._ids:
             raise DataError(
@@ -83,9 +85,14 @@ class MarianTokeniser:
         return [*ids, self._symbols.end]
 
     def lead(self, text: str) -> str:
-        """The target language's token at the beginning of a text, or the one chosen, or nothing."""
+        """The target language's token at the beginning of a text, or the one chosen, or nothing.
+
+        With the space behind it, which some models' pieces keep.
+        """
         found = LANGUAGE.match(text)
-        return found.group() if found else self._chosen
+        if found:
+            return text[: found.end() + text.startswith(" ", found.end())]
+        return f"{self._chosen} " if self._chosen else ""
 
     def towards(self, language: str) -> MarianTokeniser:
         """The same tokeniser that puts the token of a target language before texts that have none.
