@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from uwaga.checkpoints.foreign import Reader
 from uwaga.checkpoints.table import Table
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from uwaga.models.transformer import Transformer
 
 ENCODER = (("attention", "self_attn"), ("attention_norm", "self_attn_layer_norm"))
@@ -82,7 +84,7 @@ def table(model: Transformer, shared: bool) -> Table:
     if settings.output_bias:
         weights["output_bias"] = ("final_logits_bias",)
     constant = {
-        f"model.{stack}.embed_positions.weight": positions.table
+        f"model.{stack}.embed_positions.weight": cast("Tensor", positions.table)
         for stack, positions in (("encoder", model.source_positions), ("decoder", model.target_positions))
         if hasattr(positions, "table")  # sinusoids; learned positions are weights
     }

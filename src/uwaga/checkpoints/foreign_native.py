@@ -58,7 +58,7 @@ def open_foreign(folder: Path, config: Mapping[str, Any]) -> ForeignFolder | Non
     # The table asks a model for its settings, and for the sinusoids that a file may hold too.
     table = recipe.table(
         SimpleNamespace(settings=recipe.settings, source_positions=None, target_positions=None)
-    )  # type: ignore[arg-type]
+    )
     tensors = _resolved(path, recipe, table, open_tensors(path))
     if tensors is None:
         return None

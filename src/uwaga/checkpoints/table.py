@@ -89,6 +89,8 @@ def _made(old: Tensor, names: tuple[str, ...], values: Mapping[str, Tensor], sto
 
 
 def _sum(name: str, part: Tensor, stored: Tensors) -> float:
+    import torch
+
     known = stored.sums.get(name)
     return float(part.sum(dtype=torch.float32)) if known is None else known
 

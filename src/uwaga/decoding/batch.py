@@ -104,9 +104,10 @@ class Batch:
 
     def admit(self, count: int) -> None:
         """Let the next ``count`` sentences in, beside others only where the decoder joins states."""
+        entering = self._sources[self._entered : self._entered + count]
         places = np.arange(self._entered, self._entered + count)
         beams = self._options.rows
-        memory = self._decoder.encode([self._sources[place] for place in places])
+        memory = self._decoder.encode(entering)
         state = self._decoder.start(memory, beams)
         if len(self._places):
             assert isinstance(self._decoder, JoiningDecoder)
