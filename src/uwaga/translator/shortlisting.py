@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.checkpoints.shortlist import read_shortlist
-from uwaga.contracts import Choice, Decoder, Ids, Translation
+from uwaga.contracts import Choice, Decoder, Ids, State, Translation
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.batches import length_batches
 from uwaga.engine import NativeModel
@@ -156,7 +156,7 @@ class _Counts:
         keys = np.concatenate([self._keys, *(one for one, _ in self._new)])
         weights = np.concatenate([self._weights, *(one for _, one in self._new)])
         self._keys, places = np.unique(keys, return_inverse=True)
-        self._weights = np.bincount(places, weights, len(self._keys))
+        self._weights = np.bincount(places, weights, len(self._keys)).astype(np.float64)
         self._new = []
 
 
@@ -173,7 +173,7 @@ def _attention(
         words[row, : len(sources[number])] = sources[number]
     spread = np.array([len(sources[number]) for number in order])  # (pairs,) source tokens, the end counted
     behind = np.arange(words.shape[1]) >= (spread - 1)[:, None]  # (pairs, source): the end, and padding
-    state = model.start(model.encode([sources[number] for number in order]), 1)
+    state: State = model.start(model.encode([sources[number] for number in order]), 1)
     tokens: Ids = np.full(len(order), model.symbols.start, dtype=np.int64)  # (running,)
     for position in range(wanted.shape[1]):
         running = int((lengths > position).sum())
