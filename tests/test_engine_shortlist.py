@@ -74,7 +74,7 @@ def every_token():
 
 
 SHORT = random_list()
-SOURCES = sources(100)
+SOURCES = sources(80)
 
 
 @cache
@@ -145,12 +145,14 @@ def alone(precision, way):
     return [search(short(precision), [source], WAYS[way])[0] for source in SOURCES]
 
 
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize("way", sorted(WAYS))
+@pytest.mark.parametrize(
+    ("way", "precision"),
+    [("greedy", "float32"), ("greedy", "int8"), ("beam", "int8"), ("samples", "bfloat16")],
+)
 def test_results_are_the_same_bits_alone_and_in_any_batch(precision, way):
     """Sentences join and leave, threads share the work: tokens and every score stay the same bits."""
     rng = np.random.default_rng(3)
-    for threads, budget in ((1, 4096), (2, 300), (3, 40), (4, 1000)):
+    for threads, budget in ((1, 4096), (2, 300), (4, 40)):
         order = rng.permutation(len(SOURCES)).tolist()
         options = WAYS[way].changed({"batch_tokens": budget})
         found = search(short(precision, threads), [SOURCES[number] for number in order], options)
@@ -269,7 +271,7 @@ def test_bans_and_draws_keep_to_the_list():
 
 
 def test_states_with_and_without_a_shortlist_do_not_mix():
-    whole, limited = engine(), short()
+    whole, limited = engine("float32", 1, None), short()
     one, _ = states(whole, SOURCES[:2], steps=0)
     other, _ = states(limited, SOURCES[:2], steps=0)
     for pair in ((one, other), (other, one)):
