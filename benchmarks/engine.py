@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -160,9 +159,15 @@ def work_speed(folder: Path, cores: int, rounds: int, peers: list[str]) -> dict[
 def work_memory(folder: Path, name: str) -> dict[str, Any]:
     """Peak of a process that loads a system and translates one batch of 32 with beam 4."""
     system = uwaga_system(folder, 1) if name == "uwaga" else ctranslate2_system(folder, 1, 1)
-    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    loaded = peak_mib()
     system(sources(32), 4, TARGET)
-    return {"loaded_mib": loaded, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    return {"loaded_mib": loaded, "peak_mib": peak_mib()}
+
+
+def peak_mib() -> float:
+    """The most memory that this process had resident; getrusage would count what its parent had."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def work_growth(folder: Path) -> dict[str, Any]:
@@ -189,9 +194,9 @@ def cold(rounds: int) -> dict[str, Any]:
     for number in range(rounds + 1):
         start = time.perf_counter()
         code = (
-            "import resource, sys\nfrom uwaga.cli.main import main\n"
-            "try: main(sys.argv[1:])\nfinally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "
-            "file=sys.stderr)"
+            "import sys\nfrom uwaga.cli.main import main\n"
+            "try: main(sys.argv[1:])\nfinally: print(next(line.split()[1] for line in "
+            "open('/proc/self/status') if line.startswith('VmHWM')), file=sys.stderr)"
         )
         done = subprocess.run(
             [sys.executable, "-c", code, "translate", BUNDLED], capture_output=True, text=True, check=True
