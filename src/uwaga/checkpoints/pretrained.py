@@ -10,7 +10,7 @@ from torch import nn
 
 from uwaga.checkpoints.bart import bart
 from uwaga.checkpoints.bert import bert
-from uwaga.checkpoints.foreign import family_of, read_mapping, search_options
+from uwaga.checkpoints.foreign import read_mapping, search_options
 from uwaga.checkpoints.gpt2 import gpt2
 from uwaga.checkpoints.initialisation import Undrawn
 from uwaga.checkpoints.languages import in_languages
@@ -70,11 +70,6 @@ class PretrainedEncoder:
 
     model: MaskedEncoder
     tokeniser: FramedTokeniser
-
-
-def is_pretrained(folder: Path) -> bool:
-    """Whether the folder's ``config.json`` is another library's."""
-    return family_of(folder) is not None
 
 
 def load_pretrained(

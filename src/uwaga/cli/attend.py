@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwaga.cli.options import Device, Threads, TorchDtype
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ def attend(
             show_default="the terminal",
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
-    threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
+    device: Device = "auto",
+    dtype: TorchDtype = "auto",
+    threads: Threads = 0,
 ) -> None:
     """Show which source tokens each target token was made from: a matrix of attention weights.
 

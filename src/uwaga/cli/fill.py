@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwaga.cli.options import Device, Input, Threads, TorchDtype
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -27,10 +28,7 @@ def fill(
             help="Texts with [MASK] in each gap; without any, lines are read.", show_default=False
         ),
     ] = None,
-    input_: Annotated[
-        Path | None,
-        typer.Option("--input", "-i", help="A file of lines, plain, .gz, .zst or .xz.", show_default=False),
-    ] = None,
+    input_: Input = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -42,9 +40,9 @@ def fill(
         bool,
         typer.Option("--json", help="One JSON object per text: text, gaps with token, probability, text."),
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
-    threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
+    device: Device = "auto",
+    dtype: TorchDtype = "auto",
+    threads: Threads = 0,
 ) -> None:
     """Print the words that fit best where a text has [MASK], with their probabilities: a line for each gap.
 

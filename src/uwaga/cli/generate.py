@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwaga.cli.options import Device, Input, Seed, Temperature, Threads, TopK, TopP, TorchDtype, json_number
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -29,10 +29,7 @@ def generate(
         list[str] | None,
         typer.Argument(help="Texts to continue; without any, lines are read.", show_default=False),
     ] = None,
-    input_: Annotated[
-        Path | None,
-        typer.Option("--input", "-i", help="A file of lines, plain, .gz, .zst or .xz.", show_default=False),
-    ] = None,
+    input_: Input = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -66,29 +63,19 @@ def generate(
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw --nbest continuations at random instead of the likeliest.")
     ] = False,
-    temperature: Annotated[
-        float | None, typer.Option(help="Of sampling: below 1 is more cautious.", show_default="1")
-    ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(help="Of sampling: only the k likeliest tokens.", show_default="all")
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(help="Of sampling: only the likeliest tokens of this total.", show_default="1"),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Of sampling: the same seed draws the same.", show_default="new each time"),
-    ] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Show the text as it grows (greedy or --sample).")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object per prompt: prompt, text, score, tokens...")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
-    threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
+    device: Device = "auto",
+    dtype: TorchDtype = "auto",
+    threads: Threads = 0,
 ) -> None:
     """Continue texts: each is printed with what the model writes behind it.
 
@@ -167,17 +154,12 @@ def _document(found: Continuation) -> dict[str, object]:
     document: dict[str, object] = {
         "prompt": found.prompt,
         "text": found.text,
-        "score": _number(found.score),
-        "log_prob": _number(found.log_prob),
+        "score": json_number(found.score),
+        "log_prob": json_number(found.log_prob),
         "tokens": found.tokens,
-        "token_scores": [_number(score) for score in found.token_scores],
+        "token_scores": [json_number(score) for score in found.token_scores],
         "truncated": found.truncated,
     }
     if found.alternatives:
         document["alternatives"] = [_document(one) for one in found.alternatives]
     return document
-
-
-def _number(value: float) -> float | None:
-    """JSON knows no infinity: an impossible token's score is null."""
-    return round(value, 6) if math.isfinite(value) else None

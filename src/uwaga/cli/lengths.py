@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwaga.cli.options import Device, Threads, TorchDtype
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ def lengths(
         typer.Option(help="Write the figures into this file, .tsv or .json.", show_default=False),
     ] = None,
     title: Annotated[str, typer.Option(help="What stands above the drawing.", show_default=False)] = "",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")] = "auto",
-    threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
+    device: Device = "auto",
+    dtype: TorchDtype = "auto",
+    threads: Threads = 0,
 ) -> None:
     """Show how BLEU and the length of translations change with the length of the source.
 

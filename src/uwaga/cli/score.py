@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -11,6 +10,16 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from uwaga.cli.options import (
+    Device,
+    Engine,
+    Models,
+    Precision,
+    SourceLanguage,
+    TargetLanguage,
+    Threads,
+    json_number,
+)
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -35,16 +44,7 @@ def score(
             show_default=False,
         ),
     ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="A model folder or a Hugging Face name (owner/model); the bundled model if not given. "
-            "Given again: models that work together, their probabilities averaged.",
-            show_default=False,
-        ),
-    ] = None,
+    model: Models = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -58,30 +58,12 @@ def score(
         bool, typer.Option("--json", help="One JSON object per line: log_prob, mean, perplexity, tokens...")
     ] = False,
     batch_tokens: Annotated[int, typer.Option(help="Tokens scored together.", min=1)] = 4096,
-    source_language: Annotated[
-        str | None,
-        typer.Option(
-            "--from", help="The language of the sources, where the model knows several.", show_default=False
-        ),
-    ] = None,
-    target_language: Annotated[
-        str | None,
-        typer.Option("--to", help="The language of the translations, likewise.", show_default=False),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    dtype: Annotated[
-        str,
-        typer.Option(
-            "--precision",
-            "--dtype",
-            help="auto, float32, bfloat16, int8 (CPU) or float16 (GPU).",
-            show_default="auto",
-        ),
-    ] = "auto",
-    engine: Annotated[
-        str, typer.Option(help="auto, native (CPU, Transformers) or torch (everything).")
-    ] = "auto",
-    threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    device: Device = "auto",
+    dtype: Precision = "auto",
+    engine: Engine = "auto",
+    threads: Threads = 0,
 ) -> None:
     r"""Print how probable the model finds each translation: one line per pair.
 
@@ -173,17 +155,12 @@ def _plain(score: Score, tokens: bool) -> str:
 def _json(score: Score) -> str:
     return json.dumps(
         {
-            "log_prob": _number(score.log_prob),
-            "mean": _number(score.mean),
-            "perplexity": _number(score.perplexity),
+            "log_prob": json_number(score.log_prob),
+            "mean": json_number(score.mean),
+            "perplexity": json_number(score.perplexity),
             "tokens": score.tokens,
-            "token_scores": [_number(value) for value in score.token_scores],
+            "token_scores": [json_number(value) for value in score.token_scores],
             "source_tokens": score.source_tokens,
         },
         ensure_ascii=False,
     )
-
-
-def _number(value: float) -> float | None:
-    """JSON knows no infinity: the log-probability of the impossible is null."""
-    return round(value, 6) if math.isfinite(value) else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwaga.cli.options import SourceLanguage, TargetLanguage, Threads, found_model
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -58,20 +59,12 @@ def shortlist(
     beam: Annotated[
         int | None, typer.Option("--beam", "-b", help="Of the trial.", show_default="the model's")
     ] = None,
-    source_language: Annotated[
-        str | None,
-        typer.Option(
-            "--from", help="The language of the sources, where the model knows several.", show_default=False
-        ),
-    ] = None,
-    target_language: Annotated[
-        str | None,
-        typer.Option("--to", help="The language of the translations, likewise.", show_default=False),
-    ] = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
     dtype: Annotated[
         str, typer.Option("--precision", "--dtype", help="auto, float32, bfloat16 or int8.")
     ] = "auto",
-    threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
+    threads: Threads = 0,
 ) -> None:
     """Make a vocabulary shortlist, with which `uwaga translate --shortlist` is faster.
 
@@ -89,15 +82,13 @@ def shortlist(
     """
     if (dev_source is None) != (dev_target is None):
         raise SettingsError("give both of --dev-source and --dev-target, or neither")
-    from uwaga.checkpoints.hub import find_model
     from uwaga.checkpoints.shortlist import write_shortlist
     from uwaga.translator import Translator
     from uwaga.translator.shortlisting import count_shortlist, native_of, try_shortlist
 
     learnt, tried = _corpus(source, target, sentences, held_out, dev_source, dev_target)
-    name = find_model(None) if model == "bundled" and not Path(model).exists() else model
     translator = Translator.load(
-        name,
+        found_model(model),
         device="cpu",
         dtype=dtype,
         threads=threads,

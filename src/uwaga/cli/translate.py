@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Generator
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwaga.cli.options import (
+    Device,
+    Engine,
+    Input,
+    Models,
+    Precision,
+    Seed,
+    SourceLanguage,
+    TargetLanguage,
+    Temperature,
+    Threads,
+    TopK,
+    TopP,
+    json_number,
+)
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -37,20 +51,8 @@ def translate(
         list[str] | None,
         typer.Argument(help="Texts to translate; without any, lines are read.", show_default=False),
     ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="A model folder or a Hugging Face name (owner/model); the bundled model if not given. "
-            "Given again: models that work together, their probabilities averaged.",
-            show_default=False,
-        ),
-    ] = None,
-    input_: Annotated[
-        Path | None,
-        typer.Option("--input", "-i", help="A file of lines, plain, .gz, .zst or .xz.", show_default=False),
-    ] = None,
+    model: Models = None,
+    input_: Input = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -98,20 +100,10 @@ def translate(
         bool,
         typer.Option("--sample", help="Draw --nbest translations at random instead of searching the best."),
     ] = False,
-    temperature: Annotated[
-        float | None, typer.Option(help="Of sampling: below 1 is more cautious.", show_default="1")
-    ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(help="Of sampling: only the k likeliest tokens.", show_default="all")
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(help="Of sampling: only the likeliest tokens of this total.", show_default="1"),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Of sampling: the same seed draws the same.", show_default="new each time"),
-    ] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
     split: Annotated[
         SplitChoice,
         typer.Option(
@@ -124,16 +116,8 @@ def translate(
     batch_tokens: Annotated[
         int | None, typer.Option(help="Source tokens translated together.", show_default="4096")
     ] = None,
-    source_language: Annotated[
-        str | None,
-        typer.Option(
-            "--from", help="The language of the sources, where the model knows several.", show_default=False
-        ),
-    ] = None,
-    target_language: Annotated[
-        str | None,
-        typer.Option("--to", help="The language of the translations, likewise.", show_default=False),
-    ] = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
     shortlist: Annotated[
         Path | None,
         typer.Option(
@@ -141,20 +125,10 @@ def translate(
             show_default=False,
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    dtype: Annotated[
-        str,
-        typer.Option(
-            "--precision",
-            "--dtype",
-            help="auto, float32, bfloat16, int8 (CPU) or float16 (GPU).",
-            show_default="auto",
-        ),
-    ] = "auto",
-    engine: Annotated[
-        str, typer.Option(help="auto, native (CPU, Transformers) or torch (everything).")
-    ] = "auto",
-    threads: Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)] = 0,
+    device: Device = "auto",
+    dtype: Precision = "auto",
+    engine: Engine = "auto",
+    threads: Threads = 0,
 ) -> None:
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out.
 
@@ -301,10 +275,10 @@ def _json(translation: Translation) -> str:
 def _document(translation: Translation) -> dict[str, object]:
     document: dict[str, object] = {
         "text": translation.text,
-        "score": _number(translation.score),
-        "log_prob": _number(translation.log_prob),
+        "score": json_number(translation.score),
+        "log_prob": json_number(translation.log_prob),
         "tokens": translation.tokens,
-        "token_scores": [_number(score) for score in translation.token_scores],
+        "token_scores": [json_number(score) for score in translation.token_scores],
         "truncated": translation.truncated,
         "source_tokens": translation.source_tokens,
     }
@@ -313,11 +287,6 @@ def _document(translation: Translation) -> dict[str, object]:
     if translation.alternatives:
         document["alternatives"] = [_document(one) for one in translation.alternatives]
     return document
-
-
-def _number(value: float) -> float | None:
-    """JSON knows no infinity: an impossible token's score is null."""
-    return round(value, 6) if math.isfinite(value) else None
 
 
 def _check_together(
