@@ -29,11 +29,19 @@ from typing import Any
 from systems.machine import machine
 from systems.opus_size import SHAPE, sources, write_marian
 
+from uwaga.engine.isa import usable
+
 HERE = Path(__file__).parent
 TARGET = 16
 CASES = ((1, 1), (8, 1), (32, 1), (64, 1), (32, 4))
 """(sentences, beam)."""
-CTRANSLATE2_ISA = {"avx2": "AVX2", "avx512vnni": "AVX512", "portable": "GENERIC"}
+PEER_ISA = {
+    "avx2": ("AVX2", "AVX2"),
+    "avxvnni": ("AVX2", "AVX2_VNNI"),
+    "avx512vnni": ("AVX512", "AVX512_CORE_VNNI"),
+    "amx": ("AVX512", "AVX512_CORE_AMX"),
+}
+"""What holds CTranslate2 to an instruction set: its own kernels, and oneDNN's or MKL's products below them."""
 BUNDLED = "I want to buy a car."
 PARTS = ("speed", "memory", "cold", "growth", "install")
 
@@ -234,8 +242,15 @@ def in_process(
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads or cores))
     if isa:
         environment["UWAGA_ISA"] = isa
-        if isa in CTRANSLATE2_ISA:
-            environment["CT2_FORCE_CPU_ISA"] = CTRANSLATE2_ISA[isa]
+        own, products = PEER_ISA[isa]
+        environment.update(
+            CT2_FORCE_CPU_ISA=own,
+            ONEDNN_MAX_CPU_ISA=products,
+            DNNL_MAX_CPU_ISA=products,
+            MKL_ENABLE_INSTRUCTIONS=own,
+        )
+    elif "avx512vnni" in usable():
+        environment["CT2_FORCE_CPU_ISA"] = "AVX512"  # on AMD's processors it would take AVX2, which is slower
     allowed = sorted(os.sched_getaffinity(0))[:cores]
     done = subprocess.run(
         [sys.executable, __file__, "--folder", str(folder), *arguments],
@@ -266,7 +281,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--isa", help="instruction set for both: " + ", ".join(CTRANSLATE2_ISA))
+    parser.add_argument("--isa", choices=list(PEER_ISA), help="instruction set for uwaga and CTranslate2")
     parser.add_argument("--peers", nargs="*", default=["ctranslate2", "transformers"])
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument(
