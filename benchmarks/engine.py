@@ -41,7 +41,7 @@ PEER_ISA = {
     "avx512vnni": ("AVX512", "AVX512_CORE_VNNI"),
     "amx": ("AVX512", "AVX512_CORE_AMX"),
 }
-"""What holds CTranslate2 to an instruction set: its own kernels, and oneDNN's or MKL's products below them."""
+"""What holds CTranslate2 to an instruction set: its own kernels, and the products of oneDNN or MKL."""
 BUNDLED = "I want to buy a car."
 PARTS = ("speed", "memory", "cold", "growth", "install")
 
@@ -250,7 +250,7 @@ def in_process(
             MKL_ENABLE_INSTRUCTIONS=own,
         )
     elif "avx512vnni" in usable():
-        environment["CT2_FORCE_CPU_ISA"] = "AVX512"  # on AMD's processors it would take AVX2, which is slower
+        environment["CT2_FORCE_CPU_ISA"] = "AVX512"  # on AMD's processors AVX2, which is slower
     allowed = sorted(os.sched_getaffinity(0))[:cores]
     done = subprocess.run(
         [sys.executable, __file__, "--folder", str(folder), *arguments],
