@@ -40,6 +40,35 @@ def test_a_settings_file_becomes_a_model_that_translates(
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+def test_average_makes_the_model_that_training_makes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reversal_corpus(tmp_path)
+    path, whole = tmp_path / "s.yaml", tmp_path / "run"
+    path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=8, save_every=2, average=3)))
+    assert run("train", path) == 0
+    (tmp_path / "train.tsv").unlink()  # no corpus is needed
+    files = {file: file.read_bytes() for file in whole.rglob("*") if file.is_file()}
+    capsys.readouterr()
+    assert run("average", whole, tmp_path / "made") == 0
+    assert "of steps 4, 6, 8" in capsys.readouterr().out
+    for name in ("config.json", "model.safetensors", "source.spm"):
+        assert (tmp_path / "made" / name).read_bytes() == (whole / "model" / name).read_bytes()
+    assert files == {file: file.read_bytes() for file in whole.rglob("*") if file.is_file()}
+
+    assert run("average", whole, tmp_path / "newest", "--last", "1") == 0
+    assert run("translate", "--model", tmp_path / "newest", "abc") == 0
+    newest = (tmp_path / "newest" / "model.safetensors").read_bytes()
+    assert newest != (whole / "model" / "model.safetensors").read_bytes()
+
+    capsys.readouterr()
+    assert run("average", whole, tmp_path / "other", "--last", "5") == 1
+    assert "4 checkpoints to average and not 5" in capsys.readouterr().err.replace("\n", " ")
+    assert run("average", tmp_path, tmp_path / "other") == 1
+    assert "settings.yaml: no such" in capsys.readouterr().err.replace("\n", " ")
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

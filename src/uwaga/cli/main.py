@@ -10,6 +10,7 @@ import typer
 
 from uwaga import __version__
 from uwaga.cli.attend import attend
+from uwaga.cli.average import average
 from uwaga.cli.convert import convert
 from uwaga.cli.errors import INTERRUPTED, reported
 from uwaga.cli.evaluate import evaluate
@@ -32,7 +33,7 @@ app = typer.Typer(
 )
 VERBS = (
     *(translate, train, score, evaluate, attend, lengths),
-    *(generate, fill, info, convert, shortlist),
+    *(generate, fill, info, convert, shortlist, average),
 )
 for verb in VERBS:
     app.command(verb.__name__)(reported(verb))

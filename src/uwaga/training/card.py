@@ -9,7 +9,7 @@ from uwaga.training.checkpoint import Progress
 from uwaga.training.validation import Validation
 
 
-def model_card(settings: Settings, origin: str, result: Validation, progress: Progress) -> str:
+def model_card(settings: Settings, origin: str, result: Validation | None, progress: Progress) -> str:
     """Markdown; licence lines are for the trainer's own hand, since data decides them."""
     try:
         made_with = f"uwaga {version('uwaga')}"
@@ -26,9 +26,12 @@ def model_card(settings: Settings, origin: str, result: Validation, progress: Pr
         f"| training data | {', '.join(path.name for path in settings.data.train)} |",
         f"| dev data | {', '.join(path.name for path in settings.data.dev)} |",
         f"| licence of the data | {settings.data.licence or 'not stated'} |",
-        f"| dev loss | {result.loss:.4f} nats per target token |",
     ]
-    for score in (result.bleu, result.chrf):
-        if score:
-            lines.append(f"| dev {score.metric} | {score.value:.2f} ({score.signature}) |")
+    if result:
+        lines.append(f"| dev loss | {result.loss:.4f} nats per target token |")
+        lines += [
+            f"| dev {score.metric} | {score.value:.2f} ({score.signature}) |"
+            for score in (result.bleu, result.chrf)
+            if score
+        ]
     return "\n".join(lines) + "\n"

@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from uwaga.config import TrainingSettings
 from uwaga.errors import CheckpointError
 
 _PATTERN = "step-*.safetensors"
@@ -51,6 +52,16 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 def checkpoint_steps(folder: Path) -> list[int]:
     """Steps that have a checkpoint, oldest first."""
     return sorted(int(path.stem.removeprefix("step-")) for path in folder.glob(_PATTERN))
+
+
+def regular_steps(folder: Path, training: TrainingSettings) -> list[int]:
+    """Steps with a checkpoint that a run which is never interrupted has too, oldest first."""
+    return [step for step in checkpoint_steps(folder) if is_regular(step, training)]
+
+
+def is_regular(step: int, training: TrainingSettings) -> bool:
+    """Whether a checkpoint is due at this step, whatever its score."""
+    return step % training.save_every == 0 or step == training.steps
 
 
 def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Tensor]) -> Path:

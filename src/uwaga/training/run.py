@@ -30,8 +30,10 @@ from uwaga.training.checkpoint import (
     Progress,
     checkpoint_path,
     checkpoint_steps,
+    is_regular,
     newest_checkpoint,
     read_checkpoint,
+    regular_steps,
     write_checkpoint,
 )
 from uwaga.training.corpus import Corpora
@@ -86,17 +88,11 @@ class Run:
             assert f"model.{tied}" in tensors
         tensors.update(optimiser_tensors(self.model, self.optimiser))
         write_checkpoint(self.folder, replace(self.progress, interrupted=interrupted), tensors)
-        wanted = {*self.regular_steps()[-self.training.keep_last :], *self.progress.best, self.progress.step}
+        regular = regular_steps(self.folder, self.training)
+        wanted = {*regular[-self.training.keep_last :], *self.progress.best, self.progress.step}
         for step in checkpoint_steps(self.folder):
             if step not in wanted:
                 checkpoint_path(self.folder, step).unlink(missing_ok=True)
-
-    def regular_steps(self) -> list[int]:
-        """Steps with a checkpoint that a run which is never interrupted has too, oldest first."""
-        return [step for step in checkpoint_steps(self.folder) if self._is_regular(step)]
-
-    def _is_regular(self, step: int) -> bool:
-        return step % self.training.save_every == 0 or step == self.training.steps
 
     def _aliases(self) -> dict[str, str]:
         """Names of tied tensors and the first name each of them has."""
@@ -143,7 +139,7 @@ class Run:
         judged = last or step % self.training.validate_every == 0
         if judged:
             self._judge()
-        if (judged and step in self.progress.best) or self._is_regular(step):
+        if (judged and step in self.progress.best) or is_regular(step, self.training):
             self.save()
         patience = self.training.patience
         return bool(patience) and self.progress.stale >= patience

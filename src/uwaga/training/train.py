@@ -14,7 +14,7 @@ from uwaga.errors import SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
 from uwaga.training.card import model_card
-from uwaga.training.checkpoint import average_checkpoints, checkpoint_path
+from uwaga.training.checkpoint import average_checkpoints, checkpoint_path, regular_steps
 from uwaga.training.corpus import Corpora, prepare_corpora
 from uwaga.training.interrupt import Interrupt
 from uwaga.training.report import Reporter
@@ -56,7 +56,7 @@ def train(settings: Settings) -> Path | None:
 def _finish(run: Run, model: Seq2Seq, corpora: Corpora, reporter: Reporter) -> Path:
     """Average the newest checkpoints (or take the best), validate the result, write the model folder."""
     settings = run.settings
-    regular = run.regular_steps()
+    regular = regular_steps(run.folder, settings.training)
     if settings.training.average and regular:
         steps = regular[-settings.training.average :]
         weights = average_checkpoints([checkpoint_path(run.folder, step) for step in steps])

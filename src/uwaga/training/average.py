@@ -1,0 +1,75 @@
+"""A model folder of a run's newest checkpoints, whether the run is over or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from uwaga.checkpoints.folder import save_model
+from uwaga.config import Settings, load_settings
+from uwaga.errors import CheckpointError
+from uwaga.models.build import build_model
+from uwaga.text.tokeniser import Tokeniser
+from uwaga.training.card import model_card
+from uwaga.training.checkpoint import (
+    average_checkpoints,
+    checkpoint_path,
+    read_checkpoint,
+    regular_steps,
+)
+from uwaga.training.run import load_weights
+
+
+def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
+    """Write the mean of a run's newest checkpoints as the model folder ``out``; the run is not touched.
+
+    Those that `uwaga train` would average at its end: neither the best of earlier on nor what an interrupt
+    left count.
+
+    Args:
+        run: a folder of ``uwaga train``; its corpora are not needed.
+        out: the folder to make.
+        count: how many checkpoints; the run's ``training.average`` if None, or one where that is 0.
+
+    Returns:
+        the steps of the checkpoints.
+
+    Raises:
+        SettingsError: the folder holds no settings of a run.
+        CheckpointError: there are fewer checkpoints, or one is damaged or of another model.
+        ModelError: a tokeniser is missing, or ``out`` cannot be written.
+    """
+    settings = load_settings(run / "settings.yaml")
+    folder = run / "checkpoints"
+    steps = regular_steps(folder, settings.training)
+    wanted = count or settings.training.average or 1
+    if wanted > len(steps):
+        raise CheckpointError(
+            f"{folder}: {len(steps)} checkpoints to average and not {wanted}; ask for fewer, "
+            "or keep more with training.keep_last"
+        )
+    steps = steps[-wanted:]
+    paths = [checkpoint_path(folder, step) for step in steps]
+    source, target = _tokenisers(run, settings)
+    model = build_model(settings.model, target.symbols, source.size, target.size)
+    load_weights(model, average_checkpoints(paths), paths[-1])
+    model.eval()
+    progress, _ = read_checkpoint(paths[-1])
+    origin = f"mean of the checkpoints of steps {', '.join(map(str, steps))}"
+    save_model(
+        out,
+        model,
+        settings.model,
+        settings.decoding,
+        source,
+        target,
+        settings.data.languages,
+        model_card(settings, origin, None, progress),
+        dtype=settings.training.save_dtype,
+    )
+    return steps
+
+
+def _tokenisers(run: Path, settings: Settings) -> tuple[Tokeniser, Tokeniser]:
+    names = ("joint",) if settings.text.joint else ("source", "target")
+    found = [Tokeniser.load(run / "text" / f"{name}.spm") for name in names]
+    return found[0], found[-1]
