@@ -15,6 +15,7 @@ is compared at whichever is faster.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import statistics
@@ -43,6 +44,8 @@ PEER_ISA = {
 }
 """What holds CTranslate2 to an instruction set: its own kernels, and the products of oneDNN or MKL."""
 BUNDLED = "I want to buy a car."
+LENGTHS = (10, 20, 30, 50, 75, 100, 150, 200, 250, 300, 400, 500)
+"""Source and target lengths whose cost is measured."""
 PARTS = ("speed", "memory", "cold", "growth", "install")
 
 
@@ -178,83 +181,97 @@ def peak_mib() -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def work_growth(folder: Path) -> dict[str, Any]:
+def work_growth(folder: Path, rounds: int) -> dict[str, Any]:
     """Seconds a sentence against its source length, and against the length of its target."""
     system = uwaga_system(folder, 1)
-    found: dict[str, Any] = {"source": {}, "target": {}}
-    system(sources(8), 1, TARGET)
-    for length in (10, 20, 50, 100, 200, 350, 500):
-        batch = sources(4, shortest=length, longest=length)
-        for kind, target in (("source", TARGET), ("target", length)):
-            given = batch if kind == "source" else sources(4)
-            taken = []
-            for _ in range(3):
+    found: dict[str, dict[int, list[float]]] = {"source": {}, "target": {}}
+    for number in range(rounds + 1):
+        for length in LENGTHS:
+            batch = sources(4, shortest=length, longest=length)
+            for kind, given, target in (("source", batch, TARGET), ("target", sources(4), length)):
                 start = time.perf_counter()
                 system(given, 1, target)
-                taken.append((time.perf_counter() - start) / len(given))
-            found[kind][length] = statistics.median(taken)
-    return found
+                if number:
+                    taken = (time.perf_counter() - start) / len(given)
+                    found[kind].setdefault(length, []).append(taken)
+    return {
+        kind: {length: statistics.median(every) for length, every in taken.items()}
+        for kind, taken in found.items()
+    }
 
 
 def cold(rounds: int) -> dict[str, Any]:
     """Wall time and peak memory of `uwaga translate` with the bundled model from a fresh process."""
     taken, peaks = [], []
-    for number in range(rounds + 1):
-        start = time.perf_counter()
-        code = (
-            "import sys\nfrom uwaga.cli.main import main\n"
-            "try: main(sys.argv[1:])\nfinally: print(next(line.split()[1] for line in "
-            "open('/proc/self/status') if line.startswith('VmHWM')), file=sys.stderr)"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code, "translate", BUNDLED], capture_output=True, text=True, check=True
-        )
-        if number:
-            taken.append(time.perf_counter() - start)
-            peaks.append(int(done.stderr.split()[-1]) / 1024)
+    code = (
+        "import sys\nfrom uwaga.cli.main import main\n"
+        "try: main(sys.argv[1:])\nfinally: print(next(line.split()[1] for line in "
+        "open('/proc/self/status') if line.startswith('VmHWM')), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, "translate", BUNDLED]
+    with tempfile.TemporaryDirectory() as bytecode:
+        # As of an installed package, whatever this process was told.
+        compiled = dict(os.environ, PYTHONDONTWRITEBYTECODE="", PYTHONPYCACHEPREFIX=bytecode)
+        for number in range(rounds + 1):
+            start = time.perf_counter()
+            done = subprocess.run(command, env=compiled, capture_output=True, text=True, check=True)
+            if number:
+                taken.append(time.perf_counter() - start)
+                peaks.append(int(done.stderr.split()[-1]) / 1024)
     return {"seconds": statistics.median(taken), "peak_mib": max(peaks), "text": done.stdout.strip()}
 
 
 def install() -> dict[str, Any]:
-    """Size of what a plain install puts on the disk, and of each package in it."""
+    """MB that a plain install puts on the disk: of each package its files, and pip's bytecode of them."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-        [packages] = Path(folder).glob("lib/python*/site-packages")
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-        subprocess.run([*pip, "--target", str(packages), str(HERE.parent)], check=True)
-        sizes = {one.name: _size(one) / 2**20 for one in packages.iterdir()}
-        return {"mib": sum(sizes.values()), "largest": sorted(sizes.items(), key=lambda item: -item[1])[:6]}
+        subprocess.run([*pip, "--target", folder, str(HERE.parent)], check=True)
+        packages: dict[str, list[float]] = {}
+        for record in Path(folder).glob("*.dist-info/RECORD"):
+            sizes = packages[record.parent.name.removesuffix(".dist-info")] = [0.0, 0.0]
+            with record.open(newline="") as lines:
+                for name, *_ in csv.reader(lines):
+                    path = record.parent.parent / name
+                    if path.suffix != ".pyc" and path.is_file():
+                        sizes[0] += path.stat().st_size / 1e6
+                        compiled = path.parent.glob(f"__pycache__/{path.stem}.*.pyc")
+                        sizes[1] += sum(one.stat().st_size / 1e6 for one in compiled if path.suffix == ".py")
+        return {"mb": [sum(both) for both in zip(*packages.values(), strict=True)], "packages": packages}
 
 
-def _size(path: Path) -> int:
-    if path.is_file():
-        return path.stat().st_size
-    return sum(one.stat().st_size for one in path.rglob("*") if one.is_file())
+def show_install(found: dict[str, Any]) -> None:
+    files, bytecode = found["mb"]
+    print(f"\nplain install, MB: {files + bytecode:.1f}; without the bytecode that pip writes: {files:.1f}")
+    for name, sizes in sorted(found["packages"].items(), key=lambda item: -sum(item[1])):
+        print(f"{name:>28} {sizes[0]:7.2f} {sizes[1]:7.2f}")
 
 
 # --- the driver
 
 
-def in_process(
-    folder: Path, arguments: list[str], cores: int, isa: str | None, threads: int = 0
-) -> dict[str, Any]:
-    """What this script prints when it runs as a worker on so many cores."""
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads or cores))
+def environment(threads: int, isa: str | None) -> dict[str, str]:
+    """Of a process that uses so many threads; ``isa`` holds both engines, None leaves each its fastest."""
+    made = dict(os.environ, OMP_NUM_THREADS=str(threads))
     if isa:
-        environment["UWAGA_ISA"] = isa
         own, products = PEER_ISA[isa]
-        environment.update(
+        made.update(
+            UWAGA_ISA=isa,
             CT2_FORCE_CPU_ISA=own,
             ONEDNN_MAX_CPU_ISA=products,
             DNNL_MAX_CPU_ISA=products,
             MKL_ENABLE_INSTRUCTIONS=own,
         )
     elif "avx512vnni" in usable():
-        environment["CT2_FORCE_CPU_ISA"] = "AVX512"  # on AMD's processors AVX2, which is slower
+        made["CT2_FORCE_CPU_ISA"] = "AVX512"  # left alone it takes AVX2 on AMD's processors, which is slower
+    return made
+
+
+def in_process(folder: Path, arguments: list[str], cores: int, isa: str | None) -> dict[str, Any]:
+    """What this script prints when it runs as a worker on so many cores."""
     allowed = sorted(os.sched_getaffinity(0))[:cores]
     done = subprocess.run(
         [sys.executable, __file__, "--folder", str(folder), *arguments],
-        env=environment,
+        env=environment(cores, isa),
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -298,7 +315,7 @@ def main() -> None:
         elif arguments.worker == "memory":
             print(json.dumps(work_memory(folder, arguments.system)))
         else:
-            print(json.dumps(work_growth(folder)))
+            print(json.dumps(work_growth(folder, arguments.rounds)))
         return
     with tempfile.TemporaryDirectory() as temporary:
         run_all(arguments, arguments.folder or Path(temporary))
@@ -330,15 +347,15 @@ def run_all(arguments: argparse.Namespace, folder: Path) -> None:
             f"\ncold start: {results['cold']['seconds']:.2f} s, {results['cold']['peak_mib']:.0f} MiB at peak"
         )
     if "growth" in arguments.only:
-        results["growth"] = in_process(folder, ["--worker", "growth"], 1, arguments.isa)
+        results["growth"] = in_process(
+            folder, ["--worker", "growth", "--rounds", str(arguments.rounds)], 1, arguments.isa
+        )
         print("\nmilliseconds a sentence by tokens of its source (target 16), and of its target (source 15)")
         for length, seconds in results["growth"]["source"].items():
             print(f"{length:>6} {seconds * 1e3:9.1f} {results['growth']['target'][length] * 1e3:9.1f}")
     if "install" in arguments.only:
         results["install"] = install()
-        print(
-            f"\nplain install: {results['install']['mib']:.0f} MiB; largest: {results['install']['largest']}"
-        )
+        show_install(results["install"])
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1))
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engine import prepare
+from engine import environment, prepare
 from systems.machine import machine
 from systems.opus_size import VOCABULARY
 
@@ -108,6 +108,9 @@ def ctranslate2_system(folder: Path, cores: int, kind: str | None) -> System:
     values = json.loads((folder / "marian" / "vocab.json").read_text())
     pieces = {number: piece for piece, number in values.items()}
 
+    common, others = lists(kind) if kind else ([], {})
+    checked: list[bool] = []
+
     def run(batch: list[list[int]], beam: int) -> None:
         found = translator.translate_batch(
             [[pieces[token] for token in one] for one in batch],
@@ -119,6 +122,10 @@ def ctranslate2_system(folder: Path, cores: int, kind: str | None) -> System:
         )
         for one in found:
             assert len(one.hypotheses[0]) == TARGET
+        if kind and not checked:
+            allowed = set(common).union(*(others[token] for one in batch for token in one))
+            assert all(values[piece] in allowed for one in found for piece in one.hypotheses[0])
+            checked.append(True)
 
     return run
 
@@ -132,7 +139,7 @@ def work(folder: Path, cores: int, rounds: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for size, beam in CASES:
         times: dict[str, list[float]] = {name: [] for name in systems}
-        repeats = max(1, 64 // (size * beam))
+        repeats = max(1, 32 // (size * beam))
         for number in range(rounds + 1):
             batches = [sources(size, seed=repeats * number + each) for each in range(repeats)]
             for name, system in systems.items():
@@ -185,7 +192,7 @@ def run_all(arguments: argparse.Namespace, folder: Path) -> None:
         worker = ["--worker", "--folder", str(folder), "--cores", str(cores)]
         done = subprocess.run(
             [sys.executable, __file__, *worker, "--rounds", str(arguments.rounds)],
-            env=dict(os.environ, OMP_NUM_THREADS=str(cores)),
+            env=environment(cores, None),
             stdout=subprocess.PIPE,
             text=True,
             check=True,

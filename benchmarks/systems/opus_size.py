@@ -45,6 +45,9 @@ def write_marian(folder: Path, seed: int = 1) -> None:
         for parameter in model.parameters():
             if parameter.dim() == 2:
                 parameter.normal_(std=parameter.shape[1] ** -0.5)
+        model.model.shared.weight[SHAPE["pad_token_id"]] = (
+            0  # as in trained ones; CTranslate2 starts from zeros
+        )
     model.generation_config.forced_eos_token_id = None
     model.generation_config.max_length = 512
     model.generation_config.bad_words_ids = [[VOCABULARY - 1]]
