@@ -17,6 +17,9 @@ namespace {
 constexpr int float_rows = 8;
 constexpr uintptr_t prefetch_distance = 96 * 1024;
 constexpr int64_t block_rows = 8;
+// Up to so many rows wait for memory, and are a third faster if every second line is asked for: the processor's own
+// prefetching brings the others, and has room to (Zen 4).
+constexpr int few_rows = 4;
 
 struct Int8Block {
     static __m512i four(const uint8_t* x) {
@@ -32,7 +35,7 @@ struct Int8Block {
         __m512i c = zero, d = zero;
         UWAGA_UNROLL_BY(4)
         for (int64_t g = 0; g < groups; g += 2, weights += 256, ahead += 256, x += 8) {
-            for (uintptr_t line = 0; line < 256; line += 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T1);
+            for (uintptr_t line = 0; line < 64 && (ahead & 4095) < 256; line += 128) _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T1);
             const __m512i x0 = four(x), x1 = four(x + 4);
             a = _mm512_dpbusd_epi32(a, x0, _mm512_load_si512(weights));
             b = _mm512_dpbusd_epi32(b, x0, _mm512_load_si512(weights + 64));
@@ -56,8 +59,8 @@ struct Int8Block {
         const int64_t turn = groups / block_rows;  // of inputs padded to 64 there are 16 groups or a multiple
         for (int64_t done = 0; done < groups; done += turn) {
             for (int64_t g = 0; g < turn; ++g, weights += 128, x += 4, ahead += static_cast<uintptr_t>(ahead_step)) {
-                _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
-                if (ahead_step > 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
+                if (R > few_rows || (ahead & 4095) < 128) _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+                if (R > few_rows && ahead_step > 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
                 __m512i left = _mm512_load_si512(weights), right = _mm512_load_si512(weights + 64);
                 __asm__("" : "+v"(left), "+v"(right));  // else gcc reads them from memory for every row
                 UWAGA_UNROLL
