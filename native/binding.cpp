@@ -471,7 +471,7 @@ nb::object lengths_of(const PyMemory& self) {
 
 NB_MODULE(_core, m) {
     m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx");
-    nb::exception<TooLong>(m, "TooLong", PyExc_ValueError);
+    nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
     m.def("isa_levels", [](int isa) { return static_cast<Isa>(isa) == Isa::avx2 ? 63 : 127; }, "isa"_a);

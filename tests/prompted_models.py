@@ -15,7 +15,9 @@ from uwaga.models.decoder_only import DecoderOnly
 def alone(draw):
     """Settings of a tiny decoder without a source: those of any Transformer that such a one has."""
     lacking = {"positions": "learned", "decoder_heads": None, "decoder_feed_forward": None}
-    return draw(shapes()).model_copy(update={**lacking, "output_scale": False})
+    shape = draw(shapes())
+    wide = {"width": 4 * shape.width}  # norms of two numbers make much of little
+    return shape.model_copy(update={**lacking, **wide, "output_scale": False})
 
 
 def random_decoder(settings: TransformerSettings, seed=0, vocabulary=23, spread=1.0):
@@ -36,9 +38,7 @@ def native_decoder(model, precision="float32", threads=1, isa=None, keep=(), sha
     """The engine over the weights of a torch model."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     packed = pack(model.settings, 0, model.vocabulary, state.__getitem__, precision, keep)
-    return NativeModel(
-        model.settings, model.symbols, 0, model.vocabulary, packed, threads, isa, shared_width
-    )
+    return NativeModel(model.settings, model.symbols, 0, model.vocabulary, packed, threads, isa, shared_width)
 
 
 def prompts(count, seed=0, longest=LONGEST // 2, vocabulary=23):

@@ -27,8 +27,8 @@ UNLIMITED = (1 << 31) - 1
 class NativeModel:
     """A Transformer that runs in C++ on the CPU.
 
-    Without a source vocabulary it is a decoder that continues prompts (M18): a source is then a prompt, of one
-    token at least, which is read as a block, and the start symbol stands for its last token.
+    Without a source vocabulary it is a decoder that continues prompts (M18): a source is then a prompt, of
+    one token at least, which is read as a block, and the start symbol stands for its last token.
 
     Tokens and log-probabilities of a row are the same bits whatever rows stand beside it and with any
     number of threads. It holds no state between calls; threads may share it.
@@ -79,7 +79,11 @@ class NativeModel:
             "shared_width": shared_width,
         }
         matrices = {name: matrix.core() for name, matrix in packed.matrices.items()}
-        if source and settings.tie not in ("all", "decoder", "none"):  # one table for both sides, but not the output's
+        if source and settings.tie not in (
+            "all",
+            "decoder",
+            "none",
+        ):  # one table for both sides, but not the output's
             matrices["target_embedding"] = matrices["source_embedding"]
         try:
             self._core = _core.Model(shape, matrices, _vectors(settings, source, packed), number)
@@ -116,7 +120,7 @@ class NativeModel:
         """
         try:
             return self._core.encode(sources, self._lists)
-        except _core.TooLong as error:
+        except _core.TooLongError as error:
             raise TextTooLongError(str(error)) from None
         except ValueError as error:
             raise DataError(str(error)) from None
@@ -148,7 +152,7 @@ class NativeModel:
                 0 if drawn is None else drawn.top_k,
                 1.0 if drawn is None else drawn.top_p,
             )
-        except _core.TooLong as error:
+        except _core.TooLongError as error:
             raise TextTooLongError(str(error)) from None
         except ValueError as error:
             raise DataError(str(error)) from None
