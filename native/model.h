@@ -141,6 +141,7 @@ struct TooLong : std::invalid_argument {
 
 Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources);
 Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t>>& prompts);
+State start_behind(const std::vector<Prompt>& prompts, State state);  // a state of no sentences yet
 void put_last_of_prompts(const State& state, int32_t* tokens);  // (rows,)
 State start(const Memory& memory, int64_t beams);
 State reorder(const State& state, const int64_t* rows, int64_t count);

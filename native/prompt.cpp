@@ -10,7 +10,8 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t least_rows = 8;  // of one thread: with fewer, another would read all weights for little
+constexpr int64_t least_rows = 8;      // of one thread: with fewer, another would read all weights for little
+constexpr int64_t spare_entries = 32;  // of a table behind a prompt, so that the first steps need no wider one
 
 // One token of a prompt.
 struct Place {
@@ -142,6 +143,20 @@ Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t
     if (worthwhile == 1) run_all(*model, places, 1, Share{});
     else model->workers.together([&](const Share& share) { run_all(*model, places, std::min(share.size, worthwhile), share); });
     return memory;
+}
+
+State start_behind(const std::vector<Prompt>& prompts, State state) {
+    for (const Prompt& prompt : prompts) {
+        const int64_t read = static_cast<int64_t>(prompt.where.size());
+        state.sentences.push_back({{}, prompt.store, read, {}, prompt.last});
+        state.stride = std::max(state.stride, read + spare_entries);
+    }
+    state.tables.resize(static_cast<std::size_t>(state.rows() * state.stride));
+    for (int64_t row = 0; row < state.rows(); ++row) {
+        const std::vector<int64_t>& where = prompts[static_cast<std::size_t>(row / state.beams)].where;
+        std::copy(where.begin(), where.end(), state.tables.data() + row * state.stride);
+    }
+    return state;
 }
 
 void put_last_of_prompts(const State& state, int32_t* tokens) {

@@ -6,36 +6,14 @@
 
 namespace uwaga {
 
-namespace {
-
-constexpr int64_t spare_entries = 32;  // of a table behind a prompt, so that the first steps need no wider one
-
-void start_behind_prompts(State& state, const std::vector<Prompt>& prompts) {
-    for (const Prompt& prompt : prompts) {
-        const int64_t read = static_cast<int64_t>(prompt.where.size());
-        state.sentences.push_back({{}, prompt.store, read, {}, prompt.last});
-        state.stride = std::max(state.stride, read + spare_entries);
-    }
-    state.tables.resize(static_cast<std::size_t>(state.rows() * state.stride));
-    for (int64_t row = 0; row < state.rows(); ++row) {
-        const std::vector<int64_t>& where = prompts[static_cast<std::size_t>(row / state.beams)].where;
-        std::copy(where.begin(), where.end(), state.tables.data() + row * state.stride);
-    }
-}
-
-}  // namespace
-
 State start(const Memory& memory, int64_t beams) {
     if (beams < 1) throw std::invalid_argument("beams must be 1 or more");
     State state;
     state.model = memory.model;
     state.beams = beams;
+    if (!memory.model->has_source()) return start_behind(memory.prompts, std::move(state));
     state.sentences.reserve(memory.sentences.size());
     const Model& model = *memory.model;
-    if (!model.has_source()) {
-        start_behind_prompts(state, memory.prompts);
-        return state;
-    }
     for (const Encoded& sentence : memory.sentences) {
         auto store = std::make_shared<Store>(model.pages, model.entry(), static_cast<int64_t>(model.decoder.size()), model.element());
         state.sentences.push_back({sentence, std::move(store), 0});

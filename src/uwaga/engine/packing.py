@@ -77,7 +77,7 @@ def pack(
         levels: largest quantised number.
 
     Raises:
-        SettingsError: a pattern in ``keep`` fits no matrix, or the settings are not those of a decoder alone.
+        SettingsError: a pattern in ``keep`` fits no matrix.
         ModelError: a weight is not finite.
     """
     matrices: dict[str, Matrix] = {}
