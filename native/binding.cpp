@@ -414,7 +414,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     if (static_cast<int64_t>(tokens.shape(0)) != rows) refuse("tokens: one is wanted for each row of the state");
     std::vector<int32_t> checked(static_cast<std::size_t>(rows));
     for (int64_t row = 0; row < rows; ++row) checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
-    put_last_of_prompts(state, checked.data());
+    if (!model.has_source()) put_last_of_prompts(state, checked.data());
     Request request;
     request.count = count;
     request.whole = whole;
