@@ -208,6 +208,7 @@ class Builder {
         }
         model_.output_weight = matrix("output", model_.target_vocabulary, width);
         model_.output_bias = optional_vector("output.bias", model_.target_vocabulary);
+        order();
         const std::size_t given = matrices_.size() + vectors_.size();
         if (used_.size() != given) refuse("weights that the model does not use");
         const int64_t page = page_entries * model_.entry() * static_cast<int64_t>(model_.decoder.size()) * model_.element();
@@ -216,6 +217,31 @@ class Builder {
     }
 
   private:
+    // Tells each int8 matrix which one is read after it: in a file they lie in another order.
+    void order() {
+        std::vector<Matrix*> read;
+        const auto add = [&](std::initializer_list<Linear*> linears) {
+            for (Linear* linear : linears) {
+                if (linear->weight) read.push_back(&linear->weight);
+            }
+        };
+        for (EncoderLayer& l : model_.encoder) {
+            add({&l.query_key_value, &l.attended, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
+        }
+        for (DecoderLayer& l : model_.decoder) add({&l.key_value});
+        const std::size_t step = read.size();
+        for (DecoderLayer& l : model_.decoder) {
+            add({&l.query_key_value, &l.attended, &l.query, &l.crossed, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
+        }
+        read.push_back(&model_.output_weight);
+        for (std::size_t i = 0; i < read.size(); ++i) {
+            const Matrix& next = *read[i + 1 < read.size() ? i + 1 : step];
+            if (read[i]->kind != Matrix::Kind::int8 || next.kind != Matrix::Kind::int8) continue;
+            read[i]->int8.ahead = next.int8.panels;
+            read[i]->int8.ahead_size = int8_panels_size(next.int8.outputs, next.int8.inputs);
+        }
+    }
+
     int64_t whole(const char* name, int64_t least) const {
         const int64_t value = nb::cast<int64_t>(settings_[name]);
         if (value < least || value >= int64_t{1} << 31) refuse(std::string(name) + ": impossible");

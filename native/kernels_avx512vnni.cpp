@@ -13,6 +13,7 @@ namespace {
 #include "kernels_float.inl"
 #include "kernels_attention.inl"
 #include "kernels_waiting.inl"
+#include "kernels_ahead.inl"
 
 constexpr int float_rows = 8;
 constexpr uintptr_t prefetch_distance = 96 * 1024;
@@ -110,10 +111,11 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
     for (int64_t p = 0; p < panels; ++p) {
         const int8_t* weights = w.panels + p * inputs * panel;
         // Each block of rows asks for its share of the panel that lies `prefetch_distance` ahead.
-        const int64_t share = inputs * panel / blocks;
+        const int64_t size = panels * inputs * panel, share = inputs * panel / blocks;
         for (int64_t b = 0; b < blocks; ++b) {
             const int64_t first = rows * b / blocks, count = rows * (b + 1) / blocks - first;
-            const uintptr_t ahead = reinterpret_cast<uintptr_t>(weights) + prefetch_distance + static_cast<uintptr_t>(share * b);
+            const uintptr_t ahead = read_ahead(w, size, p * inputs * panel + share * b, prefetch_distance);
+            for (int64_t r = 0; r < count; ++r) finish.prepare(first + r, p);
             Int8Block::run(count, x.values + first * x.stride, x.stride, weights, w.sums + p * panel, inputs / 4,
                            ahead, 4 * panel / blocks, waiting, finish, sums[turn]);
             waiting = Waiting{sums[turn], 0, count, first, p};
