@@ -13,6 +13,8 @@ namespace {
 #include "kernels_vec_avx512.inl"
 #include "kernels_float.inl"
 #include "kernels_attention.inl"
+#include "kernels_waiting.inl"
+#include "kernels_ahead.inl"
 
 constexpr int float_rows = 8;
 constexpr uintptr_t prefetch_distance = 96 * 1024;
@@ -117,17 +119,6 @@ inline TileShape shape_for(int64_t rows) {
 
 constexpr int64_t tile_rows = 32;
 
-// A block that has been multiplied and waits to be finished, row by row.
-struct Waiting {
-    const int32_t* sums = nullptr;
-    int64_t row = 0, end = 0, first = 0, p = 0;
-
-    template <class Finish>
-    void some(int64_t count, Finish& finish) {
-        for (; count > 0 && row < end; --count, ++row) finish(first + row, p, sums + row * panel);
-    }
-};
-
 // Sums of `rows` (at most 32, the upper 16 whole if there are lower ones) and one panel into `sums`.
 template <bool two, class Finish>
 inline void tile_block(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* negated, int64_t inputs,
@@ -190,7 +181,8 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
         for (int64_t b = 0; b < blocks; ++b) {
             const int64_t row = smaller(b * block, rows - block), finished = b * block - row;
             const uint8_t* from = x.values + row * x.stride;
-            const uintptr_t ahead = reinterpret_cast<uintptr_t>(weights) + prefetch_distance + static_cast<uintptr_t>(inputs * panel / blocks * b);
+            const uintptr_t ahead = read_ahead(w, panels * inputs * panel, (p * inputs + inputs / blocks * b) * panel, prefetch_distance);
+            for (int64_t r = 0; r < block; ++r) finish.prepare(row + r, p);
             int32_t* to = sums[turn];
             if (block > 16) tile_block<true>(from, x.stride, weights, negated, inputs, ahead, ahead_step, per_step, waiting, finish, to);
             else tile_block<false>(from, x.stride, weights, negated, inputs, ahead, ahead_step, per_step, waiting, finish, to);

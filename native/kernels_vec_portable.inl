@@ -42,6 +42,7 @@ inline Vec operator+(const Vec& a, const Vec& b) { return each([&](int i) { retu
 inline Vec operator-(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] - b.v[i]; }); }
 inline Vec operator*(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] * b.v[i]; }); }
 inline Vec operator/(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] / b.v[i]; }); }
+inline Vec reciprocal(const Vec& a) { return set(1.0f) / a; }
 inline Vec fma(const Vec& a, const Vec& b, const Vec& c) {  // rounded twice here: still the same for every row
     return each([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
 }
@@ -87,6 +88,13 @@ inline Vec times_power(const Vec& a, const Vec& n) {
         return a.v[i] * float_of((bits_of(magic) + 127u) << 23);
     });
 }
+// a - floor(a), 0 for -inf; and a * 2^floor(n) for n <= 0 or NaN.
+inline Vec floored(const Vec& a) { return each([&](int i) { return __builtin_floorf(a.v[i]); }); }
+inline Vec fraction(const Vec& a) {
+    const Vec x = max(set(-126.0f), a);  // a NaN is the second operand: it stays
+    return x - floored(x);
+}
+inline Vec times_floored_power(const Vec& a, const Vec& n) { return times_power(a, floored(max(set(-126.0f), n))); }
 
 inline Vec from_int(const int32_t* p) {
     return each([&](int i) { return static_cast<float>(p[i]); });

@@ -173,8 +173,8 @@ class Batch:
                 f"the decoder returned tokens {made.tokens.shape} and log-probabilities "
                 f"{made.log_probs.shape} (rows, k) for {rows} rows"
             )
-        wrong = np.isnan(made.log_probs).any(axis=1)  # (rows,)
-        if wrong.any():
+        if np.isnan(made.log_probs).any():
+            wrong = np.isnan(made.log_probs).any(axis=1)  # (rows,)
             token = steps[int(np.argmax(wrong)) // self._options.rows]
             raise ModelError(
                 f"the model's log-probabilities are not numbers at target token {token}: "
@@ -187,7 +187,9 @@ class Batch:
         k = made.tokens.shape[1]
         log_probs = made.log_probs.astype(np.float64).reshape(sentences, beams, k)
         ranks = self._ranks[:, :, None] + self._gains(log_probs, choice)  # (sentences, beams, k)
-        if self._options.sample or beams * k == 1:
+        if beams * k == 1:
+            order = np.zeros((sentences, 1), dtype=np.int64)
+        elif self._options.sample:
             order = np.broadcast_to(np.arange(beams) * k, (sentences, beams))
         else:
             flat = ranks.reshape(sentences, beams * k)
@@ -247,6 +249,8 @@ class Batch:
         alive, goes_on = self._ranks > -np.inf, found.ranks > -np.inf
         if self._options.sample:
             return np.asarray(alive & ~goes_on)
+        if goes_on.all():
+            return np.zeros_like(alive)
         nothing = ~goes_on.any(axis=1) & (self._pool.scores[self._places, 0] == -np.inf)
         return np.asarray(alive & nothing[:, None])
 
@@ -261,8 +265,8 @@ class Batch:
         """Run on with what did not end; returns which of the sentences stay, (sentences,)."""
         sentences, beams = self._tokens.shape
         stopped = found.ended | (found.ranks == -np.inf)  # (sentences, candidates)
-        if self._options.sample:
-            keep = np.broadcast_to(np.arange(beams), (sentences, beams))
+        if self._options.sample or stopped.shape[1] == 1:
+            keep = np.arange(sentences * beams).reshape(sentences, beams) % beams
         else:
             keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
         ranks = columns(np.where(stopped, -np.inf, found.ranks), keep)

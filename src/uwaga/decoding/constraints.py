@@ -141,6 +141,7 @@ class Constraints:
             self._forced[lengths == 0, 0] = options.first
         self._never = _never_produced(options, decoder.symbols)
         self._banned: Ids = np.zeros((0, 2), dtype=np.int64)
+        self._banned_early = self._banned
         self._banned_rows = 0
         self._draws = None
         if options.sample:
@@ -183,16 +184,24 @@ class Constraints:
         if self._banned_rows != rows:  # what no row may ever produce is kept until the rows change
             never = self._never
             self._banned = np.stack([np.repeat(np.arange(rows), len(never)), np.tile(never, rows)], axis=1)
+            self._banned_early = self._with_ends(np.arange(rows))
             self._banned_rows = rows
         early = steps <= self._options.min_length  # (sentences,)
         if not early.any():
             return self._banned
-        row = np.nonzero(np.repeat(early, self._options.rows))[0]
-        ends = np.stack([row, np.full_like(row, self._symbols.end)], axis=1)
+        if early.all():
+            return self._banned_early
+        return self._with_ends(np.nonzero(np.repeat(early, self._options.rows))[0])
+
+    def _with_ends(self, rows: Ids) -> Ids:
+        """The bans of all rows, and of these also the end symbol."""
+        ends = np.stack([rows, np.full_like(rows, self._symbols.end)], axis=1)
         return np.concatenate([self._banned, ends])
 
     def _forced_now(self, steps: Ids, places: Ids) -> Ids | None:
         width = self._forced.shape[1]
+        if not self._options.force_end and steps.min() > width:
+            return None
         forced = self._forced[places, np.minimum(steps, width) - 1]  # (sentences,)
         forced = np.where(steps <= width, forced, FREE)
         if self._options.force_end:

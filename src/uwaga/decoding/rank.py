@@ -51,6 +51,8 @@ class Ranking:
 
 def columns(values: NDArray[Value], chosen: Ids) -> NDArray[Value]:
     """``values`` (rows, n) at the columns ``chosen`` (rows, k): a faster ``np.take_along_axis``."""
+    if values.shape[1] == chosen.shape[1] == 1:
+        return values  # greedy: nothing to choose among
     return np.asarray(values[np.arange(len(values))[:, None], chosen])
 
 
