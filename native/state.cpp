@@ -1,13 +1,18 @@
 // States are values: each of these makes another and leaves the first as it was.
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include "model.h"
 
 namespace uwaga {
 
+namespace {
+constexpr int64_t most_beams = 1 << 16;
+}
+
 State start(const Memory& memory, int64_t beams) {
-    if (beams < 1) throw std::invalid_argument("beams must be 1 or more");
+    if (beams < 1 || beams > most_beams) throw std::invalid_argument("beams must be from 1 to " + std::to_string(most_beams));
     State state;
     state.model = memory.model;
     state.beams = beams;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <stdexcept>
+#include <system_error>
 #include <unistd.h>
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -90,9 +91,13 @@ bool Workers::gather(std::unique_lock<std::mutex>& owner) {
     if (!crew_) {
         crew_ = std::make_unique<Crew>();
         crew_->process = getpid();
-        for (int64_t i = 1; i < threads_; ++i) crew_->helpers.emplace_back([this, crew = crew_.get()] { help(*crew); });
+        try {
+            for (int64_t i = 1; i < threads_; ++i) crew_->helpers.emplace_back([this, crew = crew_.get()] { help(*crew); });
+        } catch (const std::system_error&) {
+            // The system gives this process no more threads: the work is done by those that there are.
+        }
     }
-    return true;
+    return !crew_->helpers.empty();
 }
 
 void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
@@ -107,7 +112,7 @@ void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
 void Workers::together(const std::function<void(const Share&)>& work) {
     std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
     if (!gather(owner)) return work(Share{});
-    Team team(std::min(threads_, largest_team));
+    Team team(std::min(static_cast<int64_t>(crew_->helpers.size()) + 1, largest_team));
     // Nobody takes a second part: whoever has one waits in it for the others.
     lead(team.size(), [&](int64_t part) {
         try {

@@ -39,8 +39,9 @@ struct Share {
     int64_t last(int64_t count) const { return count * (me + 1) / size; }
 };
 
-// Runs a function of a part's number. One caller at a time has the helpers; another does its parts itself, as does
-// a child process, in which no helpers live. What is computed for a part must not depend on who computes it.
+// Runs a function of a part's number. One caller at a time has the helpers; another does its parts itself. A child
+// process, in which none of its parent's threads live, gets helpers of its own. What is computed for a part must not
+// depend on who computes it.
 class Workers {
   public:
     Workers();

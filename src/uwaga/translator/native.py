@@ -98,7 +98,10 @@ def load_native(
         found = read_quantised(folder)
         sizes = found.config.vocabulary
         symbols = found.config.symbols.symbols()
-        model = NativeModel(found.settings, symbols, sizes.source, sizes.target, found.packed, threads)
+        try:
+            model = NativeModel(found.settings, symbols, sizes.source, sizes.target, found.packed, threads)
+        except ModelError as error:
+            raise ModelError(f"{folder}: {error}") from None
         languages = agreed(found.config.languages, source_language, target_language, str(folder))
         return Loaded(model, found.source, found.target, found.decoding, languages)
     weights = open_weights(folder, source_language, target_language)
