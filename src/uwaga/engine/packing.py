@@ -108,7 +108,9 @@ def _matrix(product: Product, whole: Floats, form: Precision, levels: int) -> Ma
         try:
             arrays = _core.pack_int8(whole, levels)
         except ValueError as error:
-            raise ModelError(f"weight {product.name!r} cannot be int8: {error}; keep it in bfloat16") from None
+            raise ModelError(
+                f"weight {product.name!r} cannot be int8: {error}; keep it in bfloat16"
+            ) from None
     elif form == "bfloat16":
         arrays = (_core.pack_half(whole),)
     else:

@@ -144,7 +144,7 @@ def read_sentencepiece(path: Path) -> SentencePieceProcessor:
         if not content:
             raise RuntimeError
         return SentencePieceProcessor(model_proto=content)
-    except RuntimeError:
+    except (RuntimeError, UnicodeDecodeError):  # the latter where its message quotes the file
         raise ModelError(f"{path}: damaged or not a SentencePiece model; fetch it again") from None
 
 
