@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from uwaga.checkpoints.atomic import write_folder
+from uwaga.checkpoints.foreign import read_mapping
 from uwaga.checkpoints.schema import CARD, CONFIG, SOURCE, TARGET, Language, SymbolIds, Vocabulary
 from uwaga.checkpoints.soundness import LARGEST_BUFFERS, read_tokeniser
 from uwaga.checkpoints.stored import StoredTensor, check_header, open_tensors
@@ -38,7 +39,6 @@ VERSION = 1
 WEIGHTS = "engine.safetensors"
 VOCABULARIES = ("source.vocab.json", "target.vocab.json")
 FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD, *VOCABULARIES})
-LARGEST_CONFIG = 1 << 20
 PANEL, DEPTH = 32, 64
 """Outputs of a panel, and what int8 inputs are padded to."""
 
@@ -178,15 +178,8 @@ def read_quantised(folder: Path) -> QuantisedFolder:
 
 def _read_config(folder: Path) -> QuantisedConfig:
     path = folder / CONFIG
-    try:
-        if path.stat().st_size > LARGEST_CONFIG:
-            raise ModelError(f"{path}: larger than {LARGEST_CONFIG} bytes, not a model's configuration")
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: not valid JSON: {error}; convert the model again") from None
-    if not isinstance(values, dict) or not is_quantised(values):
+    values = read_mapping(path)
+    if not is_quantised(values):
         raise ModelError(f'{path}: not the configuration of an int8 model ("format": "{FORMAT}")')
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:

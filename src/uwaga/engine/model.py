@@ -23,7 +23,7 @@ ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """As ``Activation`` in native/kernels.h numbers them."""
 UNLIMITED = (1 << 31) - 1
 MOST_THREADS = 1024
-"""Beyond any machine; a larger number is a mistake, and the system would refuse it in the middle of the work."""
+"""Beyond any machine: a larger number is a mistake."""
 
 
 class NativeModel:
