@@ -78,11 +78,7 @@ class NativeModel:
         }
         try:
             matrices = {name: matrix.core() for name, matrix in packed.matrices.items()}
-            if settings.tie not in (
-                "all",
-                "decoder",
-                "none",
-            ):  # one table for both sides, but not the output's
+            if settings.tie == "embeddings":  # one table for both sides, but not the output's
                 matrices["target_embedding"] = matrices["source_embedding"]
             self._core = _core.Model(shape, matrices, _vectors(settings, packed), number)
         except ValueError as error:
