@@ -13,6 +13,7 @@ namespace {
 #include "kernels_vec_avx512.inl"
 #include "kernels_float.inl"
 #include "kernels_attention.inl"
+#include "kernels_waiting.inl"
 
 constexpr int float_rows = 8;
 constexpr uintptr_t prefetch_distance = 96 * 1024;
@@ -116,17 +117,6 @@ inline TileShape shape_for(int64_t rows) {
 }
 
 constexpr int64_t tile_rows = 32;
-
-// A block that has been multiplied and waits to be finished, row by row.
-struct Waiting {
-    const int32_t* sums = nullptr;
-    int64_t row = 0, end = 0, first = 0, p = 0;
-
-    template <class Finish>
-    void some(int64_t count, Finish& finish) {
-        for (; count > 0 && row < end; --count, ++row) finish(first + row, p, sums + row * panel);
-    }
-};
 
 // Sums of `rows` (at most 32, the upper 16 whole if there are lower ones) and one panel into `sums`.
 template <bool two, class Finish>

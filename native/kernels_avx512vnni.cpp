@@ -1,4 +1,5 @@
-// AVX-512 with VNNI: 8 rows and two registers of 16 columns.
+// AVX-512 with VNNI: 8 rows and two registers of 16 columns; the block before is finished (scaled, added to, stored or
+// searched) between the products of the next, so that neither waits for the other.
 #include <string.h>
 
 #include "kernels.h"
@@ -9,13 +10,15 @@ namespace uwaga {
 namespace {
 
 #include "kernels_vec_avx512.inl"
+#include "kernels_float.inl"
+#include "kernels_attention.inl"
+#include "kernels_waiting.inl"
 
 constexpr int float_rows = 8;
 constexpr uintptr_t prefetch_distance = 96 * 1024;
+constexpr int64_t block_rows = 8;
 
 struct Int8Block {
-    static constexpr int64_t rows = 8;
-
     static __m512i four(const uint8_t* x) {
         int32_t bytes;
         memcpy(&bytes, x, 4);
@@ -40,9 +43,9 @@ struct Int8Block {
         _mm512_store_si512(sums + 16, _mm512_add_epi32(b, d));
     }
 
-    template <int R>
+    template <int R, class Finish>
     static void some(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction, int64_t groups,
-                     uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
+                     uintptr_t ahead, int64_t ahead_step, Waiting& waiting, Finish& finish, int32_t* sums) {
         __m512i sum[R][2];
         const __m512i zero = _mm512_setzero_si512();
         UWAGA_UNROLL
@@ -50,17 +53,21 @@ struct Int8Block {
             sum[r][0] = _mm512_sub_epi32(zero, _mm512_load_si512(correction));
             sum[r][1] = _mm512_sub_epi32(zero, _mm512_load_si512(correction + 16));
         }
-        for (int64_t g = 0; g < groups; ++g, weights += 128, x += 4, ahead += static_cast<uintptr_t>(ahead_step)) {
-            _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
-            if (ahead_step > 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
-            __m512i left = _mm512_load_si512(weights), right = _mm512_load_si512(weights + 64);
-            __asm__("" : "+v"(left), "+v"(right));  // else gcc reads them from memory for every row
-            UWAGA_UNROLL
-            for (int r = 0; r < R; ++r) {
-                const __m512i four_of = four(x + r * stride);
-                sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], four_of, left);
-                sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], four_of, right);
+        const int64_t turn = groups / block_rows;  // of inputs padded to 64 there are 16 groups or a multiple
+        for (int64_t done = 0; done < groups; done += turn) {
+            for (int64_t g = 0; g < turn; ++g, weights += 128, x += 4, ahead += static_cast<uintptr_t>(ahead_step)) {
+                _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+                if (ahead_step > 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
+                __m512i left = _mm512_load_si512(weights), right = _mm512_load_si512(weights + 64);
+                __asm__("" : "+v"(left), "+v"(right));  // else gcc reads them from memory for every row
+                UWAGA_UNROLL
+                for (int r = 0; r < R; ++r) {
+                    const __m512i four_of = four(x + r * stride);
+                    sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], four_of, left);
+                    sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], four_of, right);
+                }
             }
+            waiting.some(1, finish);
         }
         UWAGA_UNROLL
         for (int r = 0; r < R; ++r) {
@@ -69,24 +76,50 @@ struct Int8Block {
         }
     }
 
+    template <class Finish>
     static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction,
-                    int64_t groups, bool, uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
+                    int64_t groups, uintptr_t ahead, int64_t ahead_step, Waiting& waiting, Finish& finish, int32_t* sums) {
         switch (count) {
-            case 1: one(x, weights, correction, groups, ahead, sums); break;
-            case 2: some<2>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 3: some<3>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 4: some<4>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 5: some<5>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 6: some<6>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 7: some<7>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            default: some<8>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
+            case 1:
+                one(x, weights, correction, groups, ahead, sums);
+                waiting.some(block_rows, finish);
+                break;
+            case 2: some<2>(x, stride, weights, correction, groups, ahead, ahead_step, waiting, finish, sums); break;
+            case 3: some<3>(x, stride, weights, correction, groups, ahead, ahead_step, waiting, finish, sums); break;
+            case 4: some<4>(x, stride, weights, correction, groups, ahead, ahead_step, waiting, finish, sums); break;
+            case 5: some<5>(x, stride, weights, correction, groups, ahead, ahead_step, waiting, finish, sums); break;
+            case 6: some<6>(x, stride, weights, correction, groups, ahead, ahead_step, waiting, finish, sums); break;
+            case 7: some<7>(x, stride, weights, correction, groups, ahead, ahead_step, waiting, finish, sums); break;
+            default: some<8>(x, stride, weights, correction, groups, ahead, ahead_step, waiting, finish, sums); break;
         }
     }
 };
 
-#include "kernels_float.inl"
-#include "kernels_attention.inl"
-#include "kernels_panels.inl"
+// Same meaning as in kernels_panels.inl.
+template <class Finish>
+void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Finish& finish) {
+    if (rows < 1) return;
+    const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel;
+    const int64_t blocks = (rows + block_rows - 1) / block_rows;
+    alignas(64) int32_t sums[2][block_rows * panel];
+    Waiting waiting;
+    int turn = 0;
+    for (int64_t p = 0; p < panels; ++p) {
+        const int8_t* weights = w.panels + p * inputs * panel;
+        // Each block of rows asks for its share of the panel that lies `prefetch_distance` ahead.
+        const int64_t share = inputs * panel / blocks;
+        for (int64_t b = 0; b < blocks; ++b) {
+            const int64_t first = rows * b / blocks, count = rows * (b + 1) / blocks - first;
+            const uintptr_t ahead = reinterpret_cast<uintptr_t>(weights) + prefetch_distance + static_cast<uintptr_t>(share * b);
+            Int8Block::run(count, x.values + first * x.stride, x.stride, weights, w.sums + p * panel, inputs / 4,
+                           ahead, 4 * panel / blocks, waiting, finish, sums[turn]);
+            waiting = Waiting{sums[turn], 0, count, first, p};
+            turn ^= 1;
+        }
+    }
+    waiting.some(block_rows, finish);
+}
+
 #include "kernels_product.inl"
 
 constexpr Kernels made = table(Isa::avx512vnni, "avx512vnni");

@@ -9,7 +9,7 @@ struct ProductFinish {
     float* y;
     int64_t y_stride, outputs;
 
-    void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
+    UWAGA_APART void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
         const int64_t column = p * panel;
         float* to = y + row * y_stride + column;
         const float* gate = e.gate ? e.gate + row * e.gate_stride + column : nullptr;
@@ -67,21 +67,46 @@ inline void sift_down(Candidate* heap, int32_t size, int32_t at) {
     heap[at] = moved;
 }
 
-// One row's way through the vocabulary: best candidates so far and, lane by lane, its log-sum-exp.
+// One row's way through the vocabulary: best candidates so far and its log-sum-exp.
 struct RowState {
-    Vec top, sum;       // of each lane: largest logit so far, sum of e^(logit - top)
+    Vec top;            // largest logit so far, in all lanes alike, so that it seldom rises
+    Vec sum;            // of each lane: of e^(logit - top)
+    Vec bar;            // in all lanes: what no logit above it passes unnoticed
     float threshold;    // a logit must be above it to be among the best (a later token loses a tie)
     int32_t filled;
 
     void start(const OutputRow& out) {
         top = set(-largest_float);
         sum = set(0.0f);
+        bar = set(minus_infinity);
         filled = 0;
         threshold = out.count > 0 ? minus_infinity : __builtin_huge_valf();
     }
     bool full(const OutputRow& out) const { return filled >= out.count; }
 
     static constexpr int32_t sorted_until = 64;  // longer lists are heaps until the end
+
+    // The `n` logits of a panel, when one is above the bar or the list is not full.
+    UWAGA_RARE void notice(const OutputRow& out, const float* logits, int64_t column, int64_t n) {
+        Vec most = load(logits);
+        for (int i = 1; i < parts; ++i) most = max(most, load(logits + i * lanes));
+        if (any_greater(most, top)) {
+            const Vec higher = set(maximum(most));
+            sum = sum * summand(top - higher);
+            top = higher;
+        }
+        if (!full(out)) {
+            for (int64_t i = 0; i < n; ++i) offer(out, logits[i], static_cast<int32_t>(column + i));
+        } else {
+            for (int i = 0; i < parts; ++i) {
+                for (uint32_t mask = greater_mask(load(logits + i * lanes), set(threshold)); mask; mask &= mask - 1) {
+                    const int at = i * lanes + __builtin_ctz(mask);
+                    offer(out, logits[at], static_cast<int32_t>(column + at));
+                }
+            }
+        }
+        bar = full(out) ? min(set(threshold), top) : set(minus_infinity);
+    }
 
     void offer(const OutputRow& out, float logit, int32_t token) {
         const Candidate given{logit == logit ? logit : minus_infinity, token};  // a NaN is the worst
@@ -118,7 +143,7 @@ struct RowState {
         }
         for (; filled < out.count; ++filled) out.best[filled] = Candidate{minus_infinity, -1};
         out.maximum = maximum(top);
-        out.sum = total(sum * exponential(top - set(out.maximum)));
+        out.sum = total(sum);
     }
 };
 
@@ -130,7 +155,7 @@ struct OutputFinish {
     const float* bias;
     int64_t outputs;
 
-    void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
+    UWAGA_APART void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
         const int64_t column = p * panel;
         OutputRow& asked = out[row];
         RowState& state = states[row];
@@ -161,32 +186,16 @@ struct OutputFinish {
         Vec most = v[0];
         UWAGA_UNROLL
         for (int i = 1; i < parts; ++i) most = max(most, v[i]);
-        if (any_greater(most, state.top)) {
-            const Vec top = max(most, state.top);
-            state.sum = state.sum * exponential_of_negative(state.top - top);
-            state.top = top;
+        if (any_greater(most, state.bar) || !state.full(asked)) {
+            alignas(64) float logits[panel];
+            UWAGA_UNROLL
+            for (int i = 0; i < parts; ++i) store(logits + i * lanes, v[i]);
+            state.notice(asked, logits, column, n);
         }
-        Vec added = exponential_of_negative(v[0] - state.top);
+        Vec added = summand(v[0] - state.top);
         UWAGA_UNROLL
-        for (int i = 1; i < parts; ++i) added = added + exponential_of_negative(v[i] - state.top);
+        for (int i = 1; i < parts; ++i) added = added + summand(v[i] - state.top);
         state.sum = state.sum + added;
-        if (!state.full(asked)) {
-            alignas(64) float logits[panel];
-            UWAGA_UNROLL
-            for (int i = 0; i < parts; ++i) store(logits + i * lanes, v[i]);
-            for (int64_t i = 0; i < n; ++i) state.offer(asked, logits[i], static_cast<int32_t>(column + i));
-        } else if (any_greater(most, set(state.threshold))) {
-            alignas(64) float logits[panel];
-            UWAGA_UNROLL
-            for (int i = 0; i < parts; ++i) store(logits + i * lanes, v[i]);
-            UWAGA_UNROLL
-            for (int i = 0; i < parts; ++i) {
-                for (uint32_t mask = greater_mask(v[i], set(state.threshold)); mask; mask &= mask - 1) {
-                    const int at = i * lanes + __builtin_ctz(mask);
-                    state.offer(asked, logits[at], static_cast<int32_t>(column + at));
-                }
-            }
-        }
     }
 };
 

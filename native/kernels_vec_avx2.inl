@@ -61,6 +61,13 @@ inline Vec times_power(Vec a, Vec n) {
     const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.v), _mm256_set1_epi32(127)), 23);
     return {_mm256_mul_ps(a.v, _mm256_castsi256_ps(power))};
 }
+// a - floor(a), 0 for -inf; and a * 2^floor(n) for n <= 0 or NaN.
+inline Vec floored(Vec a) { return {_mm256_floor_ps(a.v)}; }
+inline Vec fraction(Vec a) {
+    const Vec x = max(set(-126.0f), a);  // a NaN is the second operand: it stays
+    return x - floored(x);
+}
+inline Vec times_floored_power(Vec a, Vec n) { return times_power(a, floored(max(set(-126.0f), n))); }
 
 inline Vec from_int(const int32_t* p) {
     return {_mm256_cvtepi32_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};

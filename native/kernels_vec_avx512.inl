@@ -54,6 +54,9 @@ inline float maximum(Vec a) { return _mm512_reduce_max_ps(a.v); }
 
 inline Vec nearest(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 inline Vec times_power(Vec a, Vec n) { return {_mm512_scalef_ps(a.v, n.v)}; }
+// a - floor(a), 0 for -inf; and a * 2^floor(n) for n <= 0 or NaN.
+inline Vec fraction(Vec a) { return {_mm512_reduce_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
+inline Vec times_floored_power(Vec a, Vec n) { return times_power(a, n); }
 
 inline Vec from_int(const int32_t* p) { return {_mm512_cvtepi32_ps(_mm512_loadu_si512(p))}; }
 

@@ -55,6 +55,13 @@ inline Vec times_power(Vec a, Vec n) {
     const int32x4_t power = vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n.v), vdupq_n_s32(127)), 23);
     return {vmulq_f32(a.v, vreinterpretq_f32_s32(power))};
 }
+// a - floor(a), 0 for -inf; and a * 2^floor(n) for n <= 0 or NaN.
+inline Vec floored(Vec a) { return {vrndmq_f32(a.v)}; }
+inline Vec fraction(Vec a) {
+    const Vec x = max(set(-126.0f), a);  // a NaN is the second operand: it stays
+    return x - floored(x);
+}
+inline Vec times_floored_power(Vec a, Vec n) { return times_power(a, floored(max(set(-126.0f), n))); }
 
 inline Vec from_int(const int32_t* p) { return {vcvtq_f32_s32(vld1q_s32(p))}; }
 

@@ -87,6 +87,13 @@ inline Vec times_power(const Vec& a, const Vec& n) {
         return a.v[i] * float_of((bits_of(magic) + 127u) << 23);
     });
 }
+// a - floor(a), 0 for -inf; and a * 2^floor(n) for n <= 0 or NaN.
+inline Vec floored(const Vec& a) { return each([&](int i) { return __builtin_floorf(a.v[i]); }); }
+inline Vec fraction(const Vec& a) {
+    const Vec x = max(set(-126.0f), a);  // a NaN is the second operand: it stays
+    return x - floored(x);
+}
+inline Vec times_floored_power(const Vec& a, const Vec& n) { return times_power(a, floored(max(set(-126.0f), n))); }
 
 inline Vec from_int(const int32_t* p) {
     return each([&](int i) { return static_cast<float>(p[i]); });

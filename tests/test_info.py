@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from uwaga.checkpoints.card import Card, read_card
 from uwaga.checkpoints.describe import Description, Weights, describe, read_headers
 from uwaga.checkpoints.folder import save_model
-from uwaga.checkpoints.hub import BUNDLED
+from uwaga.checkpoints.hub import BUNDLED, find_model
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
 
@@ -69,6 +70,14 @@ def test_the_bundled_model_is_the_default():
     assert (document["place"], document["licence"]) == (str(BUNDLED), "cc-by-2.0")
     assert document["languages"] == {"source": ["en"], "target": ["de"]}
     assert "uwaga" in show()
+    assert json.loads(show("bundled", "--json")) == document
+
+
+def test_a_folder_called_bundled_is_that_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_model("bundled") == BUNDLED
+    (tmp_path / "bundled").mkdir()
+    assert find_model("bundled") == Path("bundled")
 
 
 def marian(folder, **changes):

@@ -45,14 +45,14 @@ BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 def find_model(name: str | Path | None = None) -> Path:
     """The place of a model: the bundled one, a local folder or file, or a copy of a Hugging Face repository.
 
-    A folder that exists always wins over a hub name. A repository is read from the local cache when it
-    is there and fetched otherwise.
+    No name, or ``bundled``, is the one that comes with uwaga. A folder that exists always wins over a name.
+    A repository is read from the local cache when it is there and fetched otherwise.
 
     Raises:
         ModelError: there is no such folder and no such repository within reach.
         MissingExtraError: a hub name without ``huggingface_hub`` installed.
     """
-    if name is None:
+    if name is None or (str(name) == "bundled" and not os.path.lexists(name)):
         if not (BUNDLED / CONFIG).is_file():
             raise ModelError(
                 f"{BUNDLED}: this installation holds no bundled model; "
@@ -74,7 +74,7 @@ def find_model(name: str | Path | None = None) -> Path:
         return _from_hub(name)
     raise ModelError(
         f"{str(name)!r}: no such folder, and not a Hugging Face name (owner/model) either; "
-        "give a folder that `uwaga train` wrote, or leave the model out for the bundled one"
+        "give a folder that `uwaga train` wrote, or `bundled` for the model that comes with uwaga"
     )
 
 

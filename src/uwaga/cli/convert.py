@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from uwaga.cli.options import found_model
 from uwaga.errors import SettingsError
 
 
@@ -78,7 +77,9 @@ def convert(
         raise SettingsError("say what to convert to: --int8, --to marian or --to pegasus")
     if not int8 and (keep or sample is not None):
         raise SettingsError("--keep and --sample go with --int8")
-    source = found_model(model)
+    from uwaga.checkpoints.hub import find_model
+
+    source = find_model(model)
     if to is None:
         _quantise(source, folder, tuple(keep or ()), sample)
     else:

@@ -25,7 +25,8 @@ def info(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="A model folder or file, or a Hugging Face name (owner/model); the bundled one by default.",
+            help="A model folder or file, or a Hugging Face name (owner/model); `bundled`, the default, is "
+            "the one that comes with uwaga.",
             show_default=False,
         ),
     ] = None,

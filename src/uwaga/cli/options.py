@@ -61,17 +61,6 @@ Engine = Annotated[str, typer.Option(help="auto, native (CPU, Transformers) or t
 Threads = Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)]
 
 
-def found_model(name: str) -> Path:
-    """The folder of a model, where ``bundled`` is the one that comes with uwaga.
-
-    Raises:
-        ModelError: there is no such model.
-    """
-    from uwaga.checkpoints.hub import find_model
-
-    return find_model(None if name == "bundled" and not Path(name).exists() else name)
-
-
 def json_number(value: float) -> float | None:
     """JSON knows no infinity: an impossible token's score is null."""
     return round(value, 6) if math.isfinite(value) else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli.options import SourceLanguage, TargetLanguage, Threads, found_model
+from uwaga.cli.options import SourceLanguage, TargetLanguage, Threads
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def shortlist(
 
     learnt, tried = _corpus(source, target, sentences, held_out, dev_source, dev_target)
     translator = Translator.load(
-        found_model(model),
+        model,
         device="cpu",
         dtype=dtype,
         threads=threads,
