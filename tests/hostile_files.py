@@ -19,15 +19,29 @@ from hypothesis import strategies as st
 import uwaga
 from uwaga.checkpoints.quantised import CONFIG, WEIGHTS
 from uwaga.checkpoints.schema import WEIGHTS as FLOATS
+from uwaga.checkpoints.shortlist import write_shortlist
 from uwaga.checkpoints.stored import open_tensors
 from uwaga.checkpoints.stored_out import aligned_bytes
+from uwaga.engine import Shortlist
 from uwaga.errors import UwagaError
+from uwaga.translator.quantising import quantise
 
 TEXTS = ["twenty one", "three hundred and five"]
 DAMAGED = ("sums", "panels", "scales", ".bias", ".weight")
 NUMBERS = [-1, 0, 1, 2, 31, 33, 64, 2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 10**40]
 ODD = [*NUMBERS, 1.5, -0.0, 1e308, None, True, "", "x", [], [0], {}, {"a": 1}]
 FORMATS = ["F32", "F64", "F16", "BF16", "I8", "U8", "I32", "U16", "BOOL", "F8_E4M3", "f32", "", "X"]
+
+
+def make_files(model, place):
+    """An int8 folder and a shortlist of a model in which both sides have one vocabulary."""
+    quantise(model, place / "int8")
+    translator = uwaga.load(model, engine="native", threads=1)
+    size = translator.decoder.vocabulary
+    every, places = np.arange(size, dtype=np.int32), np.arange(size + 1, dtype=np.int32)
+    shortlist = Shortlist(every[::2].copy(), places, every, size)
+    write_shortlist(place / "list", shortlist, translator.source, translator.target)
+    return place / "int8", place / "list"
 
 
 def loaded(folder, name, shortlist=None):

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile_files import make_files
 
 import uwaga
-from uwaga.checkpoints.shortlist import write_shortlist
 from uwaga.contracts import WIDEST_BEAM
 from uwaga.engine import Shortlist, _core
 from uwaga.engine.model import MOST_THREADS
 from uwaga.errors import DataError, ModelError, SettingsError
-from uwaga.translator.quantising import quantise
 
 TESTS = Path(__file__).resolve().parent
 MODEL = TESTS / "models" / "numbers-en-de"
@@ -29,13 +28,7 @@ TEXT = "twenty one"
 def files(tmp_path_factory):
     """An int8 folder and a shortlist of the same model."""
     place = tmp_path_factory.mktemp("hostile")
-    quantise(MODEL, place / "int8")
-    translator = uwaga.load(MODEL, engine="native", threads=1)
-    size = translator.decoder.vocabulary
-    common = np.arange(0, size, 2, dtype=np.int32)
-    first = np.arange(size + 1, dtype=np.int32)
-    shortlist = Shortlist(common, first, np.arange(size, dtype=np.int32), size)
-    write_shortlist(place / "list", shortlist, translator.source, translator.target)
+    make_files(MODEL, place)
     return place
 
 
