@@ -7,9 +7,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 
 #include "model.h"
 
@@ -24,6 +26,20 @@ template <class T>
 using Array = nb::ndarray<nb::numpy, const T, nb::c_contig, nb::device::cpu>;
 template <class T, int N>
 using Shaped = nb::ndarray<nb::numpy, const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+
+// Ctrl-C while the interpreter's lock is free: signals are handled in the main thread alone, which looks for them ten
+// times a second.
+std::thread::id main_thread;
+
+void look_for_signals() {
+    if (std::this_thread::get_id() != main_thread) return;
+    static std::chrono::steady_clock::time_point next;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next) return;
+    next = now + std::chrono::milliseconds(100);
+    const nb::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
 
@@ -209,7 +225,7 @@ class Builder {
         if (static_cast<int>(shape.activation) > 4) refuse("activation: unknown");
         model_.source_vocabulary = whole("source_vocabulary", 1);
         model_.target_vocabulary = whole("target_vocabulary", 1);
-        model_.workers.configure(whole("threads", 1));
+        model_.workers.configure(whole("threads", 1), &look_for_signals);
 
         const int64_t width = shape.width;
         model_.source = side("source", model_.source_vocabulary, shape.encoder_heads);
@@ -500,6 +516,7 @@ nb::object lengths_of(const PyMemory& self) {
 }  // namespace
 
 NB_MODULE(_core, m) {
+    main_thread = std::this_thread::get_id();
     m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx");
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -14,6 +15,7 @@ namespace uwaga {
 
 namespace {
 constexpr int64_t largest_team = 8;  // more would have a panel or two of most matrices each
+thread_local const std::atomic<bool>* failed_here = nullptr;  // of the crew whose work this thread is at
 constexpr int spins = 4000;  // about 50 microseconds: the pause between two steps of a busy search
 
 inline void pause() {
@@ -38,18 +40,22 @@ struct Workers::Crew {
     std::atomic<int64_t> busy{0};  // helpers that have not finished this round
     std::mutex error_mutex;
     std::exception_ptr error;
+    std::atomic<bool> failed{false};
 
     void share() {
+        failed_here = &failed;
         for (;;) {
             const int64_t part = next.fetch_add(1);
-            if (part >= parts) return;
+            if (part >= parts || failed) break;
             try {
                 (*work)(part);
             } catch (...) {
                 const std::lock_guard<std::mutex> lock(error_mutex);
                 if (!error) error = std::current_exception();
+                failed = true;
             }
         }
+        failed_here = nullptr;
     }
 };
 
@@ -129,7 +135,7 @@ void Workers::lead(int64_t parts, const std::function<void(int64_t)>& work) {
     Crew& crew = *crew_;
     crew.work = &work;
     crew.parts = parts;
-    crew.error = nullptr;
+    crew.failed = false;
     crew.next = 0;
     crew.busy = static_cast<int64_t>(crew.helpers.size());
     {
@@ -142,7 +148,12 @@ void Workers::lead(int64_t parts, const std::function<void(int64_t)>& work) {
         if (i < spins) pause();
         else std::this_thread::yield();
     }
-    if (crew.error) std::rethrow_exception(crew.error);
+    if (crew.error) std::rethrow_exception(std::exchange(crew.error, nullptr));
+}
+
+void Workers::check() const {
+    if (failed_here && *failed_here) throw std::runtime_error("another thread of this call has failed");
+    if (look_) look_();
 }
 
 void Team::wait() {

@@ -48,11 +48,17 @@ class Workers {
     ~Workers();
     Workers(const Workers&) = delete;
     Workers& operator=(const Workers&) = delete;
-    void configure(int64_t threads) { threads_ = threads; }
+    // `look` is called by check(): it throws when the caller is to stop.
+    void configure(int64_t threads, void (*look)()) {
+        threads_ = threads;
+        look_ = look;
+    }
     int64_t threads() const { return threads_; }
     void run(int64_t parts, const std::function<void(int64_t)>& work);
     // Up to eight threads at once on one piece of work, or the caller alone where the helpers are busy elsewhere.
     void together(const std::function<void(const Share&)>& work);
+    // For long work to call now and then: throws when the caller is to stop, or another part of the work has failed.
+    void check() const;
 
   private:
     struct Crew;
@@ -60,6 +66,7 @@ class Workers {
     bool gather(std::unique_lock<std::mutex>& owner);
     void lead(int64_t parts, const std::function<void(int64_t)>& work);
     int64_t threads_ = 1;
+    void (*look_)() = nullptr;
     std::mutex owner_;
     std::unique_ptr<Crew> crew_;
 };

@@ -245,9 +245,45 @@ except KeyboardInterrupt:
 """
 
 
+LONG = """
+import sys
+import numpy as np
+from uwaga.config import TransformerSettings
+from uwaga.contracts import Symbols
+from uwaga.engine import NativeModel, pack
+from uwaga.engine.layout import stored_shapes
+
+shape = TransformerSettings(
+    encoder_layers=6, decoder_layers=1, width=64, heads=4, feed_forward=8, positions="relative"
+)
+rng = np.random.default_rng(0)
+sizes = stored_shapes(shape, 90, 90)
+weights = {name: rng.normal(0, 0.2, size).astype(np.float32) for name, size in sizes.items()}
+symbols = Symbols(start=2, end=3, pad=0, unknown=1)
+model = NativeModel(shape, symbols, 90, 90, pack(shape, 90, 90, weights.__getitem__), int(sys.argv[1]))
+long = rng.integers(4, 90, 60_000).tolist()
+print("ready", flush=True)
+try:
+    model.encode([long] * 6)
+except KeyboardInterrupt:
+    assert model.encode([long[:300]] * 6).lengths.tolist() == [300] * 6
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("threads", ["1", "4"])
+def test_control_c_stops_one_long_call(threads):
+    """Minutes of attention: the call itself looks for signals, in the main thread, and the others stop."""
+    interrupt("-c", LONG, threads)
+
+
 def test_control_c_stops_a_busy_engine_and_leaves_it_usable():
+    interrupt("-c", INTERRUPTED, str(MODEL))
+
+
+def interrupt(*arguments):
     process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, str(MODEL)],
+        [sys.executable, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
