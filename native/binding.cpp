@@ -223,14 +223,14 @@ class Builder {
         shape.decoder_scale = number("decoder_scale");
         shape.activation = static_cast<Activation>(whole("activation", 0));
         if (static_cast<int>(shape.activation) > 4) refuse("activation: unknown");
-        model_.source_vocabulary = whole("source_vocabulary", 1);
+        model_.source_vocabulary = whole("source_vocabulary", 0);
         model_.target_vocabulary = whole("target_vocabulary", 1);
         model_.workers.configure(whole("threads", 1), &look_for_signals);
 
         const int64_t width = shape.width;
-        model_.source = side("source", model_.source_vocabulary, shape.encoder_heads);
+        if (model_.has_source()) model_.source = side("source", model_.source_vocabulary, shape.encoder_heads);
         model_.target = side("target", model_.target_vocabulary, shape.decoder_heads);
-        for (int64_t l = 0; l < whole("encoder_layers", 1); ++l) {
+        for (int64_t l = 0; model_.has_source() && l < whole("encoder_layers", 1); ++l) {
             const std::string at = "encoder." + std::to_string(l) + ".";
             EncoderLayer layer;
             layer.query_key_value = linear(at + "attention.query_key_value", 3 * shape.encoder_inner(), width);
@@ -241,24 +241,27 @@ class Builder {
         }
         const int64_t inner = shape.decoder_inner();
         for (int64_t l = 0; l < whole("decoder_layers", 1); ++l) {
-            const std::string at = "decoder." + std::to_string(l) + ".";
+            const std::string at = "decoder." + std::to_string(l) + ".", self = at + (model_.has_source() ? "self_attention" : "attention");
             DecoderLayer layer;
-            layer.query_key_value = linear(at + "self_attention.query_key_value", 3 * inner, width);
-            layer.attended = linear(at + "self_attention.output", width, inner);
-            layer.self_norm = norm(at + "self_attention_norm");
-            layer.query = linear(at + "cross_attention.query", inner, width);
-            layer.key_value = linear(at + "cross_attention.key_value", 2 * inner, width);
-            layer.crossed = linear(at + "cross_attention.output", width, inner);
-            layer.cross_norm = norm(at + "cross_attention_norm");
+            layer.query_key_value = linear(self + ".query_key_value", 3 * inner, width);
+            layer.attended = linear(self + ".output", width, inner);
+            layer.self_norm = norm(self + "_norm");
+            if (model_.has_source()) {
+                layer.query = linear(at + "cross_attention.query", inner, width);
+                layer.key_value = linear(at + "cross_attention.key_value", 2 * inner, width);
+                layer.crossed = linear(at + "cross_attention.output", width, inner);
+                layer.cross_norm = norm(at + "cross_attention_norm");
+            }
             layer.feed_forward = feed_forward(at);
             model_.decoder.push_back(layer);
         }
         if (shape.pre_norm) {
-            model_.encoder_norm = norm("encoder_norm");
+            if (model_.has_source()) model_.encoder_norm = norm("encoder_norm");
             model_.decoder_norm = norm("decoder_norm");
         }
         model_.output_weight = matrix("output", model_.target_vocabulary, width);
         model_.output_bias = optional_vector("output.bias", model_.target_vocabulary);
+        order();
         const std::size_t given = matrices_.size() + vectors_.size();
         if (used_.size() != given) refuse("weights that the model does not use");
         const int64_t page = page_entries * model_.entry() * static_cast<int64_t>(model_.decoder.size()) * model_.element();
@@ -267,6 +270,31 @@ class Builder {
     }
 
   private:
+    // Tells each int8 matrix which one is read after it: in a file they lie in another order.
+    void order() {
+        std::vector<Matrix*> read;
+        const auto add = [&](std::initializer_list<Linear*> linears) {
+            for (Linear* linear : linears) {
+                if (linear->weight) read.push_back(&linear->weight);
+            }
+        };
+        for (EncoderLayer& l : model_.encoder) {
+            add({&l.query_key_value, &l.attended, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
+        }
+        for (DecoderLayer& l : model_.decoder) add({&l.key_value});
+        const std::size_t step = read.size();
+        for (DecoderLayer& l : model_.decoder) {
+            add({&l.query_key_value, &l.attended, &l.query, &l.crossed, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
+        }
+        read.push_back(&model_.output_weight);
+        for (std::size_t i = 0; i < read.size(); ++i) {
+            const Matrix& next = *read[i + 1 < read.size() ? i + 1 : step];
+            if (read[i]->kind != Matrix::Kind::int8 || next.kind != Matrix::Kind::int8) continue;
+            read[i]->int8.ahead = next.int8.panels;
+            read[i]->int8.ahead_size = int8_panels_size(next.int8.outputs, next.int8.inputs);
+        }
+    }
+
     int64_t whole(const char* name, int64_t least) const {
         const int64_t value = nb::cast<int64_t>(settings_[name]);
         if (value < least || value >= int64_t{1} << 31) refuse(std::string(name) + ": impossible");
@@ -405,26 +433,27 @@ PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 
 PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist) {
     if (shortlist && shortlist->handle->model != handle->model) refuse("the shortlist is of another model");
     const Model& model = *handle->model;
+    const bool encoded = model.has_source();
+    const std::string kind = encoded ? "sentence " : "prompt ", vocabulary = encoded ? " is outside the source vocabulary of " : " is outside the vocabulary of ";
+    const int64_t size = encoded ? model.source_vocabulary : model.target_vocabulary;
     std::vector<std::vector<int32_t>> checked;
     checked.reserve(sources.size());
     for (std::size_t s = 0; s < sources.size(); ++s) {
-        const std::string place = "sentence " + std::to_string(s + 1) + ": ";
-        if (sources[s].empty()) refuse(place + "no tokens; a source holds at least its end symbol");
+        const std::string place = kind + std::to_string(s + 1) + ": ";
+        if (sources[s].empty()) refuse(place + (encoded ? "no tokens; a source holds at least its end symbol" : "no tokens; a prompt holds one at least"));
         if (static_cast<int64_t>(sources[s].size()) > model.shape.max_length) {
-            refuse(place + std::to_string(sources[s].size()) + " tokens, and the model takes at most " + std::to_string(model.shape.max_length));
+            throw TooLong(place + std::to_string(sources[s].size()) + " tokens, and the model takes at most " + std::to_string(model.shape.max_length));
         }
         std::vector<int32_t> tokens;
         tokens.reserve(sources[s].size());
         for (const int64_t token : sources[s]) {
-            if (token < 0 || token >= model.source_vocabulary) {
-                refuse(place + "token " + std::to_string(token) + " is outside the source vocabulary of " + std::to_string(model.source_vocabulary));
-            }
+            if (token < 0 || token >= size) refuse(place + "token " + std::to_string(token) + vocabulary + std::to_string(size));
             tokens.push_back(static_cast<int32_t>(token));
         }
         checked.push_back(std::move(tokens));
     }
     const nb::gil_scoped_release free;
-    Memory memory = encode(handle->model, checked);
+    Memory memory = encoded ? encode(handle->model, checked) : read_prompts(handle->model, checked);
     if (shortlist) restrict_to(shortlist->shortlist, checked, memory);
     return {std::move(memory), handle};
 }
@@ -464,6 +493,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     if (static_cast<int64_t>(tokens.shape(0)) != rows) refuse("tokens: one is wanted for each row of the state");
     std::vector<int32_t> checked(static_cast<std::size_t>(rows));
     for (int64_t row = 0; row < rows; ++row) checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
+    if (!model.has_source()) put_last_of_prompts(state, checked.data());
     Request request;
     request.count = count;
     request.whole = whole;
@@ -494,7 +524,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     }
     answer.log_probs = room<float>(rows * answer.k);
     nb::object log_probs = owned(answer.log_probs, {size(rows), size(answer.k)});
-    if (attention) {
+    if (attention && model.has_source()) {
         for (const State::Sentence& sentence : state.sentences) answer.attention_width = std::max(answer.attention_width, sentence.memory.length);
         answer.attention = room<float>(rows * answer.attention_width);
         weights = owned(answer.attention, {size(rows), size(answer.attention_width)});
@@ -509,7 +539,10 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
 
 nb::object lengths_of(const PyMemory& self) {
     int64_t* lengths = room<int64_t>(static_cast<int64_t>(self.memory.sentences.size()));
-    for (std::size_t i = 0; i < self.memory.sentences.size(); ++i) lengths[i] = self.memory.sentences[i].length;
+    const auto& [model, sentences, common, prompts] = self.memory;
+    for (std::size_t i = 0; i < sentences.size(); ++i) {
+        lengths[i] = model->has_source() ? sentences[i].length : static_cast<int64_t>(prompts[i].where.size()) + 1;
+    }
     return owned(lengths, {self.memory.sentences.size()});
 }
 
@@ -518,6 +551,7 @@ nb::object lengths_of(const PyMemory& self) {
 NB_MODULE(_core, m) {
     main_thread = std::this_thread::get_id();
     m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx");
+    nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
     m.def("isa_levels", [](int isa) { return static_cast<Isa>(isa) == Isa::avx2 ? 63 : 127; }, "isa"_a);

@@ -83,6 +83,23 @@ void embed_rows(const Model& model, const Side& side, const int32_t* tokens, con
     if (side.norm.gain) normalise(model, side.norm, x, rows, x);
 }
 
+void attend_entries(const Model& model, const float* query, const uint8_t* keys, const int64_t* where, int64_t length, const float* bias, float* weights, float* context) {
+    const Shape& shape = model.shape;
+    const int64_t inner = shape.decoder_inner(), heads = shape.decoder_heads, width = shape.decoder_head_width;
+    if (shape.half_memory) {
+        const uint16_t* from = reinterpret_cast<const uint16_t*>(keys);
+        model.kernels->attend_half(query, from, from + inner, where, length, heads, width, width, shape.decoder_scale, bias, weights, context);
+    } else {
+        const float* from = reinterpret_cast<const float*>(keys);
+        model.kernels->attend_float(query, from, from + inner, where, length, heads, width, width, shape.decoder_scale, bias, weights, context);
+    }
+}
+
+void write_entry(const Model& model, const float* key_value, uint8_t* to) {
+    if (model.shape.half_memory) model.kernels->to_half(key_value, model.entry(), reinterpret_cast<uint16_t*>(to));
+    else std::memcpy(to, key_value, static_cast<std::size_t>(model.entry()) * sizeof(float));
+}
+
 // The bias (heads, length) of one query's scores, or null where positions are not relative.
 const float* distance_bias(const Side& side, int64_t heads, int64_t reach, int64_t query, int64_t length, Workspace& ws) {
     if (!side.distances) return nullptr;

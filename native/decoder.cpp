@@ -32,35 +32,20 @@ struct Part {
     void self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride);
     void cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride);
     void run_layer(std::size_t l, float* x);
-    void attend(const float* query, const uint8_t* keys, const int64_t* where, int64_t length, const float* bias, float* weights, float* context);
 };
-
-void Part::attend(const float* query, const uint8_t* keys, const int64_t* where, int64_t length, const float* bias, float* weights, float* context) {
-    const Shape& shape = model.shape;
-    const int64_t inner = shape.decoder_inner(), heads = shape.decoder_heads, width = shape.decoder_head_width;
-    if (shape.half_memory) {
-        const uint16_t* from = reinterpret_cast<const uint16_t*>(keys);
-        model.kernels->attend_half(query, from, from + inner, where, length, heads, width, width, shape.decoder_scale, bias, weights, context);
-    } else {
-        const float* from = reinterpret_cast<const float*>(keys);
-        model.kernels->attend_float(query, from, from + inner, where, length, heads, width, width, shape.decoder_scale, bias, weights, context);
-    }
-}
 
 void Part::self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride) {
     const Shape& shape = model.shape;
-    const int64_t inner = shape.decoder_inner(), entry = model.entry();
+    const int64_t inner = shape.decoder_inner();
     for (int64_t row = share.first(rows()); row < share.last(rows()); ++row) {
         const State::Sentence& at = sentence(row);
         const int64_t length = at.position;  // this step's entry counted
         uint8_t* keys = at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.element();
         const int64_t* where = table(row);
         const float* query = projected + row * stride;
-        uint8_t* mine = keys + where[length - 1] * model.element();
-        if (shape.half_memory) model.kernels->to_half(query + inner, entry, reinterpret_cast<uint16_t*>(mine));
-        else std::memcpy(mine, query + inner, static_cast<std::size_t>(entry) * sizeof(float));
+        write_entry(model, query + inner, keys + where[length - 1] * model.element());
         const float* bias = distance_bias(model.target, shape.decoder_heads, shape.reach, length - 1, length, ws);
-        attend(query, keys, where, length, bias, ws.weights.ensure(shape.decoder_heads * length), context + row * context_stride);
+        attend_entries(model, query, keys, where, length, bias, ws.weights.ensure(shape.decoder_heads * length), context + row * context_stride);
     }
 }
 
@@ -72,7 +57,7 @@ void Part::cross_attend(std::size_t l, const float* queries, int64_t stride, flo
         const Encoded& memory = sentence(row).memory;
         const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * entry;
         float* weights = ws.weights.ensure(heads * memory.length);
-        attend(queries + row * stride, memory.chunk->data.get() + first_key * model.element(), ws.where.get(), memory.length, nullptr, weights, context + row * context_stride);
+        attend_entries(model, queries + row * stride, memory.chunk->data.get() + first_key * model.element(), ws.where.get(), memory.length, nullptr, weights, context + row * context_stride);
         if (!wanted) continue;
         float* to = answer.attention + (first + row) * answer.attention_width;
         for (int64_t key = 0; key < memory.length; ++key) {
@@ -114,7 +99,7 @@ void Part::run_layer(std::size_t l, float* x) {
         settle(model, norm, y, rows(), x);
     };
     block(layer.query_key_value, layer.self_norm, layer.attended, [&] { self_attend(l, projected, projected_stride, context, context_stride); });
-    block(layer.query, layer.cross_norm, layer.crossed, [&] { cross_attend(l, projected, projected_stride, context, context_stride); });
+    if (model.has_source()) block(layer.query, layer.cross_norm, layer.crossed, [&] { cross_attend(l, projected, projected_stride, context, context_stride); });
     feed_forward(model, layer.feed_forward, x, rows(), ws, shared, share);
 }
 
@@ -162,14 +147,21 @@ void Part::run() {
     choose(model, features, first, request, answer, next, ws, shared, share);
 }
 
+TooLong too_long(const Model& model, int64_t positions) {
+    if (model.has_source()) return TooLong("a target is longer than the model can make");
+    return TooLong("prompt and continuation take " + std::to_string(positions) + " positions, and the model has " +
+                   std::to_string(model.shape.max_length) + ": shorten the prompt or lower max_length");
+}
+
 // The next state, with room for this step in every table; what each row's keys of this step will be is written to it.
 State advanced(const State& state) {
     const Model& model = *state.model;
     State next{state.model, state.beams, state.sentences, state.stride, {}, state.gathered};
     int64_t longest = 0;
     for (State::Sentence& sentence : next.sentences) {
-        if (sentence.position >= model.shape.max_length) throw std::invalid_argument("a target is longer than the model can make");
+        if (sentence.position >= model.shape.max_length) throw too_long(model, sentence.position + 1);
         longest = std::max(longest, ++sentence.position);
+        sentence.first = -1;
     }
     if (longest > state.stride) next.stride = std::max<int64_t>({32, longest, 2 * state.stride});
     next.tables.resize(static_cast<std::size_t>(state.rows() * next.stride));

@@ -27,14 +27,15 @@ enum class Activation : int { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu 
 constexpr int64_t panel = 32;  // output columns that are packed side by side
 
 // W, (outputs, inputs), for y = x W^T. Panels of 32 outputs; outputs are padded with zeros to a multiple of 32 in all
-// three, inputs to a multiple of 64 in int8 and of 2 in bfloat16. `panels` starts on 64 bytes. Matrices that lie one
-// after the other in the order of their use are read ahead across their borders.
+// three, inputs to a multiple of 64 in int8 and of 2 in bfloat16. `panels` starts on 64 bytes.
 struct Int8Matrix {
     const int8_t* panels;   // [outputs/32][inputs/4][32][4]
     const float* scales;    // (outputs padded): weight = scale * q; 0 in the padding
     const int32_t* sums;    // (outputs padded): 128 * sum over inputs of q, the correction for u8 = q + 128
     int64_t outputs, inputs;  // inputs at most 65,536, so that no sum overflows
     int levels = 127;       // |q| <= levels; with at most 63 plain AVX2 has a faster product (also exact)
+    const int8_t* ahead = nullptr;  // weights that are wanted after these, fetched meanwhile; null: what lies behind them
+    int64_t ahead_size = 0;         // bytes of the matrix that they are of
 };
 struct FloatMatrix {
     const float* panels;    // [outputs/32][inputs][32]

@@ -14,6 +14,7 @@ namespace {
 #include "kernels_float.inl"
 #include "kernels_attention.inl"
 #include "kernels_waiting.inl"
+#include "kernels_ahead.inl"
 
 constexpr int float_rows = 8;
 constexpr uintptr_t prefetch_distance = 96 * 1024;
@@ -180,7 +181,8 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
         for (int64_t b = 0; b < blocks; ++b) {
             const int64_t row = smaller(b * block, rows - block), finished = b * block - row;
             const uint8_t* from = x.values + row * x.stride;
-            const uintptr_t ahead = reinterpret_cast<uintptr_t>(weights) + prefetch_distance + static_cast<uintptr_t>(inputs * panel / blocks * b);
+            const uintptr_t ahead = read_ahead(w, panels * inputs * panel, (p * inputs + inputs / blocks * b) * panel, prefetch_distance);
+            for (int64_t r = 0; r < block; ++r) finish.prepare(row + r, p);
             int32_t* to = sums[turn];
             if (block > 16) tile_block<true>(from, x.stride, weights, negated, inputs, ahead, ahead_step, per_step, waiting, finish, to);
             else tile_block<false>(from, x.stride, weights, negated, inputs, ahead, ahead_step, per_step, waiting, finish, to);

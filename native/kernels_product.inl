@@ -9,6 +9,14 @@ struct ProductFinish {
     float* y;
     int64_t y_stride, outputs;
 
+    // Where a row of a panel will be written, asked for while it is computed: a store that misses holds up the others.
+    void prepare(int64_t row, int64_t p) const {
+        const float* to = y + row * y_stride + p * panel;
+        __builtin_prefetch(to, 1);
+        __builtin_prefetch(to + panel / 2, 1);
+        __builtin_prefetch(to + panel - 1, 1);
+    }
+
     UWAGA_APART void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
         const int64_t column = p * panel;
         float* to = y + row * y_stride + column;
@@ -155,6 +163,8 @@ struct OutputFinish {
     const float* bias;
     int64_t outputs;
 
+    void prepare(int64_t row, int64_t) const { __builtin_prefetch(states + row, 1); }
+
     UWAGA_APART void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
         const int64_t column = p * panel;
         OutputRow& asked = out[row];
@@ -206,6 +216,8 @@ struct Dequantise {
     const float* row_scales;
     const float* column_scales;
     Finish& finish;
+
+    void prepare(int64_t row, int64_t p) const { finish.prepare(row, p); }
 
     void operator()(int64_t row, int64_t p, const int32_t* sums) const {
         const Vec scale = set(row_scales[row]);

@@ -23,6 +23,7 @@ inline Vec operator+(Vec a, Vec b) { return {vaddq_f32(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {vsubq_f32(a.v, b.v)}; }
 inline Vec operator*(Vec a, Vec b) { return {vmulq_f32(a.v, b.v)}; }
 inline Vec operator/(Vec a, Vec b) { return {vdivq_f32(a.v, b.v)}; }
+inline Vec reciprocal(Vec a) { return set(1.0f) / a; }
 inline Vec fma(Vec a, Vec b, Vec c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
 // b where either is NaN, as on x86.
 inline Vec max(Vec a, Vec b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }

@@ -42,6 +42,7 @@ inline Vec operator+(const Vec& a, const Vec& b) { return each([&](int i) { retu
 inline Vec operator-(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] - b.v[i]; }); }
 inline Vec operator*(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] * b.v[i]; }); }
 inline Vec operator/(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] / b.v[i]; }); }
+inline Vec reciprocal(const Vec& a) { return set(1.0f) / a; }
 inline Vec fma(const Vec& a, const Vec& b, const Vec& c) {  // rounded twice here: still the same for every row
     return each([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
 }

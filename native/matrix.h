@@ -44,6 +44,7 @@ inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
         part.int8.scales += skipped;
         part.int8.sums += skipped;
         part.int8.outputs = outputs;
+        if (last * panel < w.outputs()) part.int8.ahead = nullptr;  // the next part
     } else if (w.kind == Matrix::Kind::half) {
         part.half.panels += skipped * rounded(w.half.inputs, 2);
         part.half.outputs = outputs;
@@ -72,7 +73,9 @@ inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue 
     if (e.bias) e.bias += skipped;
     if (e.gate) e.gate += skipped;
     if (e.residual) e.residual += skipped;
-    product(kernels, in, part_of(w, first, last), e, y + skipped, y_stride);
+    Matrix part = part_of(w, first, last);
+    part.int8.ahead = w.int8.ahead ? w.int8.ahead + share.first(w.int8.ahead_size) : nullptr;
+    product(kernels, in, part, e, y + skipped, y_stride);
 }
 
 inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const float* bias, OutputRow* out) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct EncoderLayer {
 struct DecoderLayer {
     Linear query_key_value, attended;
     Norm self_norm;
-    Linear query, key_value, crossed;
+    Linear query, key_value, crossed;  // of a source; none in a decoder alone
     Norm cross_norm;
     FeedForward feed_forward;
 };
@@ -73,6 +74,7 @@ struct Model {
     mutable WorkspacePool workspaces;
     mutable Workers workers;
 
+    bool has_source() const { return source_vocabulary > 0; }      // or it continues prompts
     int64_t element() const { return shape.half_memory ? 2 : 4; }  // bytes of a key's or value's number
     int64_t entry() const { return 2 * shape.decoder_inner(); }    // numbers of one key and value
 };
@@ -99,10 +101,18 @@ struct Encoded {
     TokensPtr allowed = {};         // what it may become, rising; null: anything
 };
 
+// What a decoder without a source has read of a prompt: all of it but the last token, which the first step reads.
+struct Prompt {
+    std::shared_ptr<Store> store;  // of all states that start from here
+    std::vector<int64_t> where;    // from the store's base to the key of each token
+    int32_t last = 0;
+};
+
 struct Memory {
     ModelPtr model;
     std::vector<Encoded> sentences;
-    GatheredPtr common = {};  // where sentences have lists
+    GatheredPtr common = {};           // where sentences have lists
+    std::vector<Prompt> prompts = {};  // of a model without a source, whose sentences are empty
 };
 
 // A decoder's state: a value. Rows of a sentence stand side by side; each has a table of where its keys are.
@@ -112,6 +122,7 @@ struct State {
         std::shared_ptr<Store> store;
         int64_t position = 0;
         TokensPtr columns = {};  // of what it may become, in `gathered`
+        int32_t first = -1;      // a prompt's last token, which the next step reads whatever it is given
     };
     ModelPtr model;
     int64_t beams = 1;
@@ -123,7 +134,15 @@ struct State {
     int64_t rows() const { return static_cast<int64_t>(sentences.size()) * beams; }
 };
 
+// More tokens than the model has positions.
+struct TooLong : std::invalid_argument {
+    using std::invalid_argument::invalid_argument;
+};
+
 Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources);
+Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t>>& prompts);
+State start_behind(const std::vector<Prompt>& prompts, State state);  // a state of no sentences yet
+void put_last_of_prompts(const State& state, int32_t* tokens);  // (rows,)
 State start(const Memory& memory, int64_t beams);
 State reorder(const State& state, const int64_t* rows, int64_t count);
 State select(const State& state, const int64_t* sentences, int64_t count);
@@ -163,6 +182,9 @@ int64_t stride_of(int64_t width);  // of float rows
 Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride);
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x);
 const float* distance_bias(const Side& side, int64_t heads, int64_t reach, int64_t query, int64_t length, Workspace& ws);
+// A decoder's query over keys and values in the model's number format, and the writing of them.
+void attend_entries(const Model& model, const float* query, const uint8_t* keys, const int64_t* where, int64_t length, const float* bias, float* weights, float* context);
+void write_entry(const Model& model, const float* key_value, uint8_t* to);
 
 // The candidates of rows of a state whose features are in `in`.
 void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const Share& share);

@@ -16,6 +16,7 @@ State start(const Memory& memory, int64_t beams) {
     State state;
     state.model = memory.model;
     state.beams = beams;
+    if (!memory.model->has_source()) return start_behind(memory.prompts, std::move(state));
     state.sentences.reserve(memory.sentences.size());
     const Model& model = *memory.model;
     for (const Encoded& sentence : memory.sentences) {

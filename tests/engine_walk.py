@@ -46,8 +46,11 @@ def settings(rng):
 
 def walk(rng, isa):
     shape = settings(rng)
+    alone = rng.integers(3) == 0  # a decoder without a source
+    if alone:
+        shape = shape.model_copy(update={"positions": "learned"})
     target = int(rng.choice([rng.integers(5, 150), rng.integers(8200, 9000)]))
-    source = target if shape.tie == "all" else int(rng.integers(5, 150))
+    source = 0 if alone else target if shape.tie == "all" else int(rng.integers(5, 150))
     shapes = stored_shapes(shape, source, target)
 
     def read(name):
@@ -58,10 +61,10 @@ def walk(rng, isa):
     # From a width of 1 on threads share the columns of few rows; in models below 384 only the rows.
     width = int(rng.choice([1, 384]))
     model = NativeModel(shape, SYMBOLS, source, target, packed, int(rng.integers(1, 5)), isa, width)
-    if rng.integers(2):
+    if source and rng.integers(2):
         model = model.with_shortlist(shortlist(rng, source, target))
-    lengths = rng.integers(1, 41, int(rng.integers(1, 12)))
-    sources = [rng.integers(0, source, length).tolist() for length in lengths]
+    lengths = rng.integers(1, 22 if alone else 41, int(rng.integers(1, 12)))
+    sources = [rng.integers(0, source or target, length).tolist() for length in lengths]
     beams = int(rng.integers(1, 5))
     memory = model.encode(sources)
     assert memory.lengths.tolist() == lengths.tolist()

@@ -203,6 +203,21 @@ def test_a_marian_folder_becomes_an_int8_one(tmp_path):
     assert loaded.translate(tiny.ENGLISH) == expected.translate(tiny.ENGLISH)
 
 
+def test_a_folder_with_a_tokeniser_of_tokenizers_becomes_an_int8_one(tmp_path):
+    pytest.importorskip("transformers")
+    from test_pretrained_fairseq_folders import whole
+
+    whole(tmp_path / "bart", "bart")
+    quantise(tmp_path / "bart", tmp_path / "int8")
+    loaded, expected = uwaga.load(tmp_path / "int8"), uwaga.load(tmp_path / "bart", dtype="int8")
+    assert isinstance(loaded, uwaga.Translator) and loaded.decoding == expected.decoding
+    assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(tiny.ENGLISH, beam=3)
+    whole(tmp_path / "pegasus", "pegasus")
+    with pytest.raises(ModelError, match="of the tokenizers library where they know no languages"):
+        quantise(tmp_path / "pegasus", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
 def test_convert_says_how_far_it_agrees(original, tmp_path, capsys):
     (tmp_path / "sample").write_text("\n".join(tiny.ENGLISH) + "\n")
     out = tmp_path / "int8"

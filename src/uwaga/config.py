@@ -111,6 +111,19 @@ class TransformerSettings(Closed):
             raise ValueError("relative_distance must be more than half of relative_buckets")
         return self
 
+    def check_alone(self) -> None:
+        """Refuse what a decoder without a source (M18) does not have.
+
+        Raises:
+            SettingsError: names the setting.
+        """
+        if self.positions != "learned":
+            raise SettingsError(f"a decoder without a source has learned positions, not {self.positions}")
+        for name in ("decoder_heads", "decoder_feed_forward", "output_scale"):
+            value = getattr(self, name)
+            if value:
+                raise SettingsError(f"a decoder without a source has no setting {name}, and it is {value}")
+
 
 def _model(values: object) -> object:
     """A preset's name as its settings; settings that name no family as a Transformer's."""

@@ -1,4 +1,4 @@
-"""Marian folders for the native engine, read without torch by the same table of names."""
+"""Marian and GPT-2 folders for the native engine, read without torch by the same tables of names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from uwaga.checkpoints.foreign import search_options
 from uwaga.checkpoints.recipe import Recipe
 from uwaga.checkpoints.schema import WEIGHTS
-from uwaga.checkpoints.stored import StoredTensor, open_tensors
+from uwaga.checkpoints.stored import FLOATING, StoredTensor, open_tensors
 from uwaga.checkpoints.table import CLOSE, SHOWN, Table
 from uwaga.contracts import Floats
 from uwaga.decoding import SearchOptions
@@ -43,28 +43,51 @@ class ForeignFolder:
 
 
 def open_foreign(folder: Path, config: Mapping[str, Any]) -> ForeignFolder | None:
-    """Map a Marian folder, or None where only torch reads it: other families, older files, own positions.
+    """Map a Marian or GPT-2 folder, or None where only torch reads it: other families, older files, shards,
+    a Marian with its own positions.
 
     Raises:
         ModelError: as :func:`uwaga.checkpoints.pretrained.load_pretrained`.
     """
     path = folder / WEIGHTS
-    if config.get("model_type") != "marian" or not path.is_file():
+    read = READERS.get(str(config.get("model_type")))
+    if read is None or not path.is_file():
         return None
-    from uwaga.checkpoints.marian import marian
-
-    recipe = marian(folder, config)
-    options = search_options(folder, config)
+    recipe, stored = read(folder, config)
+    options = search_options(folder, config, recipe.unstated)
     # The table asks a model for its settings, and for the sinusoids that a file may hold too.
     table = recipe.table(
         SimpleNamespace(settings=recipe.settings, source_positions=None, target_positions=None)
     )
-    tensors = _resolved(path, recipe, table, open_tensors(path))
+    tensors = _resolved(path, recipe, table, stored)
     if tensors is None:
         return None
     found = ForeignFolder(recipe, options, table, tensors)
     _check_shapes(path, found)
     return found
+
+
+def _marian(folder: Path, config: Mapping[str, Any]) -> tuple[Recipe, dict[str, StoredTensor]]:
+    from uwaga.checkpoints.marian import marian
+
+    return marian(folder, config), open_tensors(folder / WEIGHTS)
+
+
+def _gpt2(folder: Path, config: Mapping[str, Any]) -> tuple[Recipe, dict[str, StoredTensor]]:
+    from uwaga.checkpoints.gpt2 import MASKS, gpt2, parts_of
+
+    path = folder / WEIGHTS
+    recipe = gpt2(folder, config)
+    stored = {
+        short: StoredTensor(tensor.format, part)
+        for name, tensor in open_tensors(path, MASKS).items()
+        for short, part in parts_of(name, tensor.values, path).items()
+    }
+    return recipe, stored
+
+
+READERS = {"gpt2": _gpt2, "marian": _marian}
+"""By ``model_type``: a folder's recipe, and its tensors by the names that the recipe's table uses."""
 
 
 def _resolved(
@@ -109,6 +132,10 @@ def _check_shapes(path: Path, found: ForeignFolder) -> None:
                 continue  # a weight that is zero where it is not stored
             wanted = (shape[0] // len(names), *shape[1:])
             there = found.tensors[name].values.shape
+            if found.tensors[name].format not in FLOATING:
+                raise ModelError(
+                    f"{path}: {name!r} is stored as {found.tensors[name].format}, which are no weights"
+                )
             if there != wanted and not (len(shape) == 1 and there == (1, *wanted)):
                 raise ModelError(
                     f"{path}: {name!r} has shape {there}, config.json asks for {wanted}; "

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from uwaga.checkpoints.foreign import Reader
 from uwaga.checkpoints.recipe import Recipe
 from uwaga.checkpoints.table import Table
-from uwaga.checkpoints.tensors import Tensors
 from uwaga.config import TransformerSettings, parse
 from uwaga.errors import ModelError, SettingsError
-from uwaga.models.decoder_only import DecoderOnly
 from uwaga.text.pretrained import TokenIds, read_gpt2_tokeniser
+
+if TYPE_CHECKING:
+    from uwaga.checkpoints.tensors import Tensors
+    from uwaga.models.decoder_only import DecoderOnly
 
 LACKING = {
     "is_encoder_decoder": (False,),
@@ -28,7 +29,7 @@ LONGEST = 64
 
 PREFIX = "transformer."
 HEAD, EMBEDDING = "lm_head.weight", "wte.weight"
-MASKS = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")
+MASKS = re.compile(r"(?:transformer\.)?h\.\d+\.attn\.(bias|masked_bias)")
 """Stored with older checkpoints: the look-ahead mask and what it writes over scores."""
 
 FUSED = "attn.c_attn"
@@ -82,12 +83,14 @@ def gpt2(folder: Path, config: Mapping[str, Any]) -> Recipe:
     tokeniser = read_gpt2_tokeniser(folder, TokenIds(size, start, end, pad)).target
     unstated = {"max_length": LONGEST + 1}
     return Recipe(
-        settings, size, size, tokeniser, tokeniser, table, build=build, prepare=prepare, unstated=unstated
+        settings, 0, size, tokeniser, tokeniser, table, build=build, prepare=prepare, unstated=unstated
     )
 
 
 def build(recipe: Recipe, stored: Tensors) -> DecoderOnly:
     """The decoder of a recipe's settings."""
+    from uwaga.models.decoder_only import DecoderOnly
+
     return DecoderOnly(recipe.settings, recipe.target.symbols, recipe.target_vocabulary)
 
 
@@ -99,27 +102,34 @@ def prepare(stored: Tensors) -> Tensors:
     Raises:
         ModelError: a fused projection cannot be cut in three.
     """
-    values: dict[str, Tensor] = {}
+    values: dict[str, Any] = {}
     origin: dict[str, Path] = {}
     for name, tensor in stored.values.items():
-        short = name.removeprefix(PREFIX)
-        if MASKS.fullmatch(short):
-            continue
-        layer, _, kind = short.rpartition(".")
-        if layer.endswith(TURNED) and tensor.dim() == 2:
-            tensor = tensor.t()
-        parts = {short: tensor}
-        if layer.endswith(FUSED):
-            if tensor.dim() == 0 or tensor.shape[0] % 3:
-                raise ModelError(
-                    f"{stored.origin[name]}: {name!r} has shape {tuple(stored.values[name].shape)}, "
-                    "which is not that of three projections"
-                )
-            third = tensor.shape[0] // 3
-            parts = {f"{layer}.query.{kind}": tensor[:third], f"{layer}.key_value.{kind}": tensor[third:]}
+        parts = parts_of(name, tensor, stored.origin[name])
         values |= parts
         origin |= dict.fromkeys(parts, stored.origin[name])
-    return Tensors(values, origin)
+    return replace(stored, values=values, origin=origin, sums={})
+
+
+def parts_of(name: str, tensor: Any, path: Path) -> dict[str, Any]:
+    """What one stored tensor, of torch or numpy, becomes; see :func:`prepare`.
+
+    Raises:
+        ModelError: as there.
+    """
+    short = name.removeprefix(PREFIX)
+    if MASKS.fullmatch(short):
+        return {}
+    layer, _, kind = short.rpartition(".")
+    turned = tensor.T if layer.endswith(TURNED) and tensor.ndim == 2 else tensor
+    if not layer.endswith(FUSED):
+        return {short: turned}
+    if turned.ndim == 0 or turned.shape[0] % 3:
+        raise ModelError(
+            f"{path}: {name!r} has shape {tuple(tensor.shape)}, which is not that of three projections"
+        )
+    third = turned.shape[0] // 3
+    return {f"{layer}.query.{kind}": turned[:third], f"{layer}.key_value.{kind}": turned[third:]}
 
 
 def table(model: DecoderOnly) -> Table:

@@ -10,7 +10,7 @@ from torch import nn
 
 from uwaga.checkpoints.bart import bart
 from uwaga.checkpoints.bert import bert
-from uwaga.checkpoints.foreign import read_mapping, search_options
+from uwaga.checkpoints.foreign import DECODER, read_mapping, search_options
 from uwaga.checkpoints.gpt2 import gpt2
 from uwaga.checkpoints.initialisation import Undrawn
 from uwaga.checkpoints.languages import in_languages
@@ -47,7 +47,7 @@ ENCODERS: Mapping[str, Family] = {"bert": bert}
 """What fills gaps in texts."""
 KINDS = (
     (FAMILIES, "an encoder–decoder", "uwaga.Translator and `uwaga translate`"),
-    (DECODERS, "a decoder without a source", "uwaga.TextGenerator and `uwaga generate`"),
+    (DECODERS, *DECODER),
     (ENCODERS, "an encoder alone", "uwaga.GapFiller and `uwaga fill`"),
 )
 """Each kind of model, and what runs it."""

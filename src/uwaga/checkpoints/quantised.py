@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from uwaga.checkpoints import quantised_text
 from uwaga.checkpoints.atomic import write_folder
 from uwaga.checkpoints.foreign import read_mapping
-from uwaga.checkpoints.schema import CARD, CONFIG, SOURCE, TARGET, Language, SymbolIds, Vocabulary
-from uwaga.checkpoints.soundness import LARGEST_BUFFERS, read_tokeniser
+from uwaga.checkpoints.quantised_text import Frame, frame_of, library_of, read_tokenisers, tokeniser_files
+from uwaga.checkpoints.schema import CARD, CONFIG, TARGET, Language, SymbolIds, Vocabulary
+from uwaga.checkpoints.soundness import LARGEST_BUFFERS
 from uwaga.checkpoints.stored import StoredTensor, check_header, open_tensors
 from uwaga.checkpoints.stored_out import NAMES, aligned_bytes
 from uwaga.config import Closed, DecodingSettings, TransformerSettings, parse
@@ -30,15 +32,12 @@ from uwaga.decoding import SearchOptions
 from uwaga.engine.layout import products, vectors
 from uwaga.engine.packing import PARTS, Matrix, Packed, Precision
 from uwaga.errors import ModelError, SettingsError
-from uwaga.text.marian import MarianTokeniser, read_sentencepiece, read_vocabulary
 from uwaga.text.subwords import Subwords
-from uwaga.text.tokeniser import Tokeniser
 
 FORMAT = "uwaga int8 model"
 VERSION = 1
 WEIGHTS = "engine.safetensors"
-VOCABULARIES = ("source.vocab.json", "target.vocab.json")
-FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD, *VOCABULARIES})
+FILES = frozenset({CONFIG, WEIGHTS, CARD, *quantised_text.FILES})
 PANEL, DEPTH = 32, 64
 """Outputs of a panel, and what int8 inputs are padded to."""
 
@@ -53,12 +52,17 @@ class Weights(Closed):
 
 
 class QuantisedConfig(Closed):
-    """All of ``config.json``; ``decoding`` is of a model of ours, ``search`` of another library's."""
+    """All of ``config.json``; ``decoding`` is of a model of ours, ``search`` of another library's.
+
+    ``kind`` is of models that do not translate, ``frame`` of the tokenisers of the ``tokenizers`` library.
+    """
 
     format: Literal["uwaga int8 model"]
     version: int = Field(ge=1)
+    kind: Literal["decoder"] | None = Field(None, description="decoder: it has no source and continues texts")
     languages: tuple[Language, Language]
-    tokenisers: Literal["uwaga", "marian"]
+    tokenisers: Literal["uwaga", "marian", "tokenizers"]
+    frame: Frame | None = None
     vocabulary: Vocabulary
     symbols: SymbolIds
     model: TransformerSettings
@@ -70,12 +74,26 @@ class QuantisedConfig(Closed):
     def _one_way_to_decode(self) -> QuantisedConfig:
         if (self.decoding is None) == (self.search is None):
             raise ValueError("exactly one of decoding and search is wanted")
+        if (self.tokenisers == "tokenizers") != (self.frame is not None):
+            raise ValueError("a frame goes with the tokenisers of tokenizers, and with no others")
+        if self.kind == "decoder" and (self.search is None or not self.vocabulary.joint):
+            raise ValueError("a decoder has search settings and one vocabulary")
+        if self.kind == "decoder":
+            try:
+                self.model.check_alone()
+            except SettingsError as error:
+                raise ValueError(str(error)) from None
         for name, value in self.symbols.model_dump().items():
             if value >= self.vocabulary.target:
                 raise ValueError(f"symbols.{name} is {value}, beyond the vocabulary")
         if self.model.max_length * self.model.width > LARGEST_BUFFERS and self.model.positions != "relative":
             raise ValueError(f"model.max_length {self.model.max_length} is too much")
         return self
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The vocabularies as the engine counts them: a decoder without a source has 0 source tokens."""
+        return (0 if self.kind else self.vocabulary.source), self.vocabulary.target
 
 
 @dataclass(frozen=True)
@@ -95,6 +113,11 @@ def is_quantised(values: Mapping[str, Any]) -> bool:
     return values.get("format") == FORMAT
 
 
+def continues_texts(values: Mapping[str, Any]) -> bool:
+    """Whether a ``config.json`` is of this format and of a decoder without a source."""
+    return is_quantised(values) and values.get("kind") == "decoder"
+
+
 def write_quantised(
     folder: Path,
     settings: TransformerSettings,
@@ -104,25 +127,30 @@ def write_quantised(
     decoding: DecodingSettings | SearchOptions,
     languages: tuple[str, str],
     card: str,
+    alone: bool = False,
 ) -> None:
     """Write an int8 folder in one step, replacing an older one of the same name.
+
+    ``alone`` says that the model is a decoder without a source.
 
     Raises:
         ModelError: the tokenisers are of a kind that such a folder cannot hold, ``folder`` holds something
             else, or it cannot be written. Nothing has changed then.
     """
     _check_replaceable(folder)
-    files = _tokeniser_files(source, target)
+    files = tokeniser_files(source, target)
     tensors = _tensors(packed)
     content = aligned_bytes(tensors)
     matrices = packed.matrices
     kept = [name for name, matrix in matrices.items() if matrix.format == "bfloat16"]
     output, embedding = matrices["output"], matrices.get("source_embedding", matrices["output"])
-    values = {
+    values: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
+        "kind": "decoder" if alone else None,
         "languages": languages,
-        "tokenisers": "uwaga" if isinstance(source, Tokeniser) else "marian",
+        "tokenisers": library_of(source),
+        "frame": frame_of(source),
         "vocabulary": {
             "source": embedding.outputs,
             "target": output.outputs,
@@ -154,7 +182,7 @@ def read_quantised(folder: Path) -> QuantisedFolder:
             message names the file.
     """
     config = _read_config(folder)
-    source, target = _read_tokenisers(folder, config)
+    source, target = read_tokenisers(folder, config)
     path = folder / WEIGHTS
     settings = config.model
     # Layers are held against the file before they are listed: each has a vector of this width.
@@ -209,9 +237,9 @@ def _tensors(packed: Packed) -> dict[str, NDArray[Any]]:
 
 def _wanted(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
     """Shape and number format of every tensor of the file."""
-    sizes, kept = config.vocabulary, set(config.weights.kept)
+    kept = set(config.weights.kept)
     found: dict[str, tuple[tuple[int, ...], str]] = {}
-    for product in products(config.model, sizes.source, sizes.target):
+    for product in products(config.model, *config.sizes):
         rows = _rounded(sum(product.outputs), PANEL)
         if product.name in kept:
             found[f"{product.name}:panels"] = ((rows * _rounded(product.inputs, 2),), "U16")
@@ -221,15 +249,14 @@ def _wanted(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
             found[f"{product.name}:sums"] = ((rows,), "I32")
         if product.bias:
             found[f"{product.name}.bias"] = ((sum(product.outputs),), "F32")
-    for name, shape in vectors(config.model, sizes.target).items():
+    for name, shape in vectors(config.model, *config.sizes).items():
         found["output.bias" if name == "output_bias" else name] = (shape, "F32")
     return found
 
 
 def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTensor]) -> Packed:
-    sizes = config.vocabulary
     matrices: dict[str, Matrix] = {}
-    for product in products(config.model, sizes.source, sizes.target):
+    for product in products(config.model, *config.sizes):
         form: Precision = "bfloat16" if product.name in config.weights.kept else "int8"
         arrays = tuple(tensors[f"{product.name}:{part}"].values for part in PARTS[form])
         if form == "int8" and not np.isfinite(arrays[1]).all():
@@ -260,48 +287,6 @@ def _check_sum(path: Path, wanted: str) -> None:
         found = hashlib.sha256(content).hexdigest()
     if found != wanted:
         raise ModelError(f"{path}: damaged, its checksum is not what {CONFIG} says; convert the model again")
-
-
-def _tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
-    if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
-        files = {SOURCE: source.model_bytes}
-        return files if source.model_bytes == target.model_bytes else files | {TARGET: target.model_bytes}
-    if isinstance(source, MarianTokeniser) and isinstance(target, MarianTokeniser):
-        files = {}
-        for side, name, vocabulary in zip((source, target), (SOURCE, TARGET), VOCABULARIES, strict=True):
-            model, pieces = side.files
-            files |= {name: model, vocabulary: json.dumps(dict(pieces), ensure_ascii=False).encode()}
-        return files
-    raise ModelError(
-        f"int8 folders hold the tokenisers of uwaga and Marian, not {type(source).__name__}; "
-        "this model runs in int8 with --precision int8"
-    )
-
-
-def _read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Subwords]:
-    sizes, wanted = config.vocabulary, config.symbols.symbols()
-    if config.tokenisers == "marian":
-        sides = [
-            MarianTokeniser(
-                read_sentencepiece(folder / name),
-                read_vocabulary(folder / vocabulary, size),
-                wanted,
-                str(folder / vocabulary),
-            )
-            for name, vocabulary, size in zip(
-                (SOURCE, TARGET), VOCABULARIES, (sizes.source, sizes.target), strict=True
-            )
-        ]
-        return sides[0], sides[1]
-    source = read_tokeniser(folder / SOURCE)
-    target = source if sizes.joint else read_tokeniser(folder / TARGET)
-    for name, side, size in ((SOURCE, source, sizes.source), (TARGET, target, sizes.target)):
-        if side.size != size or side.symbols != wanted:
-            raise ModelError(
-                f"{folder / name}: has {side.size} pieces and {side.symbols}, {CONFIG} says {size} and "
-                f"{wanted}; the tokeniser belongs to another model"
-            )
-    return source, target
 
 
 def _check_replaceable(folder: Path) -> None:

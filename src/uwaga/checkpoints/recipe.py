@@ -37,6 +37,7 @@ class Recipe:
 
     ``table`` takes the model that ``build`` made. ``prepare`` gives stored tensors the names that the table
     uses, before anything is built. ``unstated`` are generation settings to take where the folder has none.
+    ``source_vocabulary`` is 0 of a decoder without a source.
     """
 
     settings: TransformerSettings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from uwaga.errors import ModelError
 STORED = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 """What safetensors calls them."""
 NUMPY: Mapping[str, Any] = {
+    "F64": np.float64,
     "F32": np.float32,
     "F16": np.float16,
     "BF16": np.uint16,
@@ -27,6 +29,7 @@ NUMPY: Mapping[str, Any] = {
     "I32": np.int32,
 }
 """Number formats that can be read in numpy; bfloat16 as its bits."""
+FLOATING = frozenset({"F64", "F32", "F16", "BF16"})
 
 SHOWN = 3
 """Names in one message."""
@@ -46,8 +49,12 @@ class StoredTensor:
         return self.values.astype(np.float32, copy=False)
 
 
-def open_tensors(path: Path) -> dict[str, StoredTensor]:
+def open_tensors(path: Path, without: re.Pattern[str] | None = None) -> dict[str, StoredTensor]:
     """The tensors of a file, memory-mapped: their pages are read when they are used.
+
+    Args:
+        path: the file.
+        without: names of tensors to pass over.
 
     Raises:
         ModelError: the file is missing, cut short or damaged, or holds a number format that is not read.
@@ -63,6 +70,8 @@ def open_tensors(path: Path) -> dict[str, StoredTensor]:
     data = whole[8 + size :]
     found = {}
     for name, entry in header.items():
+        if without is not None and without.fullmatch(name):
+            continue
         if entry["dtype"] not in NUMPY:
             raise ModelError(f"{path}: {name!r} is stored as {entry['dtype']}, which is not read here")
         start, end = entry["data_offsets"]

@@ -54,8 +54,8 @@ def convert(
 ) -> None:
     """Write a Transformer in int8, or as a folder that other programs load.
 
-    ``--int8``: a quarter of the size, memory-mapped, faster. A sample is translated in float32 and in int8,
-    and how far they agree is printed.
+    ``--int8``: a quarter of the size, memory-mapped, faster. A sample is translated (GPT-2: continued) in
+    float32 and in int8, and how far they agree is printed.
 
     ``--to``: a Hugging Face folder, for transformers and CTranslate2's converter. It translates the same
     there: greedy and with a beam. What uwaga does with texts before they reach the model, and other programs
@@ -66,6 +66,8 @@ def convert(
         uwaga convert --int8 Helsinki-NLP/opus-mt-en-de opus-en-de-int8 --sample news.en
 
         uwaga convert --int8 bundled tatoeba-int8 --keep output
+
+        uwaga convert --int8 openai-community/gpt2 gpt2-int8 --sample stories.txt
 
         uwaga convert runs/ende/model ende-marian --to marian
 
@@ -102,16 +104,18 @@ def _export(source: Path, folder: Path, to: Format) -> None:
 
 def _quantise(source: Path, folder: Path, keep: tuple[str, ...], sample: Path | None) -> None:
     from uwaga.data.lines import read_lines
+    from uwaga.translator.native import continues
     from uwaga.translator.quantising import quantise
 
     lines = None
     if sample is not None:
         lines = [line.decode("utf-8", "replace") for line in read_lines(sample) if line is not None]
     found = quantise(source, folder, keep, lines)
+    done = "continued" if continues(source) else "translated"
     what = "sentences" if sample is not None else "sources drawn from the vocabulary (no --sample)"
     typer.echo(f"{folder}: written in int8")
     typer.echo(
-        f"{found.sentences} {what}, greedy: {found.same:.1%} translated alike, {found.tokens:.1%} of tokens; "
+        f"{found.sentences} {what}, greedy: {found.same:.1%} {done} alike, {found.tokens:.1%} of tokens; "
         f"log-probability of a token differs by {found.difference:.4f} on average, "
         f"by {found.largest:.4f} in the worst sentence"
     )

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli.options import Device, Input, Seed, Temperature, Threads, TopK, TopP, TorchDtype, json_number
+from uwaga.cli.options import (
+    Device,
+    Engine,
+    Input,
+    Precision,
+    Seed,
+    Temperature,
+    Threads,
+    TopK,
+    TopP,
+    json_number,
+)
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -22,7 +33,8 @@ def generate(
     model: Annotated[
         str,
         typer.Argument(
-            help="A GPT-2 folder or a Hugging Face name (openai-community/gpt2).", show_default=False
+            help="A GPT-2 folder, an int8 one too, or a Hugging Face name (openai-community/gpt2).",
+            show_default=False,
         ),
     ],
     prompt: Annotated[
@@ -74,7 +86,8 @@ def generate(
         bool, typer.Option("--json", help="One JSON object per prompt: prompt, text, score, tokens...")
     ] = False,
     device: Device = "auto",
-    dtype: TorchDtype = "auto",
+    dtype: Precision = "auto",
+    engine: Engine = "auto",
     threads: Threads = 0,
 ) -> None:
     """Continue texts: each is printed with what the model writes behind it.
@@ -104,7 +117,7 @@ def generate(
     chunks = chunks_of(prompt, input_)
     from uwaga.translator import TextGenerator
 
-    generator = TextGenerator.load(model, device=device, dtype=dtype, threads=threads)
+    generator = TextGenerator.load(model, device=device, dtype=dtype, threads=threads, engine=engine)
     options = generator.options(
         max_length=max_length,
         min_length=min_length,

@@ -1,4 +1,7 @@
-"""Which weights a Transformer of given settings has, under the names of ``model.safetensors``."""
+"""Which weights a Transformer of given settings has, under the names of ``model.safetensors``.
+
+A source vocabulary of 0 tokens means a decoder without a source (M18): no encoder, no cross-attention.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "none": {"source_embedding": "source_embedding.weight", "target_embedding": "target_embedding.weight"},
 }
 """By ``settings.tie``: where each side's embeddings are stored, a tied table once."""
+TIED = ("all", "decoder")
+"""Of ``settings.tie``: what shares the decoder's embeddings with the output."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,9 @@ def weight_name(part: str) -> str:
 
 def products(settings: TransformerSettings, source: int, target: int) -> Iterator[Product]:
     """The matrices of a model with these vocabularies."""
+    if not source:
+        yield from _products_alone(settings, target)
+        return
     sizes, width = Sizes.of(settings), settings.width
     inner = settings.heads * sizes.encoder_head_width
     for layer in range(settings.encoder_layers):
@@ -94,9 +102,18 @@ def products(settings: TransformerSettings, source: int, target: int) -> Iterato
             yield Product(name, (stored,), (size,), width, False)
 
 
-def vectors(settings: TransformerSettings, target: int) -> dict[str, tuple[int, ...]]:
+def vectors(settings: TransformerSettings, source: int, target: int) -> dict[str, tuple[int, ...]]:
     """The stored tensors that are no matrices, with their shapes; positions too."""
-    width = settings.width
+    shapes = _positions(settings, source)
+    kinds = ("weight", "bias") if settings.norm_kind == "layer" else ("weight",)
+    names = _norms(settings) if source else _norms_alone(settings)
+    shapes |= {f"{name}.{kind}": (settings.width,) for name in names for kind in kinds}
+    if settings.output_bias:
+        shapes["output_bias"] = (target,)
+    return shapes
+
+
+def _norms(settings: TransformerSettings) -> list[str]:
     names = []
     for stack, layers, blocks in (
         ("encoder", settings.encoder_layers, ("attention_norm", "feed_forward_norm")),
@@ -111,15 +128,25 @@ def vectors(settings: TransformerSettings, target: int) -> dict[str, tuple[int, 
         names += ["encoder_norm", "decoder_norm"]
     if settings.embedding_norm:
         names += ["source_norm", "target_norm"]
-    kinds = ("weight", "bias") if settings.norm_kind == "layer" else ("weight",)
-    shapes: dict[str, tuple[int, ...]] = {f"{name}.{kind}": (width,) for name in names for kind in kinds}
-    if settings.output_bias:
-        shapes["output_bias"] = (target,)
+    return names
+
+
+def _norms_alone(settings: TransformerSettings) -> list[str]:
+    blocks = ("attention_norm", "feed_forward_norm")
+    names = [f"decoder.{layer}.{block}" for layer in range(settings.decoder_layers) for block in blocks]
+    names += ["decoder_norm"] if settings.norm == "pre" else []
+    return names + (["embedding_norm"] if settings.embedding_norm else [])
+
+
+def _positions(settings: TransformerSettings, source: int) -> dict[str, tuple[int, ...]]:
     rows = settings.max_length + settings.position_offset
+    if not source:
+        return {"positions.weight": (rows, settings.width)}
+    shapes: dict[str, tuple[int, ...]] = {}
     heads = (settings.heads, settings.decoder_heads or settings.heads)
     for side, count in zip(("source", "target"), heads, strict=True):
         if settings.positions == "learned":
-            shapes[f"{side}_positions.weight"] = (rows, width)
+            shapes[f"{side}_positions.weight"] = (rows, settings.width)
         elif settings.positions == "relative":
             shapes[f"{side}_positions.weight"] = (settings.relative_buckets, count)
     return shapes
@@ -127,10 +154,22 @@ def vectors(settings: TransformerSettings, target: int) -> dict[str, tuple[int, 
 
 def stored_shapes(settings: TransformerSettings, source: int, target: int) -> dict[str, tuple[int, ...]]:
     """Every stored tensor of a model with these vocabularies and its shape."""
-    shapes = vectors(settings, target)
+    shapes = vectors(settings, source, target)
     for product in products(settings, source, target):
         shapes |= product.stored
     return shapes
+
+
+def _products_alone(settings: TransformerSettings, target: int) -> Iterator[Product]:
+    settings.check_alone()
+    width = settings.width
+    inner = settings.heads * (settings.head_width or width // settings.heads)
+    for layer in range(settings.decoder_layers):
+        yield from _attention(f"decoder.{layer}.attention", width, inner, settings.attention_bias)
+        yield from _feed_forward(f"decoder.{layer}.feed_forward", settings, settings.feed_forward)
+    yield Product("output", ("output_weight",), (target,), width, False)
+    if settings.tie not in TIED:
+        yield Product("target_embedding", ("embedding.weight",), (target,), width, False)
 
 
 def _attention(name: str, width: int, inner: int, bias: bool) -> Iterator[Product]:

@@ -17,7 +17,7 @@ from uwaga.engine.layout import Sizes
 from uwaga.engine.packing import Packed
 from uwaga.engine.positions import distances, sinusoids
 from uwaga.engine.shortlist import Shortlist
-from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """As ``Activation`` in native/kernels.h numbers them."""
@@ -29,13 +29,16 @@ MOST_THREADS = 1024
 class NativeModel:
     """A Transformer that runs in C++ on the CPU.
 
+    Without a source vocabulary it is a decoder that continues prompts (M18): a source is then a prompt, of
+    one token at least, which is read as a block, and the start symbol stands for its last token.
+
     Tokens and log-probabilities of a row are the same bits whatever rows stand beside it and with any
     number of threads. It holds no state between calls; threads may share it.
 
     Args:
         settings: of the model.
         symbols: special token ids of the target side.
-        source: source vocabulary.
+        source: source vocabulary, 0 of a decoder without a source.
         target: target vocabulary.
         packed: the weights.
         threads: threads of one call, 0 for as many as the process may use.
@@ -44,7 +47,8 @@ class NativeModel:
             rows to share out; in a smaller one they would wait for each other longer than they work.
 
     Raises:
-        SettingsError: the processor lacks the instruction set, or an impossible number of threads.
+        SettingsError: the processor lacks the instruction set, an impossible number of threads, or a decoder
+            without a source has no such settings.
         ModelError: the weights are not of these settings.
     """
 
@@ -60,6 +64,8 @@ class NativeModel:
         shared_width: int = 384,
     ) -> None:
         number = chosen_isa(isa)
+        if not source:
+            settings.check_alone()
         self.settings, self.symbols, self.vocabulary = settings, symbols, target
         self.source_vocabulary = source
         self.shortlist: Shortlist | None = None
@@ -78,9 +84,9 @@ class NativeModel:
         }
         try:
             matrices = {name: matrix.core() for name, matrix in packed.matrices.items()}
-            if settings.tie == "embeddings":  # one table for both sides, but not the output's
+            if source and settings.tie == "embeddings":  # one table for both sides, but not the output's
                 matrices["target_embedding"] = matrices["source_embedding"]
-            self._core = _core.Model(shape, matrices, _vectors(settings, packed), number)
+            self._core = _core.Model(shape, matrices, _vectors(settings, source, packed), number)
         except ValueError as error:
             raise ModelError(f"the engine cannot take these weights: {error}") from None
 
@@ -106,13 +112,16 @@ class NativeModel:
         return made
 
     def encode(self, sources: Sequence[Sequence[int]]) -> _core.Memory:
-        """Encode sentences of token ids, each with its end symbol.
+        """Encode sentences of token ids, each with its end symbol; or read prompts.
 
         Raises:
-            DataError: a sentence is empty, too long, or holds an id outside the vocabulary.
+            TextTooLongError: a sentence is longer than the model can take.
+            DataError: a sentence is empty or holds an id outside the vocabulary.
         """
         try:
             return self._core.encode(sources, self._lists)
+        except _core.TooLongError as error:
+            raise TextTooLongError(str(error)) from None
         except ValueError as error:
             raise DataError(str(error)) from None
 
@@ -127,7 +136,8 @@ class NativeModel:
         """See :meth:`uwaga.contracts.Decoder.step`.
 
         Raises:
-            DataError: a token is outside the vocabulary, or the target longer than the model can make.
+            TextTooLongError: the target, or prompt and continuation, are longer than the model can make.
+            DataError: a token is outside the vocabulary.
         """
         assert isinstance(state, _core.State)
         drawn = choice.sampling
@@ -145,6 +155,8 @@ class NativeModel:
                 0 if drawn is None else drawn.top_k,
                 1.0 if drawn is None else drawn.top_p,
             )
+        except _core.TooLongError as error:
+            raise TextTooLongError(str(error)) from None
         except ValueError as error:
             raise DataError(str(error)) from None
         if found is None:
@@ -192,9 +204,21 @@ def _shape(settings: TransformerSettings, precision: str) -> dict[str, float]:
     }
 
 
-def _vectors(settings: TransformerSettings, packed: Packed) -> dict[str, Floats]:
+def _vectors(settings: TransformerSettings, source: int, packed: Packed) -> dict[str, Floats]:
     """The core's vectors: the packed ones, with positions as tables."""
     made = dict(packed.vectors)
+    if source:
+        _put_positions(settings, made)
+    elif "positions.weight" not in made:
+        raise ModelError("the engine cannot take these weights: positions.weight is missing")
+    else:
+        made["target_positions"] = made.pop("positions.weight")[settings.position_offset :]
+        made = {name.replace("embedding_norm.", "target_norm."): vector for name, vector in made.items()}
+    return {name: np.ascontiguousarray(vector, dtype=np.float32) for name, vector in made.items()}
+
+
+def _put_positions(settings: TransformerSettings, made: dict[str, Floats]) -> None:
+    """The tables of both sides of an encoder-decoder in the place of what is stored."""
     stored = [made.pop(f"{side}_positions.weight", None) for side in ("source", "target")]
     for side, weight in zip(("source", "target"), stored, strict=True):
         if settings.positions == "sinusoidal":
@@ -205,4 +229,3 @@ def _vectors(settings: TransformerSettings, packed: Packed) -> dict[str, Floats]
             made[f"{side}_positions"] = weight[settings.position_offset :]
         else:
             made[f"{side}_distances"] = distances(weight, settings, both_ways=side == "source")
-    return {name: np.ascontiguousarray(vector, dtype=np.float32) for name, vector in made.items()}

@@ -69,7 +69,7 @@ def pack(
 
     Args:
         settings: of the model.
-        source: source vocabulary.
+        source: source vocabulary, 0 of a decoder without a source.
         target: target vocabulary.
         read: gives a stored tensor.
         precision: number format of the matrices; all else stays float32.
@@ -95,7 +95,7 @@ def pack(
             _let_go(part)
         if product.bias:
             made[f"{product.name}.bias"] = _together([read(f"{part}.bias") for part in product.parts])
-    for name in vectors(settings, target):
+    for name in vectors(settings, source, target):
         made["output.bias" if name == "output_bias" else name] = np.array(read(name), dtype=np.float32)
     for name, vector in made.items():
         _check_finite(vector, name)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from uwaga.config import TransformerSettings
 from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
-from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.transformer import EncoderBlock, norm
 from uwaga.nn.attention import causal_mask
@@ -84,13 +84,13 @@ class DecoderOnly(Seq2Seq):
     and the start symbol stands for the prompt's last token. There are ``decoder_layers`` blocks.
 
     Raises:
-        SettingsError: the settings ask for other than learned positions.
+        SettingsError: the settings ask for other than learned positions, or for what only a decoder beside an
+            encoder has.
     """
 
     def __init__(self, settings: TransformerSettings, symbols: Symbols, vocabulary: int) -> None:
         super().__init__()
-        if settings.positions != "learned":
-            raise SettingsError(f"a decoder without a source has learned positions, not {settings.positions}")
+        settings.check_alone()
         self.settings, self.symbols, self.vocabulary = settings, symbols, vocabulary
         self.max_source = self.max_target = settings.max_length
         self.scale = settings.width**0.5 if settings.embedding_scale else 1.0

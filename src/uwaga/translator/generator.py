@@ -57,28 +57,30 @@ class TextGenerator:
 
     @classmethod
     def load(
-        cls, name: str | Path, device: str = "auto", dtype: str = "auto", threads: int = 0
+        cls,
+        name: str | Path,
+        device: str = "auto",
+        dtype: str = "auto",
+        threads: int = 0,
+        engine: str = "auto",
     ) -> TextGenerator:
         """Load a GPT-2 model.
 
         Args:
-            name: a model folder or a Hugging Face name.
+            name: a model folder, an int8 one too, or a Hugging Face name.
             device: as in :meth:`uwaga.translator.Translator.load`.
             dtype: as there.
             threads: as there.
+            engine: as there.
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.
-            SettingsError: an impossible device, dtype or number of threads.
-            MissingExtraError: torch is not installed.
+            SettingsError: an impossible device, dtype, engine or number of threads.
+            MissingExtraError: the model needs torch or `tokenizers`, which is not installed.
         """
-        from uwaga.translator.loading import prepared
+        from uwaga.translator.loading import Wanted, load_generator
 
-        place = prepared(name, device, dtype, threads)
-        from uwaga.checkpoints.pretrained import load_decoder
-
-        found = load_decoder(place.folder, place.device, place.dtype)
-        return cls(found.model, found.target, found.options)
+        return cls(*load_generator(name, Wanted(device, dtype, threads, engine)))
 
     @overload
     def generate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from uwaga.checkpoints.foreign import CONTINUING, FILLING, family_of
+from uwaga.checkpoints.foreign import FILLING, family_of
 from uwaga.checkpoints.hub import find_model
 from uwaga.errors import SettingsError
 from uwaga.translator.filler import GapFiller
 from uwaga.translator.generator import TextGenerator
+from uwaga.translator.native import continues
 from uwaga.translator.translator import Translator
 
 
@@ -60,7 +61,7 @@ def load(
         device: as in :meth:`uwaga.translator.Translator.load`.
         dtype: as there.
         threads: as there.
-        engine: as there; models that are no translators run on torch.
+        engine: as there; models that fill gaps run on torch.
         source_language: as there.
         target_language: as there.
         shortlist: as there; of translators alone.
@@ -74,15 +75,16 @@ def load(
     if isinstance(name, (str, Path)):
         folder = find_model(name)
         family = family_of(folder)
-        kind = TextGenerator if family in CONTINUING else GapFiller if family in FILLING else None
-        if kind is not None:
+        fills, generates = family in FILLING, continues(folder)
+        if fills or generates:
+            what = f"a model of the family {family!r}" if family else "a model that continues texts"
             if source_language is not None or target_language is not None:
-                raise SettingsError(f"{name}: a model of the family {family!r} takes no languages")
+                raise SettingsError(f"{name}: {what} takes no languages")
             if shortlist is not None:
-                raise SettingsError(f"{name}: a model of the family {family!r} takes no shortlist")
+                raise SettingsError(f"{name}: {what} takes no shortlist")
+            if generates:
+                return TextGenerator.load(folder, device, dtype, threads, engine)
             if engine == "native":
-                raise SettingsError(
-                    f"{name}: a model of the family {family!r} runs on torch; leave engine out"
-                )
-            return kind.load(folder, device, dtype, threads)
+                raise SettingsError(f"{name}: {what} runs on torch; leave engine out")
+            return GapFiller.load(folder, device, dtype, threads)
     return Translator.load(name, device, dtype, threads, engine, source_language, target_language, shortlist)

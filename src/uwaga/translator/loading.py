@@ -8,12 +8,21 @@ from typing import Any, NamedTuple
 
 from uwaga.checkpoints.hub import find_model
 from uwaga.checkpoints.languages import agreed
+from uwaga.checkpoints.schema import CONFIG
 from uwaga.config import DecodingSettings
 from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
-from uwaga.errors import MissingExtraError, SettingsError
+from uwaga.errors import MissingExtraError, ModelError, SettingsError
 from uwaga.text.subwords import Subwords
-from uwaga.translator.native import is_int8, is_native, is_own, load_native
+from uwaga.translator.native import (
+    check_translates,
+    continues,
+    is_int8,
+    is_native,
+    is_own,
+    is_translator,
+    load_native,
+)
 from uwaga.translator.scoring import Scorer, step_scorer
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -91,16 +100,52 @@ def load_parts(name: str | Path | None, wanted: Wanted) -> Parts:
     """One model and its scorer; errors are those of :meth:`Translator.load`."""
     wanted.check()
     folder = find_model(name)
-    natively = wanted.engine == "native" or (wanted.engine == "auto" and _runs_natively(folder, wanted))
-    if not natively:
+    check_translates(folder)
+    if not _natively(folder, wanted):
         if wanted.shortlist is not None:
             raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
         return _torch_parts(folder, wanted)
+    parts = _native_parts(folder, wanted)
+    return parts if wanted.shortlist is None else _limited(parts, Path(wanted.shortlist))
+
+
+def load_generator(name: str | Path, wanted: Wanted) -> tuple[Decoder, Subwords, SearchOptions]:
+    """A decoder without a source, its tokeniser and its decoding settings.
+
+    Raises:
+        ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.TextGenerator.load`.
+    """
+    wanted.check()
+    folder = find_model(name)
+    if is_translator(folder):
+        raise ModelError(f"{folder / CONFIG}: a translator, which uwaga.Translator and `uwaga translate` run")
+    if continues(folder) and _natively(folder, wanted):
+        loaded = load_native(folder, _precision(wanted), wanted.threads)
+        assert isinstance(loaded.decoding, SearchOptions)
+        return loaded.model, loaded.target, loaded.decoding
+    place = prepared(folder, wanted.device, wanted.dtype, wanted.threads)
+    from uwaga.checkpoints.pretrained import load_decoder
+
+    found = load_decoder(place.folder, place.device, place.dtype)
+    return found.model, found.target, found.options
+
+
+def _natively(folder: Path, wanted: Wanted) -> bool:
+    """Whether the native engine is to run a model.
+
+    Raises:
+        SettingsError: it is asked for, or for what it alone does, together with what it does not do.
+    """
+    if wanted.engine == "torch" or (wanted.engine == "auto" and not _runs_natively(folder, wanted)):
+        return False
     if wanted.device not in ("auto", "cpu") or wanted.dtype == "float16":
         what = f"dtype {wanted.dtype}" if wanted.dtype == "float16" else f"device {wanted.device!r}"
         raise SettingsError(f"the native engine runs on the CPU in float32, bfloat16 or int8, not {what}")
-    parts = _native_parts(folder, wanted)
-    return parts if wanted.shortlist is None else _limited(parts, Path(wanted.shortlist))
+    return True
+
+
+def _precision(wanted: Wanted) -> Any:
+    return None if wanted.dtype == "auto" else wanted.dtype
 
 
 def _limited(parts: Parts, path: Path) -> Parts:
@@ -120,8 +165,8 @@ def _runs_natively(folder: Path, wanted: Wanted) -> bool:
 
 
 def _native_parts(folder: Path, wanted: Wanted) -> Parts:
-    precision: Any = None if wanted.dtype == "auto" else wanted.dtype
-    found = load_native(folder, precision, wanted.threads, wanted.source_language, wanted.target_language)
+    languages = (wanted.source_language, wanted.target_language)
+    found = load_native(folder, _precision(wanted), wanted.threads, *languages)
     scorer = step_scorer(found.model)
     return Parts(found.model, found.source, found.target, found.decoding, found.languages, scorer)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uwaga.checkpoints.foreign import read_mapping
+from uwaga.checkpoints.foreign import CONTINUING, DECODER, family_of, read_mapping
 from uwaga.checkpoints.foreign_native import open_foreign
 from uwaga.checkpoints.languages import agreed, in_languages
 from uwaga.checkpoints.native import open_native
-from uwaga.checkpoints.quantised import is_quantised, read_quantised
+from uwaga.checkpoints.quantised import continues_texts, is_quantised, read_quantised
 from uwaga.checkpoints.schema import CONFIG, FORMAT
 from uwaga.config import DecodingSettings, TransformerSettings
 from uwaga.contracts import Floats, Symbols
@@ -30,7 +30,10 @@ EXACT = 127
 
 @dataclass(frozen=True)
 class Weights:
-    """A folder understood for the engine; nothing is packed yet. ``read`` gives a stored tensor."""
+    """A folder understood for the engine; nothing is packed yet. ``read`` gives a stored tensor.
+
+    ``source_size`` is 0 of a decoder without a source.
+    """
 
     settings: TransformerSettings
     symbols: Symbols
@@ -62,7 +65,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The engine over a folder, with all that is needed to translate."""
+    """The engine over a folder, with all that is needed to translate, or to continue texts."""
 
     model: NativeModel
     source: Subwords
@@ -96,10 +99,9 @@ def load_native(
         if precision not in (None, "int8"):
             raise SettingsError(f"{folder}: an int8 model; {precision} needs the model that it was made of")
         found = read_quantised(folder)
-        sizes = found.config.vocabulary
         symbols = found.config.symbols.symbols()
         try:
-            model = NativeModel(found.settings, symbols, sizes.source, sizes.target, found.packed, threads)
+            model = NativeModel(found.settings, symbols, *found.config.sizes, found.packed, threads)
         except ModelError as error:
             raise ModelError(f"{folder}: {error}") from None
         languages = agreed(found.config.languages, source_language, target_language, str(folder))
@@ -139,20 +141,21 @@ def open_weights(
 
 
 def of_torch(model: Seq2Seq, where: str) -> dict[str, Any]:
-    """What of :class:`Weights` a torch Transformer says.
+    """What of :class:`Weights` a torch Transformer, or a decoder without a source, says.
 
     Raises:
-        ModelError: it is no Transformer; the message begins with ``where``.
+        ModelError: it is neither; the message begins with ``where``.
     """
+    from uwaga.models.decoder_only import DecoderOnly
     from uwaga.models.transformer import Transformer
 
-    if not isinstance(model, Transformer):
+    if not isinstance(model, (Transformer, DecoderOnly)):
         raise ModelError(f"{where}: the native engine runs Transformers; use the engine torch")
     state = model.state_dict()
     return {
         "settings": model.settings,
         "symbols": model.symbols,
-        "source_size": model.source_embedding.num_embeddings,
+        "source_size": model.source_embedding.num_embeddings if isinstance(model, Transformer) else 0,
         "target_size": model.vocabulary,
         "read": lambda name: state[name].detach().cpu().float().numpy(),
         "where": where,
@@ -182,13 +185,36 @@ def is_native(folder: Path) -> bool:
     return isinstance(model, dict) and model.get("family", "transformer") == "transformer"
 
 
+def continues(folder: Path) -> bool:
+    """Whether a folder holds a decoder without a source."""
+    return family_of(folder) in CONTINUING or continues_texts(_config(folder))
+
+
+def check_translates(folder: Path) -> None:
+    """Refuse a folder whose model has no source.
+
+    Raises:
+        ModelError: says what it is, and what runs it.
+    """
+    if continues(folder):
+        family = family_of(folder)
+        what = f"the family {family!r}" if family else "this int8 model"
+        raise ModelError(f"{folder / CONFIG}: {what} is {DECODER[0]}, which {DECODER[1]} run")
+
+
+def is_translator(folder: Path) -> bool:
+    """Whether a folder in a format of uwaga's own holds a translator, as far as its ``config.json`` says."""
+    values = _config(folder)
+    return values.get("format") == FORMAT or (is_quantised(values) and not continues_texts(values))
+
+
 def is_int8(folder: Path) -> bool:
     """Whether a folder is an int8 one, which nothing but the engine runs."""
     return is_quantised(_config(folder))
 
 
 def _foreign(folder: Path, source_language: str | None, target_language: str | None) -> Weights:
-    """Another library's model: Marian's folders without torch, others by torch."""
+    """Another library's model: Marian's and GPT-2's folders without torch, others by torch."""
     config, languages = _config(folder), (source_language, target_language)
     try:
         found = open_foreign(folder, config)
@@ -215,8 +241,12 @@ def _foreign(folder: Path, source_language: str | None, target_language: str | N
 
 def _by_torch(folder: Path, source_language: str | None, target_language: str | None) -> Weights:
     from uwaga.checkpoints.formats import load_foreign
+    from uwaga.checkpoints.pretrained import load_decoder
 
-    found = load_foreign(folder, "cpu", "float32", source_language, target_language)
+    if continues(folder):
+        found = load_decoder(folder)
+    else:
+        found = load_foreign(folder, "cpu", "float32", source_language, target_language)
     return Weights(
         **of_torch(found.model, str(folder)),
         source=found.source,

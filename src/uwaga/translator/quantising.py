@@ -21,15 +21,17 @@ from uwaga.translator.scoring import in_batches, step_scorer
 DRAWN, SHORTEST, LONGEST = 32, 6, 20
 """Sources drawn from the vocabulary where no text is given, and their tokens."""
 BATCH_TOKENS = 2048
+CONTINUED = 32
+"""Tokens made behind each prompt of a decoder without a source."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How like each other float32 and int8 translate a sample, greedily.
+    """How like each other float32 and int8 translate or continue a sample, greedily.
 
-    ``same``: of the sentences, the share translated alike; ``tokens``: of all tokens, the share that agrees
-    from the start of its sentence on; ``difference``: by how much the log-probability of a token of the
-    float32 translation differs on average; ``largest``: the largest difference of a sentence's mean.
+    ``same``: of the sentences, the share that come out alike; ``tokens``: of all tokens, the share that
+    agrees from the start of its sentence on; ``difference``: by how much the log-probability of a token of
+    the float32 result differs on average; ``largest``: the largest difference of a sentence's mean.
     """
 
     sentences: int
@@ -58,7 +60,7 @@ def quantise(
     exact = weights.model("float32", threads=1)
     packed = weights.packed("int8", tuple(keep))
     rounded = weights.model("int8", threads=1, packed=packed)
-    sources = _sources(sample, weights.source, exact, weights.source_size)
+    sources = _sources(sample, weights.source, exact)
     card = folder / CARD
     text = card.read_text(encoding="utf-8") if card.is_file() else f"# {folder.name}\n"
     write_quantised(
@@ -70,13 +72,20 @@ def quantise(
         weights.decoding,
         weights.languages,
         text + "\nWeights quantised to int8 by `uwaga convert --int8`.\n",
+        alone=not weights.source_size,
     )
     return compare(exact, rounded, sources)
 
 
 def compare(exact: NativeModel, rounded: NativeModel, sources: Sequence[Sequence[int]]) -> Agreement:
-    """How alike two engines of one model translate ``sources``, token ids with their end symbols."""
+    """How alike two engines of one model translate ``sources``, token ids with their end symbols.
+
+    A decoder without a source continues them as prompts.
+    """
     options = SearchOptions(beam=1, max_length=None if exact.max_target else 256, batch_tokens=BATCH_TOKENS)
+    if not exact.source_vocabulary and exact.max_source is not None:
+        room = exact.max_source - max(map(len, sources)) + 1  # the last token made needs no position
+        options = options.changed({"max_length": min(CONTINUED, room), "max_ratio": math.inf})
     found = [[one for [one] in search(model, sources, options)] for model in (exact, rounded)]
     pairs = [(one.tokens, other.tokens) for one, other in zip(*found, strict=True)]
     agreeing = sum(_prefix(one, other) for one, other in pairs)
@@ -105,13 +114,12 @@ def _prefix(one: Sequence[int], other: Sequence[int]) -> int:
     return alike
 
 
-def _sources(
-    sample: Sequence[str] | None, tokeniser: Subwords, model: NativeModel, size: int
-) -> list[tuple[int, ...]]:
+def _sources(sample: Sequence[str] | None, tokeniser: Subwords, model: NativeModel) -> list[tuple[int, ...]]:
     limit = model.max_source or 512
+    size = model.source_vocabulary or model.vocabulary
     if sample is not None:
         framed = [tuple(tokeniser.frame(tokeniser.encode(line.strip()))) for line in sample if line.strip()]
-        usable = [source for source in framed if len(source) <= limit]
+        usable = [source for source in framed if 0 < len(source) <= limit]
         if not usable:
             raise ModelError("the sample holds no sentence that the model can take; give another")
         return usable
