@@ -20,7 +20,7 @@ State start(const Memory& memory, int64_t beams) {
     state.sentences.reserve(memory.sentences.size());
     const Model& model = *memory.model;
     for (const Encoded& sentence : memory.sentences) {
-        auto store = std::make_shared<Store>(model.pages, model.entry(), static_cast<int64_t>(model.decoder.size()), model.element());
+        auto store = std::make_shared<Store>(model.pages, model.entry(), model.element());
         state.sentences.push_back({sentence, std::move(store), 0});
     }
     if (memory.common) gather_extended(state, memory.common);
