@@ -131,8 +131,8 @@ def test_probabilities_are_the_softmax_over_a_sentences_own_list(precision, isa)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("way", sorted(WAYS))
 def test_a_list_of_all_tokens_is_the_full_vocabulary(precision, way):
-    """Logits are the same bits, so tokens are too. Their sum is made otherwise: within what native/tests asks of
-    a log-sum-exp, scores agree."""
+    """Logits are the same bits, so tokens are too. Their sum is made otherwise: scores agree within what
+    native/tests asks of a log-sum-exp."""
     expected = search(engine(precision), SOURCES, WAYS[way])
     found = search(engine(precision).with_shortlist(every_token()), SOURCES, WAYS[way])
     for one, other in zip(expected, found, strict=True):
