@@ -7,9 +7,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 
 #include "model.h"
 
@@ -24,6 +26,20 @@ template <class T>
 using Array = nb::ndarray<nb::numpy, const T, nb::c_contig, nb::device::cpu>;
 template <class T, int N>
 using Shaped = nb::ndarray<nb::numpy, const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+
+// Ctrl-C while the interpreter's lock is free: signals are handled in the main thread alone, which looks for them ten
+// times a second.
+std::thread::id main_thread;
+
+void look_for_signals() {
+    if (std::this_thread::get_id() != main_thread) return;
+    static std::chrono::steady_clock::time_point next;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next) return;
+    next = now + std::chrono::milliseconds(100);
+    const nb::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
 
@@ -46,12 +62,47 @@ void check_sizes(int64_t outputs, int64_t inputs) {
     if (outputs < 1 || inputs < 1 || outputs >= int64_t{1} << 31 || inputs >= int64_t{1} << 31) refuse("a matrix of impossible size");
 }
 
+// Sums over more inputs than these may overflow; levels and sums are a file's word, and the products rely on them.
+constexpr int64_t most_int8_inputs = 65536;
+
+void check_int8_inputs(int64_t inputs) {
+    if (inputs > most_int8_inputs) refuse("a matrix of " + std::to_string(inputs) + " inputs, and int8 takes at most " + std::to_string(most_int8_inputs));
+}
+
+void check_int8(const Int8Matrix& w) {
+    constexpr int64_t group = 4 * panel, most_groups = 256;  // whose sums a 16-bit number holds
+    const int64_t groups = padded_inputs(w.inputs) / 4;
+    const int8_t most = static_cast<int8_t>(w.levels);
+    const int8_t* from = w.panels;
+    int beyond = 0;
+    for (int64_t first = 0; first < padded_outputs(w.outputs); first += panel) {
+        int32_t sums[panel] = {};
+        for (int64_t g = 0; g < groups; g += most_groups) {
+            int16_t some[group] = {};
+            for (int64_t i = g; i < std::min(groups, g + most_groups); ++i, from += group) {
+                int8_t outside = 0;
+                for (int64_t k = 0; k < group; ++k) {
+                    some[k] = static_cast<int16_t>(some[k] + from[k]);
+                    outside |= static_cast<int8_t>((from[k] > most) | (from[k] < -most));
+                }
+                beyond |= outside;
+            }
+            for (int64_t k = 0; k < group; ++k) sums[k / 4] += some[k];
+        }
+        for (int64_t n = 0; n < panel; ++n) {
+            if (w.sums[first + n] != 128 * sums[n]) refuse("sums: not those of the panels");
+        }
+    }
+    if (beyond) refuse("panels: numbers beyond the " + std::to_string(w.levels) + " levels");
+}
+
 void check_aligned(const void* data) {
     if (reinterpret_cast<uintptr_t>(data) % alignment) refuse("panels: not aligned to 64 bytes");
 }
 
 Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales, Array<int32_t> sums) {
     check_sizes(outputs, inputs);
+    check_int8_inputs(inputs);
     if (levels < 1 || levels > 127) refuse("levels: from 1 to 127");
     check(panels, padded_outputs(outputs) * padded_inputs(inputs), "panels");
     check(scales, padded_outputs(outputs), "scales");
@@ -60,6 +111,7 @@ Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> pa
     Packed packed;
     packed.matrix.kind = Matrix::Kind::int8;
     packed.matrix.int8 = Int8Matrix{panels.data(), scales.data(), sums.data(), outputs, inputs, levels};
+    check_int8(packed.matrix.int8);
     packed.panels = nb::cast(panels);
     packed.scales = nb::cast(scales);
     packed.sums = nb::cast(sums);
@@ -106,6 +158,7 @@ nb::tuple packed_int8(Shaped<float, 2> w, int levels) {
     if (levels < 1 || levels > 127) refuse("levels: from 1 to 127");
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
     check_sizes(outputs, inputs);
+    check_int8_inputs(inputs);
     const int64_t size = padded_outputs(outputs) * padded_inputs(inputs), scales_size = padded_outputs(outputs);
     int8_t* panels = room<int8_t>(size);
     float* scales = room<float>(scales_size);
@@ -172,7 +225,7 @@ class Builder {
         if (static_cast<int>(shape.activation) > 4) refuse("activation: unknown");
         model_.source_vocabulary = whole("source_vocabulary", 0);
         model_.target_vocabulary = whole("target_vocabulary", 1);
-        model_.workers.configure(whole("threads", 1));
+        model_.workers.configure(whole("threads", 1), &look_for_signals);
 
         const int64_t width = shape.width;
         if (model_.has_source()) model_.source = side("source", model_.source_vocabulary, shape.encoder_heads);
@@ -496,6 +549,7 @@ nb::object lengths_of(const PyMemory& self) {
 }  // namespace
 
 NB_MODULE(_core, m) {
+    main_thread = std::this_thread::get_id();
     m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx");
     nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
@@ -524,7 +578,10 @@ NB_MODULE(_core, m) {
         }, "sentences"_a)
         .def_static("join", [](const std::vector<const PyState*>& states) {
             std::vector<const State*> parts;
-            for (const PyState* state : states) parts.push_back(&state->state);
+            for (const PyState* state : states) {
+                if (!state) refuse("join: None is no state");
+                parts.push_back(&state->state);
+            }
             State joined = join(parts);
             return PyState{std::move(joined), states[0]->handle};
         }, "states"_a)

@@ -9,6 +9,7 @@ namespace uwaga {
 namespace {
 
 constexpr int64_t least_group_rows = 64;
+constexpr int64_t rows_between_checks = 64;  // of a long sentence, whose attention may take seconds
 constexpr int64_t longest_tail = 16;  // sentences are whole: room for half of one over an even share
 
 struct Group {
@@ -51,6 +52,7 @@ void attend(const Model& model, const std::vector<std::vector<int32_t>>& sources
         for (int64_t key = 0; key < length; ++key) where[key] = key * stride;
         float* weights = ws.weights.ensure(heads * length);
         for (int64_t row = 0; row < length; ++row) {
+            if (row % rows_between_checks == rows_between_checks - 1) model.workers.check();
             const float* query = projected + (first + row) * projected_stride;
             const float* bias = distance_bias(model.source, heads, shape.reach, row, length, ws);
             float* to = context + (first + row) * context_stride;

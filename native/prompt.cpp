@@ -131,7 +131,7 @@ Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t
     memory.prompts.reserve(prompts.size());  // places point into it
     std::vector<Place> places;
     for (const std::vector<int32_t>& tokens : prompts) {
-        auto store = std::make_shared<Store>(model->pages, model->entry(), static_cast<int64_t>(model->decoder.size()), model->element());
+        auto store = std::make_shared<Store>(model->pages, model->entry(), model->element());
         const int64_t read = static_cast<int64_t>(tokens.size()) - 1;
         memory.prompts.push_back({std::move(store), std::vector<int64_t>(static_cast<std::size_t>(read)), tokens.back()});
         Prompt& prompt = memory.prompts.back();

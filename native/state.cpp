@@ -1,13 +1,18 @@
 // States are values: each of these makes another and leaves the first as it was.
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include "model.h"
 
 namespace uwaga {
 
+namespace {
+constexpr int64_t most_beams = 1 << 16;
+}
+
 State start(const Memory& memory, int64_t beams) {
-    if (beams < 1) throw std::invalid_argument("beams must be 1 or more");
+    if (beams < 1 || beams > most_beams) throw std::invalid_argument("beams must be from 1 to " + std::to_string(most_beams));
     State state;
     state.model = memory.model;
     state.beams = beams;
@@ -15,7 +20,7 @@ State start(const Memory& memory, int64_t beams) {
     state.sentences.reserve(memory.sentences.size());
     const Model& model = *memory.model;
     for (const Encoded& sentence : memory.sentences) {
-        auto store = std::make_shared<Store>(model.pages, model.entry(), static_cast<int64_t>(model.decoder.size()), model.element());
+        auto store = std::make_shared<Store>(model.pages, model.entry(), model.element());
         state.sentences.push_back({sentence, std::move(store), 0});
     }
     if (memory.common) gather_extended(state, memory.common);

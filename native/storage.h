@@ -31,8 +31,7 @@ class PagePool {
 class Store {
   public:
     // The pool must outlive the store: the states that hold stores hold the model too.
-    Store(PagePool& pool, int64_t entry, int64_t layers, int64_t element)
-        : pool_(pool), entry_(entry), layers_(layers), element_(element) {}
+    Store(PagePool& pool, int64_t entry, int64_t element) : pool_(pool), entry_(entry), element_(element) {}
     ~Store() { pool_.give(pages_); }
     Store(const Store&) = delete;
     Store& operator=(const Store&) = delete;
@@ -44,7 +43,7 @@ class Store {
 
   private:
     PagePool& pool_;
-    int64_t entry_, layers_, element_;
+    int64_t entry_, element_;
     std::mutex mutex_;
     std::vector<Buffer<uint8_t>> pages_;
     uint8_t* base_ = nullptr;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <exception>
 #include <stdexcept>
+#include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -13,6 +15,7 @@ namespace uwaga {
 
 namespace {
 constexpr int64_t largest_team = 8;  // more would have a panel or two of most matrices each
+thread_local const std::atomic<bool>* failed_here = nullptr;  // of the crew whose work this thread is at
 constexpr int spins = 4000;  // about 50 microseconds: the pause between two steps of a busy search
 
 inline void pause() {
@@ -37,18 +40,22 @@ struct Workers::Crew {
     std::atomic<int64_t> busy{0};  // helpers that have not finished this round
     std::mutex error_mutex;
     std::exception_ptr error;
+    std::atomic<bool> failed{false};
 
     void share() {
+        failed_here = &failed;
         for (;;) {
             const int64_t part = next.fetch_add(1);
-            if (part >= parts) return;
+            if (part >= parts || failed) break;
             try {
                 (*work)(part);
             } catch (...) {
                 const std::lock_guard<std::mutex> lock(error_mutex);
                 if (!error) error = std::current_exception();
+                failed = true;
             }
         }
+        failed_here = nullptr;
     }
 };
 
@@ -90,9 +97,13 @@ bool Workers::gather(std::unique_lock<std::mutex>& owner) {
     if (!crew_) {
         crew_ = std::make_unique<Crew>();
         crew_->process = getpid();
-        for (int64_t i = 1; i < threads_; ++i) crew_->helpers.emplace_back([this, crew = crew_.get()] { help(*crew); });
+        try {
+            for (int64_t i = 1; i < threads_; ++i) crew_->helpers.emplace_back([this, crew = crew_.get()] { help(*crew); });
+        } catch (const std::system_error&) {
+            // The system gives this process no more threads: the work is done by those that there are.
+        }
     }
-    return true;
+    return !crew_->helpers.empty();
 }
 
 void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
@@ -107,7 +118,7 @@ void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
 void Workers::together(const std::function<void(const Share&)>& work) {
     std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
     if (!gather(owner)) return work(Share{});
-    Team team(std::min(threads_, largest_team));
+    Team team(std::min(static_cast<int64_t>(crew_->helpers.size()) + 1, largest_team));
     // Nobody takes a second part: whoever has one waits in it for the others.
     lead(team.size(), [&](int64_t part) {
         try {
@@ -124,7 +135,7 @@ void Workers::lead(int64_t parts, const std::function<void(int64_t)>& work) {
     Crew& crew = *crew_;
     crew.work = &work;
     crew.parts = parts;
-    crew.error = nullptr;
+    crew.failed = false;
     crew.next = 0;
     crew.busy = static_cast<int64_t>(crew.helpers.size());
     {
@@ -137,7 +148,12 @@ void Workers::lead(int64_t parts, const std::function<void(int64_t)>& work) {
         if (i < spins) pause();
         else std::this_thread::yield();
     }
-    if (crew.error) std::rethrow_exception(crew.error);
+    if (crew.error) std::rethrow_exception(std::exchange(crew.error, nullptr));
+}
+
+void Workers::check() const {
+    if (failed_here && *failed_here) throw std::runtime_error("another thread of this call has failed");
+    if (look_) look_();
 }
 
 void Team::wait() {

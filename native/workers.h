@@ -39,19 +39,26 @@ struct Share {
     int64_t last(int64_t count) const { return count * (me + 1) / size; }
 };
 
-// Runs a function of a part's number. One caller at a time has the helpers; another does its parts itself, as does
-// a child process, in which no helpers live. What is computed for a part must not depend on who computes it.
+// Runs a function of a part's number. One caller at a time has the helpers; another does its parts itself. A child
+// process, in which none of its parent's threads live, gets helpers of its own. What is computed for a part must not
+// depend on who computes it.
 class Workers {
   public:
     Workers();
     ~Workers();
     Workers(const Workers&) = delete;
     Workers& operator=(const Workers&) = delete;
-    void configure(int64_t threads) { threads_ = threads; }
+    // `look` is called by check(): it throws when the caller is to stop.
+    void configure(int64_t threads, void (*look)()) {
+        threads_ = threads;
+        look_ = look;
+    }
     int64_t threads() const { return threads_; }
     void run(int64_t parts, const std::function<void(int64_t)>& work);
     // Up to eight threads at once on one piece of work, or the caller alone where the helpers are busy elsewhere.
     void together(const std::function<void(const Share&)>& work);
+    // For long work to call now and then: throws when the caller is to stop, or another part of the work has failed.
+    void check() const;
 
   private:
     struct Crew;
@@ -59,6 +66,7 @@ class Workers {
     bool gather(std::unique_lock<std::mutex>& owner);
     void lead(int64_t parts, const std::function<void(int64_t)>& work);
     int64_t threads_ = 1;
+    void (*look_)() = nullptr;
     std::mutex owner_;
     std::unique_ptr<Crew> crew_;
 };

@@ -10,7 +10,7 @@ import numpy as np
 
 from uwaga.config import TransformerSettings
 from uwaga.contracts import Choice, Sampling, Symbols
-from uwaga.engine import NativeModel
+from uwaga.engine import NativeModel, Shortlist
 from uwaga.engine.isa import usable
 from uwaga.engine.layout import stored_shapes
 from uwaga.engine.packing import pack
@@ -58,7 +58,11 @@ def walk(rng, isa):
 
     precision = str(rng.choice(["float32", "bfloat16", "int8"]))
     packed = pack(shape, source, target, read, precision, levels=int(rng.choice([63, 127])))
-    model = NativeModel(shape, SYMBOLS, source, target, packed, int(rng.integers(1, 4)), isa, 1)
+    # From a width of 1 on threads share the columns of few rows; in models below 384 only the rows.
+    width = int(rng.choice([1, 384]))
+    model = NativeModel(shape, SYMBOLS, source, target, packed, int(rng.integers(1, 5)), isa, width)
+    if source and rng.integers(2):
+        model = model.with_shortlist(shortlist(rng, source, target))
     lengths = rng.integers(1, 22 if alone else 41, int(rng.integers(1, 12)))
     sources = [rng.integers(0, source or target, length).tolist() for length in lengths]
     beams = int(rng.integers(1, 5))
@@ -98,6 +102,16 @@ def walk(rng, isa):
         thread.start()
     for thread in crowd:
         thread.join()
+
+
+def shortlist(rng, source, target):
+    """Lists of any length, some of them empty and some nearly the vocabulary."""
+    most = int(rng.choice([2, 40, target]))
+    each = [np.unique(rng.integers(0, target, rng.integers(0, most))) for _ in range(source)]
+    first = np.cumsum([0, *map(len, each)])
+    common = np.unique(rng.integers(0, target, rng.integers(1, most + 1)))
+    parts = (part.astype(np.int32) for part in (common, first, np.concatenate(each)))
+    return Shortlist(*parts, target)
 
 
 def choice(rng, rows, vocabulary):

@@ -1,4 +1,4 @@
-"""The engine built with address and undefined-behaviour sanitizers walks every path without a complaint."""
+"""The engine built with sanitizers walks every path, and reads lying files, without a complaint."""
 
 import os
 import shutil
@@ -7,45 +7,78 @@ import sys
 from pathlib import Path
 
 import pytest
+from hostile_files import make_files
 
 ROOT = Path(__file__).resolve().parent.parent
-SANITIZERS = "address,undefined"
+TESTS = ROOT / "tests"
+MODEL = TESTS / "models" / "numbers-en-de"
+PACKAGE = ROOT / "src" / "uwaga"
+MEMORY, THREADS = "address,undefined", "thread"
+LIBRARIES = {MEMORY: ("libasan.so", "libubsan.so"), THREADS: ("libtsan.so",)}
+OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    "TSAN_OPTIONS": "halt_on_error=1:exitcode=66",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 
 
 def test_every_path_once():
-    run([sys.executable, ROOT / "tests" / "engine_walk.py", "1", "24"], os.environ)
+    run([sys.executable, TESTS / "engine_walk.py", "1", "24"], os.environ)
+
+
+def sanitised(place, kind):
+    """The environment in which Python finds the package with a core built that way."""
+    pytest.importorskip("nanobind")
+    here = Path(sys.executable).parent
+    cmake, compiler = shutil.which("cmake") or shutil.which("cmake", path=here), shutil.which("g++")
+    if cmake is None or compiler is None:
+        pytest.skip("no cmake or no g++ here")
+    found = [
+        subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+        for name in LIBRARIES[kind]
+    ]
+    paths = [Path(done.stdout.strip()) for done in found]
+    if not all(path.is_absolute() for path in paths):
+        pytest.skip("this compiler has no sanitizers")
+    environment = {
+        **os.environ,
+        **OPTIONS,
+        "PYTHONPATH": str(place),
+        "LD_PRELOAD": ":".join(map(str, paths)),
+    }
+    probe = subprocess.run([sys.executable, "-c", ""], capture_output=True, env=environment, check=False)
+    if probe.returncode:
+        pytest.skip(f"Python does not run with {', '.join(LIBRARIES[kind])} on this kernel")
+    build = place / "build"
+    options = [
+        f"-DUWAGA_SANITIZE={kind}",
+        f"-DPython_EXECUTABLE={sys.executable}",
+        f"-DCMAKE_CXX_COMPILER={compiler}",
+    ]
+    run([cmake, "-S", ROOT, "-B", build, *options], os.environ)
+    run([cmake, "--build", build, "--target", "_core", "-j1"], os.environ)
+    ignored = shutil.ignore_patterns("_core*.so", "__pycache__", "bundled")
+    shutil.copytree(PACKAGE, place / "uwaga", ignore=ignored)
+    [module] = build.glob("_core*.so")
+    shutil.copy(module, place / "uwaga" / "engine")
+    return environment
 
 
 @pytest.mark.slow
 def test_sanitizers_find_nothing(tmp_path):
-    pytest.importorskip("nanobind")
-    cmake, compiler = shutil.which("cmake"), shutil.which("c++")
-    if cmake is None or compiler is None:
-        pytest.skip("no cmake or compiler here")
-    libraries = [
-        subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True)
-        for name in ("libasan.so", "libubsan.so")
-    ]
-    paths = [Path(done.stdout.strip()) for done in libraries]
-    if not all(path.is_absolute() for path in paths):
-        pytest.skip("this compiler has no sanitizers")
-    build = tmp_path / "build"
-    options = [f"-DUWAGA_SANITIZE={SANITIZERS}", f"-DPython_EXECUTABLE={sys.executable}"]
-    run([cmake, "-S", ROOT, "-B", build, *options], os.environ)
-    run([cmake, "--build", build, "--target", "_core", "-j1"], os.environ)
-    package = tmp_path / "uwaga"
-    ignored = shutil.ignore_patterns("_core*.so", "__pycache__", "bundled")
-    shutil.copytree(ROOT / "src" / "uwaga", package, ignore=ignored)
-    [module] = build.glob("_core*.so")
-    shutil.copy(module, package / "engine")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(tmp_path),
-        "LD_PRELOAD": ":".join(map(str, paths)),
-        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
-        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-    }
-    run([sys.executable, "-P", ROOT / "tests" / "engine_walk.py", "2", "60"], environment)
+    """Also not where weights and shortlists are not what their file's checksum and header make them seem."""
+    environment = sanitised(tmp_path, MEMORY)
+    run([sys.executable, "-P", TESTS / "engine_walk.py", "2", "60"], environment)
+    int8, shortlist = make_files(MODEL, tmp_path)
+    script, scratch = TESTS / "hostile_files.py", tmp_path / "scratch"
+    run([sys.executable, "-P", script, int8, MODEL, shortlist, scratch, "60"], environment)
+
+
+@pytest.mark.slow
+def test_threads_do_not_race(tmp_path):
+    environment = sanitised(tmp_path, THREADS)
+    run([sys.executable, "-P", TESTS / "engine_walk.py", "3", "20"], environment)
 
 
 def run(command, environment):

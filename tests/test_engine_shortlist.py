@@ -131,13 +131,14 @@ def test_probabilities_are_the_softmax_over_a_sentences_own_list(precision, isa)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("way", sorted(WAYS))
 def test_a_list_of_all_tokens_is_the_full_vocabulary(precision, way):
-    """Logits are the same bits, so tokens are too; sums run in another order: scores agree to 1e-6."""
+    """Logits are the same bits, so tokens are too. Their sum is made otherwise: scores agree within what
+    native/tests asks of a log-sum-exp."""
     expected = search(engine(precision), SOURCES, WAYS[way])
     found = search(engine(precision).with_shortlist(every_token()), SOURCES, WAYS[way])
     for one, other in zip(expected, found, strict=True):
         for ours, theirs in zip(one, other, strict=True):
             assert ours.tokens == theirs.tokens
-            assert np.allclose(ours.token_scores, theirs.token_scores, rtol=1e-6, atol=1e-6)
+            assert np.allclose(ours.token_scores, theirs.token_scores, rtol=1e-6, atol=1e-5)
 
 
 @cache

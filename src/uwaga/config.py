@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from uwaga.closed import Closed as Closed  # everybody's door to settings is this module
 from uwaga.closed import Natural, Positive, Probability
+from uwaga.contracts import WIDEST_BEAM
 from uwaga.errors import SettingsError
 from uwaga.recurrent_settings import (
     PRESETS,
@@ -194,7 +195,7 @@ class TrainingSettings(Closed):
 class DecodingSettings(Closed):
     """How a trained model translates unless told otherwise (M23 to M25)."""
 
-    beam: Positive = 5
+    beam: Positive = Field(5, le=WIDEST_BEAM)
     length_penalty: float = Field(1.0, description="exponent alpha")
     length_formula: Literal["average", "gnmt", "none"] = Field(
         "average", description="divide by length**alpha, or by ((5 + length) / 6)**alpha, or not"

@@ -15,6 +15,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+WIDEST_BEAM = 1024
+"""Hypotheses per sentence: memory grows with their square, and translations get worse long before."""
+
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
 

@@ -39,6 +39,8 @@ def read_mapping(path: Path) -> dict[str, Any]:
     Raises:
         ModelError: missing, too large, or not a JSON mapping.
     """
+    if path.exists() and not path.is_file():  # a pipe or device, which may never end
+        raise ModelError(f"{path}: not a file")
     try:
         if path.stat().st_size > LARGEST:
             raise ModelError(f"{path}: larger than {LARGEST} bytes, not a model's configuration")

@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 
 from uwaga.checkpoints import quantised_text
 from uwaga.checkpoints.atomic import write_folder
+from uwaga.checkpoints.foreign import read_mapping
 from uwaga.checkpoints.quantised_text import Frame, frame_of, library_of, read_tokenisers, tokeniser_files
 from uwaga.checkpoints.schema import CARD, CONFIG, TARGET, Language, SymbolIds, Vocabulary
 from uwaga.checkpoints.soundness import LARGEST_BUFFERS
@@ -37,7 +38,6 @@ FORMAT = "uwaga int8 model"
 VERSION = 1
 WEIGHTS = "engine.safetensors"
 FILES = frozenset({CONFIG, WEIGHTS, CARD, *quantised_text.FILES})
-LARGEST_CONFIG = 1 << 20
 PANEL, DEPTH = 32, 64
 """Outputs of a panel, and what int8 inputs are padded to."""
 
@@ -206,15 +206,8 @@ def read_quantised(folder: Path) -> QuantisedFolder:
 
 def _read_config(folder: Path) -> QuantisedConfig:
     path = folder / CONFIG
-    try:
-        if path.stat().st_size > LARGEST_CONFIG:
-            raise ModelError(f"{path}: larger than {LARGEST_CONFIG} bytes, not a model's configuration")
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: not valid JSON: {error}; convert the model again") from None
-    if not isinstance(values, dict) or not is_quantised(values):
+    values = read_mapping(path)
+    if not is_quantised(values):
         raise ModelError(f'{path}: not the configuration of an int8 model ("format": "{FORMAT}")')
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:

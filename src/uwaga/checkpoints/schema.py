@@ -110,7 +110,7 @@ def read_config(folder: Path) -> FolderConfig:
         )
     model = values.get("model")
     family = model.get("family") if isinstance(model, dict) else None
-    if family is not None and family not in FAMILIES:
+    if family is not None and not (isinstance(family, str) and family in FAMILIES):
         raise ModelError(
             f"{path}: model.family {family!r} is unknown; this uwaga knows {', '.join(FAMILIES)}"
         )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from uwaga.contracts import WIDEST_BEAM
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ LengthFormula = Literal["average", "gnmt", "none"]
 EarlyStopping = bool | Literal["estimate"]
 
 STEEPEST_PENALTY = 10.0
+MOST_SAMPLES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         """Check every value, then the values together."""
-        for name, least in _WHOLE.items():
-            _check_whole(name, getattr(self, name), least)
+        for name, (least, most) in _WHOLE.items():
+            _check_whole(name, getattr(self, name), least, most)
         for name in ("max_length", "first"):
             if getattr(self, name) is not None:
                 _check_whole(name, getattr(self, name), 1 if name == "max_length" else 0)
@@ -157,21 +159,24 @@ class SearchOptions:
         return replace(self, **values)
 
 
+_MOST = 2**31 - 1
 _WHOLE = {
-    "beam": 1,
-    "nbest": 1,
-    "min_length": 0,
-    "max_extra": 0,
-    "no_repeat_ngram": 0,
-    "top_k": 0,
-    "seed": -(2**63),
-    "batch_tokens": 1,
+    "beam": (1, WIDEST_BEAM),
+    "nbest": (1, MOST_SAMPLES),
+    "min_length": (0, _MOST),
+    "max_extra": (0, _MOST),
+    "no_repeat_ngram": (0, _MOST),
+    "top_k": (0, _MOST),
+    "seed": (-(2**63), 2**63 - 1),
+    "batch_tokens": (1, _MOST),
 }
 
 
-def _check_whole(name: str, value: object, least: int) -> None:
+def _check_whole(name: str, value: object, least: int, most: int = _MOST) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise SettingsError(f"{name} must be a whole number, {least} or more, not {value!r}")
+    if value > most:
+        raise SettingsError(f"{name} must be {most} or less, not {value}")
 
 
 def _check_between(name: str, value: object, least: float, most: float) -> None:

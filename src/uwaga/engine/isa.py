@@ -16,7 +16,7 @@ def chosen_isa(name: str | None = None) -> int:
     Raises:
         SettingsError: there is no such one, or this build or processor lacks it.
     """
-    asked = name or os.environ.get(VARIABLE) or ""
+    asked = (name or os.environ.get(VARIABLE) or "").strip().lower()
     if not asked:
         return _core.best_isa()
     if asked not in _core.ISAS:

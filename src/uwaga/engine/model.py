@@ -17,11 +17,13 @@ from uwaga.engine.layout import Sizes
 from uwaga.engine.packing import Packed
 from uwaga.engine.positions import distances, sinusoids
 from uwaga.engine.shortlist import Shortlist
-from uwaga.errors import DataError, ModelError, TextTooLongError
+from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """As ``Activation`` in native/kernels.h numbers them."""
 UNLIMITED = (1 << 31) - 1
+MOST_THREADS = 1024
+"""Beyond any machine: a larger number is a mistake."""
 
 
 class NativeModel:
@@ -45,8 +47,8 @@ class NativeModel:
             rows to share out; in a smaller one they would wait for each other longer than they work.
 
     Raises:
-        SettingsError: the processor lacks the instruction set, or a decoder without a source has no such
-            settings.
+        SettingsError: the processor lacks the instruction set, an impossible number of threads, or a decoder
+            without a source has no such settings.
         ModelError: the weights are not of these settings.
     """
 
@@ -71,21 +73,19 @@ class NativeModel:
         # Relative positions know no last one.
         self.max_source = self.max_target = None if settings.positions == "relative" else settings.max_length
         self.precision, self.isa = packed.precision, _core.ISAS[number]
-        self.threads = threads or usable_cores()
+        if not 0 <= threads <= MOST_THREADS:
+            raise SettingsError(f"threads must be from 0, for all cores, to {MOST_THREADS}, not {threads}")
+        self.threads = threads or min(usable_cores(), MOST_THREADS)
         shape = _shape(settings, packed.precision) | {
             "source_vocabulary": source,
             "target_vocabulary": target,
             "threads": self.threads,
             "shared_width": shared_width,
         }
-        matrices = {name: matrix.core() for name, matrix in packed.matrices.items()}
-        if source and settings.tie not in (
-            "all",
-            "decoder",
-            "none",
-        ):  # one table for both sides, but not the output's
-            matrices["target_embedding"] = matrices["source_embedding"]
         try:
+            matrices = {name: matrix.core() for name, matrix in packed.matrices.items()}
+            if source and settings.tie == "embeddings":  # one table for both sides, but not the output's
+                matrices["target_embedding"] = matrices["source_embedding"]
             self._core = _core.Model(shape, matrices, _vectors(settings, source, packed), number)
         except ValueError as error:
             raise ModelError(f"the engine cannot take these weights: {error}") from None
@@ -127,7 +127,10 @@ class NativeModel:
 
     def start(self, memory: Memory, beams: int) -> _core.State:
         assert isinstance(memory, _core.Memory)
-        return memory.start(beams)
+        try:
+            return memory.start(beams)
+        except ValueError as error:
+            raise DataError(str(error)) from None
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """See :meth:`uwaga.contracts.Decoder.step`.

@@ -78,7 +78,7 @@ def pack(
 
     Raises:
         SettingsError: a pattern in ``keep`` fits no matrix.
-        ModelError: a weight is not finite.
+        ModelError: a weight is not finite, or has more inputs than int8 takes.
     """
     matrices: dict[str, Matrix] = {}
     made: dict[str, Floats] = {}
@@ -105,7 +105,12 @@ def pack(
 def _matrix(product: Product, whole: Floats, form: Precision, levels: int) -> Matrix:
     arrays: tuple[NDArray[Any], ...]
     if form == "int8":
-        arrays = _core.pack_int8(whole, levels)
+        try:
+            arrays = _core.pack_int8(whole, levels)
+        except ValueError as error:
+            raise ModelError(
+                f"weight {product.name!r} cannot be int8: {error}; keep it in bfloat16"
+            ) from None
     elif form == "bfloat16":
         arrays = (_core.pack_half(whole),)
     else:

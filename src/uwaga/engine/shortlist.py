@@ -40,7 +40,7 @@ class Shortlist:
             raise ModelError("common: no token that every sentence may become")
         if len(self.first) < 2 or self.first[0] != 0 or self.first[-1] != len(self.targets):
             raise ModelError(f"first: it does not lead from 0 to the {len(self.targets)} entries of targets")
-        if (np.diff(self.first) < 0).any():
+        if (self.first[1:] < self.first[:-1]).any():  # a difference may overflow
             raise ModelError("first: the places fall")
         within = np.ones(
             max(len(self.targets) - 1, 0), dtype=bool

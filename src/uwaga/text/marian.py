@@ -12,6 +12,7 @@ from sentencepiece import SentencePieceProcessor
 
 from uwaga.contracts import Symbols
 from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.text.pretrained_files import read_bytes
 
 LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
 MARK = "\u2581"
@@ -136,15 +137,12 @@ def read_sentencepiece(path: Path) -> SentencePieceProcessor:
     Raises:
         ModelError: missing or damaged.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{path}: the tokeniser cannot be read: {error.strerror}; fetch it again") from None
+    content = read_bytes(path)
     try:
         if not content:
             raise RuntimeError
         return SentencePieceProcessor(model_proto=content)
-    except RuntimeError:
+    except (RuntimeError, UnicodeDecodeError):  # the latter where its message quotes the file
         raise ModelError(f"{path}: damaged or not a SentencePiece model; fetch it again") from None
 
 
@@ -155,9 +153,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
         ModelError: missing, damaged, without a special symbol, or not of the model's size.
     """
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"{path}: the vocabulary cannot be read: {error.strerror}; fetch it again") from None
+        values = json.loads(read_bytes(path, "vocabulary"))
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON: {error}; fetch it again") from None
     if not isinstance(values, dict) or not all(type(number) is int for number in values.values()):

@@ -97,19 +97,21 @@ def read_json(path: Path) -> dict[str, Any]:
     return values
 
 
-def read_bytes(path: Path) -> bytes:
-    """A tokeniser file's contents.
+def read_bytes(path: Path, what: str = "tokeniser") -> bytes:
+    """The contents of a tokeniser's file; ``what`` it is, for messages.
 
     Raises:
         ModelError: missing, unreadable or impossibly large.
     """
+    if path.exists() and not path.is_file():  # a pipe or device, which may never end
+        raise ModelError(f"{path}: not a file")
     try:
         if path.stat().st_size > LARGEST:
             raise ModelError(f"{path}: larger than {LARGEST} bytes, not a tokeniser's file")
         return path.read_bytes()
     except OSError as error:
         raise ModelError(
-            f"{path}: the tokeniser cannot be read: {error.strerror or error}; fetch the model again"
+            f"{path}: the {what} cannot be read: {error.strerror or error}; fetch the model again"
         ) from None
 
 

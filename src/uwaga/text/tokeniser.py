@@ -43,7 +43,7 @@ class Tokeniser:
             raise ModelError(f"{name}: the tokeniser file is empty; copy the model again or retrain it")
         try:
             self._processor = SentencePieceProcessor(model_proto=model)
-        except RuntimeError as error:
+        except (RuntimeError, UnicodeDecodeError) as error:  # the latter where its message quotes the file
             raise ModelError(
                 f"{name}: damaged or not a SentencePiece model; copy the model again or retrain it"
             ) from error

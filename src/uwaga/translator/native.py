@@ -100,7 +100,10 @@ def load_native(
             raise SettingsError(f"{folder}: an int8 model; {precision} needs the model that it was made of")
         found = read_quantised(folder)
         symbols = found.config.symbols.symbols()
-        model = NativeModel(found.settings, symbols, *found.config.sizes, found.packed, threads)
+        try:
+            model = NativeModel(found.settings, symbols, *found.config.sizes, found.packed, threads)
+        except ModelError as error:
+            raise ModelError(f"{folder}: {error}") from None
         languages = agreed(found.config.languages, source_language, target_language, str(folder))
         return Loaded(model, found.source, found.target, found.decoding, languages)
     weights = open_weights(folder, source_language, target_language)
