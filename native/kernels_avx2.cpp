@@ -20,9 +20,10 @@ constexpr uintptr_t prefetch_distance = 64 * 1024;
 
 // ---- int8 -------------------------------------------------------------------------------------------------------
 
-constexpr int64_t slice = 512;          // inputs at a time: their 16 KB of a panel stay in the nearest cache
-constexpr int64_t row_bytes = 2 * slice;  // of a row in one slice: by groups of 4 inputs, four |x|, four m
-constexpr int64_t scratch_rows = 128;   // room for one row of 65,536 inputs or 128 of 512
+constexpr int64_t slice = 512;            // inputs at a time: their 16 KB of a panel stay in the nearest cache
+constexpr int64_t row_bytes = 2 * slice;  // a row's in one slice: for every 4 inputs four |x|, then four m
+constexpr int64_t scratch_rows = 128;     // 128 rows of 512 inputs, or one of 65,536
+static_assert(scratch_rows * slice >= 65536, "a row of the most inputs must fit");
 
 // Writes a row's |x| and m, slice by slice; returns the sum of |x| where x < 0.
 inline int32_t split(const uint8_t* x, int64_t inputs, int64_t slice_bytes, uint8_t* to) {
@@ -59,22 +60,18 @@ inline void add_products(__m256i& sum, __m256i size, __m256i mask, const int8_t*
             : [weights] "m"(*reinterpret_cast<const __m256i*>(weights)), [mask] "x"(mask), [size] "x"(size), [ones] "x"(ones));
 }
 
-inline void fill(int32_t* sums, int32_t with) {
-    for (int c = 0; c < 4; ++c) _mm256_store_si256(reinterpret_cast<__m256i*>(sums + 8 * c), _mm256_set1_epi32(with));
-}
-
 constexpr int unrolled = 4;  // groups of 4 inputs in one turn of the loop
 
-// Adds the products of R rows and 32 columns in one slice to `sums`. Each turn of the loop asks for `lines` cache lines
-// at `ahead`, which moves on by `step` bytes.
+// sums = begin + the products of R rows and 32 columns in one slice; both (rows, 32). Each turn of the loop asks for
+// `lines` cache lines at `ahead`, which moves on by `step` bytes.
 template <int R, int lines>
-void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ahead, int64_t step, int32_t* sums) {
+void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ahead, int64_t step, const int32_t* begin, int32_t* sums) {
     __m256i* stored = reinterpret_cast<__m256i*>(sums);
     __m256i sum[R][4];
     UWAGA_UNROLL
     for (int r = 0; r < R; ++r) {
         UWAGA_UNROLL
-        for (int c = 0; c < 4; ++c) sum[r][c] = _mm256_load_si256(stored + 4 * r + c);
+        for (int c = 0; c < 4; ++c) sum[r][c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(begin + r * panel + 8 * c));
     }
     const __m256i ones = _mm256_set1_epi16(1);
     for (int64_t g = 0; g < groups; g += unrolled, x += 8 * unrolled, weights += 4 * panel * unrolled, ahead += static_cast<uintptr_t>(step)) {
@@ -100,11 +97,11 @@ void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ah
 }
 
 template <int R>
-void block_of(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ahead, int64_t blocks, int32_t* sums) {
+void block_of(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ahead, int64_t blocks, const int32_t* begin, int32_t* sums) {
     const int64_t step = 4 * panel * unrolled / blocks;
-    if (blocks == 1) block<R, 8>(x, weights, groups, ahead, step, sums);
-    else if (step > 64) block<R, 4>(x, weights, groups, ahead, step, sums);
-    else block<R, 1>(x, weights, groups, ahead, step, sums);
+    if (blocks == 1) block<R, 8>(x, weights, groups, ahead, step, begin, sums);
+    else if (step > 64) block<R, 4>(x, weights, groups, ahead, step, begin, sums);
+    else block<R, 1>(x, weights, groups, ahead, step, begin, sums);
 }
 
 // At most scratch_rows rows, that fit the scratch. finish: as in kernels_panels.inl.
@@ -112,10 +109,13 @@ template <class Finish>
 void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Matrix& w, Finish& finish) {
     alignas(64) uint8_t scratch[scratch_rows * row_bytes];
     alignas(64) int32_t sums[scratch_rows * panel];
-    int32_t start[scratch_rows];
+    alignas(64) int32_t start[scratch_rows * panel];  // a row's second term for every column
     const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel;
     const int64_t slice_bytes = rows * row_bytes;
-    for (int64_t r = 0; r < rows; ++r) start[r] = split(x.values + (first + r) * x.stride, inputs, slice_bytes, scratch + r * row_bytes);
+    for (int64_t r = 0; r < rows; ++r) {
+        const int32_t second = split(x.values + (first + r) * x.stride, inputs, slice_bytes, scratch + r * row_bytes);
+        for (int64_t c = 0; c < panel; ++c) start[r * panel + c] = second;
+    }
     const int64_t blocks = rows < 4 ? 1 : rows / 2;  // of one to three rows
     for (int64_t p = 0; p < panels; ++p) {
         for (int64_t k = 0; k < inputs; k += slice) {
@@ -126,10 +126,10 @@ void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Ma
                 const int64_t row = rows * b / blocks, count = rows * (b + 1) / blocks - row;
                 const uint8_t* from = scratch + k / slice * slice_bytes + row * row_bytes;
                 int32_t* to = sums + row * panel;
-                for (int64_t r = 0; k == 0 && r < count; ++r) fill(to + r * panel, start[row + r]);
-                if (count == 1) block_of<1>(from, weights, depth / 4, ahead, blocks, to);
-                else if (count == 2) block_of<2>(from, weights, depth / 4, ahead, blocks, to);
-                else block_of<3>(from, weights, depth / 4, ahead, blocks, to);
+                const int32_t* begin = (k == 0 ? start : sums) + row * panel;
+                if (count == 1) block_of<1>(from, weights, depth / 4, ahead, blocks, begin, to);
+                else if (count == 2) block_of<2>(from, weights, depth / 4, ahead, blocks, begin, to);
+                else block_of<3>(from, weights, depth / 4, ahead, blocks, begin, to);
                 if (k + slice < inputs) continue;
                 for (int64_t r = 0; r < count; ++r) finish(first + row + r, p, to + r * panel);
             }
