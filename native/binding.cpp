@@ -554,7 +554,6 @@ NB_MODULE(_core, m) {
     nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
-    m.def("isa_levels", [](int isa) { return static_cast<Isa>(isa) == Isa::avx2 ? 63 : 127; }, "isa"_a);
     m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a);
     m.def("pack_half", &packed_half, "weight"_a);
     m.def("pack_float", &packed_float, "weight"_a);

@@ -33,7 +33,7 @@ struct Int8Matrix {
     const float* scales;    // (outputs padded): weight = scale * q; 0 in the padding
     const int32_t* sums;    // (outputs padded): 128 * sum over inputs of q, the correction for u8 = q + 128
     int64_t outputs, inputs;  // inputs at most 65,536, so that no sum overflows
-    int levels = 127;       // |q| <= levels; with at most 63 plain AVX2 has a faster product (also exact)
+    int levels = 127;       // |q| <= levels
     const int8_t* ahead = nullptr;  // weights that are wanted after these, fetched meanwhile; null: what lies behind them
     int64_t ahead_size = 0;         // bytes of the matrix that they are of
 };
@@ -122,7 +122,7 @@ int64_t padded_inputs(int64_t inputs);    // to 64
 int64_t int8_panels_size(int64_t outputs, int64_t inputs);   // elements of `panels`
 int64_t float_panels_size(int64_t outputs, int64_t inputs);
 int64_t half_panels_size(int64_t outputs, int64_t inputs);
-void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums);  // levels: 127, or 63 for saturating AVX2
+void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums);  // |q| <= levels <= 127
 void pack_float(const float* w, int64_t outputs, int64_t inputs, float* panels);
 void pack_half(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels);
 

@@ -1,5 +1,6 @@
-// Plain AVX2: sums of pairs in 16 bits, which never saturate: with weights of 7 bits 2 * 255 * 63, otherwise the
-// product of |w| and sign(x, w), 2 * 127 * 127, both below 2^15.
+// Plain AVX2: pairs of products are summed in 16 bits and never saturate. For rows x and weights w as integers,
+//     x w = |x| (w xor m) + |x| [x < 0],   m = -1 where x < 0, else 0    (w xor -1 = -w - 1)
+// the second term is one number a row, and a pair of the first is at most 2 * 127 * 128 < 2^15.
 #include <string.h>
 
 #include "kernels.h"
@@ -14,85 +15,139 @@ namespace {
 constexpr int float_rows = 3;
 constexpr uintptr_t prefetch_distance = 64 * 1024;
 
-struct Int8Block {
-    static constexpr int64_t rows = 4;
-
-    static __m256i weights_at(const int8_t* p) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(p)); }
-    static __m256i correction_at(const int32_t* p) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(p)); }
-
-    // sum + four products of each column; x: u8 with weights of 7 bits, else x - 128 as i8.
-    template <bool seven>
-    static __m256i added(__m256i sum, __m256i x, __m256i w, __m256i magnitude) {
-        const __m256i pairs = seven ? _mm256_maddubs_epi16(x, w) : _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, w));
-        return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    }
-
-    // Columns in registers of 8: C of them, R rows.
-    template <int R, int C, bool seven>
-    static void some(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction, int64_t groups,
-                     uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
-        __m256i sum[R][C];
-        const __m256i zero = _mm256_setzero_si256();
-        UWAGA_UNROLL
-        for (int r = 0; r < R; ++r) {
-            UWAGA_UNROLL
-            for (int c = 0; c < C; ++c) sum[r][c] = seven ? _mm256_sub_epi32(zero, correction_at(correction + 8 * c)) : zero;
-        }
-        for (int64_t g = 0; g < groups; ++g, weights += 128, x += 4, ahead += static_cast<uintptr_t>(ahead_step)) {
-            _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
-            if (C == 4 && ahead_step > 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
-            __m256i four[R];
-            UWAGA_UNROLL
-            for (int r = 0; r < R; ++r) {
-                int32_t bytes;
-                memcpy(&bytes, x + r * stride, 4);
-                four[r] = _mm256_set1_epi32(seven ? bytes : static_cast<int32_t>(static_cast<uint32_t>(bytes) ^ 0x80808080u));
-            }
-            UWAGA_UNROLL
-            for (int c = 0; c < C; ++c) {
-                const __m256i w = weights_at(weights + 32 * c);
-                const __m256i magnitude = seven ? zero : _mm256_abs_epi8(w);
-                UWAGA_UNROLL
-                for (int r = 0; r < R; ++r) sum[r][c] = added<seven>(sum[r][c], four[r], w, magnitude);
-            }
-        }
-        UWAGA_UNROLL
-        for (int r = 0; r < R; ++r) {
-            UWAGA_UNROLL
-            for (int c = 0; c < C; ++c) _mm256_store_si256(reinterpret_cast<__m256i*>(sums + r * panel + 8 * c), sum[r][c]);
-        }
-    }
-
-    // Several rows go through the panel in two halves: four rows of 16 columns fill the registers.
-    template <int R, bool seven>
-    static void halves(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction, int64_t groups,
-                       uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
-        const uintptr_t middle = ahead + static_cast<uintptr_t>(groups * ahead_step / 2);
-        some<R, 2, seven>(x, stride, weights, correction, groups, ahead, ahead_step / 2, sums);
-        some<R, 2, seven>(x, stride, weights + 64, correction + 16, groups, middle, ahead_step / 2, sums + 16);
-    }
-
-    template <bool seven>
-    static void counted(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction,
-                        int64_t groups, uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
-        switch (count) {
-            case 1: some<1, 4, seven>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 2: some<2, 4, seven>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 3: halves<3, seven>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            default: halves<4, seven>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-        }
-    }
-
-    static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction,
-                    int64_t groups, bool seven_bits, uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
-        if (seven_bits) counted<true>(count, x, stride, weights, correction, groups, ahead, ahead_step, sums);
-        else counted<false>(count, x, stride, weights, correction, groups, ahead, ahead_step, sums);
-    }
-};
-
 #include "kernels_float.inl"
 #include "kernels_attention.inl"
-#include "kernels_panels.inl"
+
+// ---- int8 -------------------------------------------------------------------------------------------------------
+
+constexpr int64_t slice = 512;            // inputs at a time: their 16 KB of a panel stay in the nearest cache
+constexpr int64_t row_bytes = 2 * slice;  // a row's in one slice: for every 4 inputs four |x|, then four m
+constexpr int64_t scratch_rows = 128;     // 128 rows of 512 inputs, or one of 65,536
+static_assert(scratch_rows * slice >= 65536, "a row of the most inputs must fit");
+
+// Writes a row's |x| and m, slice by slice; returns the sum of |x| where x < 0.
+inline int32_t split(const uint8_t* x, int64_t inputs, int64_t slice_bytes, uint8_t* to) {
+    const __m256i zero = _mm256_setzero_si256();
+    __m256i sum = zero;
+    for (int64_t k = 0; k < inputs; k += 32) {
+        const __m256i u8 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + k));
+        const __m256i q = _mm256_xor_si256(u8, _mm256_set1_epi8(static_cast<char>(0x80)));
+        const __m256i mask = _mm256_cmpgt_epi8(zero, q), size = _mm256_abs_epi8(q);
+        sum = _mm256_add_epi64(sum, _mm256_sad_epu8(_mm256_and_si256(size, mask), zero));
+        const __m256i even = _mm256_unpacklo_epi32(size, mask), odd = _mm256_unpackhi_epi32(size, mask);
+        __m256i* at = reinterpret_cast<__m256i*>(to + k / slice * slice_bytes + k % slice * 2);
+        _mm256_store_si256(at, _mm256_permute2x128_si256(even, odd, 0x20));
+        _mm256_store_si256(at + 1, _mm256_permute2x128_si256(even, odd, 0x31));
+    }
+    const __m128i two = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    return _mm_cvtsi128_si32(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
+}
+
+inline __m256i four(const uint8_t* p) {
+    int32_t bytes;
+    memcpy(&bytes, p, 4);
+    return _mm256_set1_epi32(bytes);
+}
+
+// sum += the four products of each of 8 columns. As one piece, since gcc 12 spills sums when it orders these itself.
+inline void add_products(__m256i& sum, __m256i size, __m256i mask, const int8_t* weights, __m256i ones) {
+    __m256i products;
+    __asm__("vpxor %[weights], %[mask], %[products]\n\t"
+            "vpmaddubsw %[products], %[size], %[products]\n\t"
+            "vpmaddwd %[ones], %[products], %[products]\n\t"
+            "vpaddd %[products], %[sum], %[sum]"
+            : [products] "=&x"(products), [sum] "+x"(sum)
+            : [weights] "m"(*reinterpret_cast<const __m256i*>(weights)), [mask] "x"(mask), [size] "x"(size), [ones] "x"(ones));
+}
+
+constexpr int unrolled = 4;  // groups of 4 inputs in one turn of the loop
+
+// sums = begin + the products of R rows and 32 columns in one slice; both (rows, 32). Each turn of the loop asks for
+// `lines` cache lines at `ahead`, which moves on by `step` bytes.
+template <int R, int lines>
+void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ahead, int64_t step, const int32_t* begin, int32_t* sums) {
+    __m256i* stored = reinterpret_cast<__m256i*>(sums);
+    __m256i sum[R][4];
+    UWAGA_UNROLL
+    for (int r = 0; r < R; ++r) {
+        UWAGA_UNROLL
+        for (int c = 0; c < 4; ++c) sum[r][c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(begin + r * panel + 8 * c));
+    }
+    const __m256i ones = _mm256_set1_epi16(1);
+    for (int64_t g = 0; g < groups; g += unrolled, x += 8 * unrolled, weights += 4 * panel * unrolled, ahead += static_cast<uintptr_t>(step)) {
+        UWAGA_UNROLL
+        for (int u = 0; u < unrolled; ++u) {
+            UWAGA_UNROLL
+            for (int line = lines * u / unrolled; line < lines * (u + 1) / unrolled; ++line) {
+                _mm_prefetch(reinterpret_cast<const char*>(ahead + static_cast<uintptr_t>(64 * line)), _MM_HINT_T1);
+            }
+            UWAGA_UNROLL
+            for (int r = 0; r < R; ++r) {
+                const __m256i size = four(x + r * row_bytes + 8 * u), mask = four(x + r * row_bytes + 8 * u + 4);
+                UWAGA_UNROLL
+                for (int c = 0; c < 4; ++c) add_products(sum[r][c], size, mask, weights + 4 * panel * u + 32 * c, ones);
+            }
+        }
+    }
+    UWAGA_UNROLL
+    for (int r = 0; r < R; ++r) {
+        UWAGA_UNROLL
+        for (int c = 0; c < 4; ++c) _mm256_store_si256(stored + 4 * r + c, sum[r][c]);
+    }
+}
+
+template <int R>
+void block_of(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ahead, int64_t blocks, const int32_t* begin, int32_t* sums) {
+    const int64_t step = 4 * panel * unrolled / blocks;
+    if (blocks == 1) block<R, 8>(x, weights, groups, ahead, step, begin, sums);
+    else if (step > 64) block<R, 4>(x, weights, groups, ahead, step, begin, sums);
+    else block<R, 1>(x, weights, groups, ahead, step, begin, sums);
+}
+
+// At most scratch_rows rows, that fit the scratch. finish: as in kernels_panels.inl.
+template <class Finish>
+void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Matrix& w, Finish& finish) {
+    alignas(64) uint8_t scratch[scratch_rows * row_bytes];
+    alignas(64) int32_t sums[scratch_rows * panel];
+    alignas(64) int32_t start[scratch_rows * panel];  // a row's second term for every column
+    const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel;
+    const int64_t slice_bytes = rows * row_bytes;
+    for (int64_t r = 0; r < rows; ++r) {
+        const int32_t second = split(x.values + (first + r) * x.stride, inputs, slice_bytes, scratch + r * row_bytes);
+        for (int64_t c = 0; c < panel; ++c) start[r * panel + c] = second;
+    }
+    const int64_t blocks = rows < 4 ? 1 : rows / 2;  // of one to three rows
+    for (int64_t p = 0; p < panels; ++p) {
+        for (int64_t k = 0; k < inputs; k += slice) {
+            const int8_t* weights = w.panels + (p * inputs + k) * panel;
+            const int64_t depth = smaller(slice, inputs - k), share = depth * panel / blocks;
+            uintptr_t ahead = reinterpret_cast<uintptr_t>(weights) + prefetch_distance;
+            for (int64_t b = 0; b < blocks; ++b, ahead += static_cast<uintptr_t>(share)) {
+                const int64_t row = rows * b / blocks, count = rows * (b + 1) / blocks - row;
+                const uint8_t* from = scratch + k / slice * slice_bytes + row * row_bytes;
+                int32_t* to = sums + row * panel;
+                const int32_t* begin = (k == 0 ? start : sums) + row * panel;
+                if (count == 1) block_of<1>(from, weights, depth / 4, ahead, blocks, begin, to);
+                else if (count == 2) block_of<2>(from, weights, depth / 4, ahead, blocks, begin, to);
+                else block_of<3>(from, weights, depth / 4, ahead, blocks, begin, to);
+                if (k + slice < inputs) continue;
+                for (int64_t r = 0; r < count; ++r) finish(first + row + r, p, to + r * panel);
+            }
+        }
+    }
+}
+
+template <class Finish>
+void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Finish& finish) {
+    if (rows < 1) return;
+    const int64_t slices = (padded_inputs(w.inputs) + slice - 1) / slice;
+    const int64_t most = scratch_rows / slices, turns = (rows + most - 1) / most;
+    for (int64_t turn = 0; turn < turns; ++turn) {
+        const int64_t first = rows * turn / turns;
+        int8_some(x, first, rows * (turn + 1) / turns - first, w, finish);
+    }
+}
+
 #include "kernels_product.inl"
 
 constexpr Kernels made = table(Isa::avx2, "avx2");

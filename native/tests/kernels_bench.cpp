@@ -95,16 +95,16 @@ struct Case {
     int64_t inputs, outputs;
 };
 
-enum class Numbers { int8, int7, single, half };
+enum class Numbers { int8, single, half };
 
 void run(const Kernels& kernels, Numbers numbers, const std::vector<int64_t>& row_counts) {
-    const char* names[] = {"int8", "int8, 7 bits", "float32", "bfloat16"};
+    const char* names[] = {"int8", "float32", "bfloat16"};
     std::printf("%s, %s: GB/s of weights and GOP/s at rows =", kernels.name, names[static_cast<int>(numbers)]);
     for (const int64_t rows : row_counts) std::printf(" %lld", static_cast<long long>(rows));
     std::printf("\n");
     for (const Case c : {Case{"512x512", 512, 512}, {"512x2048", 512, 2048}, {"2048x512", 2048, 512}, {"512x58101", 512, 58101}}) {
         // As many copies as no cache holds, used in turn, one after the other in memory as in a model.
-        const bool integers = numbers == Numbers::int8 || numbers == Numbers::int7;
+        const bool integers = numbers == Numbers::int8;
         const int64_t width = integers ? 1 : numbers == Numbers::half ? 2 : 4;
         const int64_t elements = integers ? int8_panels_size(c.outputs, c.inputs) : numbers == Numbers::half ? half_panels_size(c.outputs, c.inputs) : float_panels_size(c.outputs, c.inputs);
         const int64_t copies = c.outputs > 10000 ? 2 : (96 << 20) / (elements * width) + 1;
@@ -127,7 +127,7 @@ void run(const Kernels& kernels, Numbers numbers, const std::vector<int64_t>& ro
                     const int8_t* panels = memory + copy * elements * width;
                     const QuantisedRows q{values, row_scales, stride};
                     if (integers) {
-                        const Int8Matrix w{panels, scales, sums, c.outputs, c.inputs, numbers == Numbers::int7 ? 63 : 127};
+                        const Int8Matrix w{panels, scales, sums, c.outputs, c.inputs};
                         if (c.outputs > 10000) kernels.int8_output(q, rows, w, nullptr, out.data());
                         else kernels.int8_product(q, rows, w, Epilogue{}, y, c.outputs);
                     } else if (numbers == Numbers::half) {
@@ -196,7 +196,6 @@ int main(int count, char** arguments) {  // names of instruction sets, or none f
         if (!supported(isa) || !asked(kernels.name)) continue;
         small_kernels(kernels);
         run(kernels, Numbers::int8, isa == Isa::portable ? std::vector<int64_t>{1, 8} : row_counts);
-        if (isa == Isa::avx2) run(kernels, Numbers::int7, row_counts);
         if (isa == Isa::portable) continue;
         run(kernels, Numbers::single, {1, 8, 32});
         run(kernels, Numbers::half, {1, 8, 32});

@@ -313,6 +313,40 @@ void test_int8_extremes(const Kernels& kernels, int levels) {
     }
 }
 
+// Depths that kernels take in slices and more rows than they hold at once; a quarter of all values are at the ends.
+void test_int8_depths(const Kernels& kernels, int levels) {
+    struct Shape {
+        int64_t inputs, outputs, rows;
+    };
+    for (const Shape s : {Shape{513, 40, 17}, {1101, 33, 17}, {2048, 32, 40}, {600, 32, 300}, {65536, 2, 5}}) {
+        Random random(static_cast<uint64_t>(s.inputs));
+        const auto value = [&] { return random.below(4) ? random.uniform() : random.below(2) ? 1.0f : -1.0f; };
+        Floats w(s.outputs * s.inputs), x(s.rows * s.inputs);
+        for (int64_t i = 0; i < w.size; ++i) w[i] = value();
+        for (int64_t i = 0; i < x.size; ++i) x[i] = value();
+        for (int64_t k = 0; k < s.inputs; ++k) {  // one row and one output as large as can be, of opposite signs
+            x[k] = k % 2 ? -1.0f : 1.0f;
+            w[k] = -x[k];
+        }
+        PackedInt8 packed(w.get(), s.outputs, s.inputs, levels);
+        Quantised q(kernels, x.get(), s.rows, s.inputs, s.inputs);
+        Floats plain(s.rows * s.outputs), y(s.rows * s.outputs);
+        for (int64_t r = 0; r < s.rows; ++r) {
+            for (int64_t n = 0; n < s.outputs; ++n) {
+                int64_t sum = 0;
+                for (int64_t k = 0; k < s.inputs; ++k) sum += (q.values[r * q.stride + k] - 128) * packed.at(n, k);
+                plain[r * s.outputs + n] = static_cast<float>(sum) * (q.scales[r] * packed.scales[n]);
+            }
+        }
+        CHECK(plain[0] < 0, "the largest sum has a sign");
+        for (int64_t rows = 1; rows <= s.rows; rows += rows < 17 ? 1 : 23) {
+            kernels.int8_product(q.rows(s.rows - rows), rows, packed.matrix(), Epilogue{}, y.get(), s.outputs);
+            CHECK(same_bits(y.get(), plain.get() + (s.rows - rows) * s.outputs, rows * s.outputs), "the last %lld of %lld rows of %lld inputs",
+                  static_cast<long long>(rows), static_cast<long long>(s.rows), static_cast<long long>(s.inputs));
+        }
+    }
+}
+
 void test_int8_not_finite(const Kernels& kernels) {
     Random random(5);
     Floats w = normals(random, 40 * 70), x = normals(random, 3 * 70), y(3 * 40);
@@ -670,6 +704,8 @@ void test_all(const Kernels& kernels) {
     test_int8_product(kernels, 63);
     test_int8_extremes(kernels, 127);
     test_int8_extremes(kernels, 63);
+    test_int8_depths(kernels, 127);
+    test_int8_depths(kernels, 63);
     test_int8_not_finite(kernels);
     test_float_product(kernels, false);
     test_float_product(kernels, true);

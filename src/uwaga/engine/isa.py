@@ -32,8 +32,3 @@ def chosen_isa(name: str | None = None) -> int:
 def usable() -> list[str]:
     """The instruction sets that can be used here."""
     return [name for number, name in enumerate(_core.ISAS) if _core.supported(number)]
-
-
-def chosen_levels() -> int:
-    """The largest int8 weight with which the chosen instruction set is fastest: 63 for AVX2, else 127."""
-    return _core.isa_levels(chosen_isa())

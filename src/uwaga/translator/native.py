@@ -17,7 +17,6 @@ from uwaga.config import DecodingSettings, TransformerSettings
 from uwaga.contracts import Floats, Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.engine import NativeModel, Packed, Precision, pack
-from uwaga.engine.isa import chosen_levels
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
 from uwaga.text.subwords import Subwords
 
@@ -59,7 +58,7 @@ class Weights:
 
     def model(self, precision: Precision, threads: int, packed: Packed | None = None) -> NativeModel:
         """The engine over these weights."""
-        packed = packed or self.packed(precision, levels=chosen_levels())
+        packed = packed or self.packed(precision)
         return NativeModel(self.settings, self.symbols, self.source_size, self.target_size, packed, threads)
 
 
