@@ -17,6 +17,7 @@ constexpr uintptr_t prefetch_distance = 64 * 1024;
 
 #include "kernels_float.inl"
 #include "kernels_attention.inl"
+#include "kernels_ahead.inl"
 
 // ---- int8 -------------------------------------------------------------------------------------------------------
 
@@ -63,7 +64,7 @@ inline void add_products(__m256i& sum, __m256i size, __m256i mask, const int8_t*
 constexpr int unrolled = 4;  // groups of 4 inputs in one turn of the loop
 
 // sums = begin + the products of R rows and 32 columns in one slice; both (rows, 32). Each turn of the loop asks for
-// `lines` cache lines at `ahead`, which moves on by `step` bytes.
+// `lines` cache lines at `ahead`, which moves on by `step` bytes; with no lines, for the first of each 4 KB.
 template <int R, int lines>
 void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ahead, int64_t step, const int32_t* begin, int32_t* sums) {
     __m256i* stored = reinterpret_cast<__m256i*>(sums);
@@ -75,6 +76,7 @@ void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ah
     }
     const __m256i ones = _mm256_set1_epi16(1);
     for (int64_t g = 0; g < groups; g += unrolled, x += 8 * unrolled, weights += 4 * panel * unrolled, ahead += static_cast<uintptr_t>(step)) {
+        if (lines == 0 && (ahead & 4095) < static_cast<uintptr_t>(step)) _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
         UWAGA_UNROLL
         for (int u = 0; u < unrolled; ++u) {
             UWAGA_UNROLL
@@ -99,7 +101,7 @@ void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ah
 template <int R>
 void block_of(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ahead, int64_t blocks, const int32_t* begin, int32_t* sums) {
     const int64_t step = 4 * panel * unrolled / blocks;
-    if (blocks == 1) block<R, 8>(x, weights, groups, ahead, step, begin, sums);
+    if (blocks == 1) block<R, R == 1 ? 0 : 8>(x, weights, groups, ahead, step, begin, sums);  // see few_rows for AVX-512
     else if (step > 64) block<R, 4>(x, weights, groups, ahead, step, begin, sums);
     else block<R, 1>(x, weights, groups, ahead, step, begin, sums);
 }
@@ -121,11 +123,14 @@ void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Ma
         for (int64_t k = 0; k < inputs; k += slice) {
             const int8_t* weights = w.panels + (p * inputs + k) * panel;
             const int64_t depth = smaller(slice, inputs - k), share = depth * panel / blocks;
-            uintptr_t ahead = reinterpret_cast<uintptr_t>(weights) + prefetch_distance;
+            uintptr_t ahead = read_ahead(w, panels * inputs * panel, (p * inputs + k) * panel, prefetch_distance);
             for (int64_t b = 0; b < blocks; ++b, ahead += static_cast<uintptr_t>(share)) {
                 const int64_t row = rows * b / blocks, count = rows * (b + 1) / blocks - row;
                 const uint8_t* from = scratch + k / slice * slice_bytes + row * row_bytes;
                 int32_t* to = sums + row * panel;
+                if (k == 0) {
+                    for (int64_t r = 0; r < count; ++r) finish.prepare(first + row + r, p);
+                }
                 const int32_t* begin = (k == 0 ? start : sums) + row * panel;
                 if (count == 1) block_of<1>(from, weights, depth / 4, ahead, blocks, begin, to);
                 else if (count == 2) block_of<2>(from, weights, depth / 4, ahead, blocks, begin, to);

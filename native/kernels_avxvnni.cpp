@@ -71,7 +71,7 @@ struct Int8Block {
     }
 
     static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction,
-                    int64_t groups, bool, uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
+                    int64_t groups, uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
         switch (count) {
             case 1: some<1, 4>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
             case 2: some<2, 4>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;

@@ -58,7 +58,7 @@ struct Int8Block {
     }
 
     static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t*, int64_t groups,
-                    bool, uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
+                    uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
         switch (count) {
             case 1: some<1>(x, stride, weights, groups, ahead, ahead_step, sums); break;
             case 2: some<2>(x, stride, weights, groups, ahead, ahead_step, sums); break;

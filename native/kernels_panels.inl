@@ -19,7 +19,7 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
             const uintptr_t ahead = read_ahead(w, size, p * inputs * panel + share * b, prefetch_distance);
             for (int64_t r = 0; r < count; ++r) finish.prepare(first + r, p);
             Int8Block::run(count, x.values + first * x.stride, x.stride, weights, w.sums + p * panel, inputs / 4,
-                           w.levels <= 64, ahead, 4 * panel / blocks, sums);
+                           ahead, 4 * panel / blocks, sums);
             for (int64_t r = 0; r < count; ++r) finish(first + r, p, sums + r * panel);
         }
     }
