@@ -88,7 +88,7 @@ void attend_entries(const Model& model, const float* query, const uint8_t* keys,
     const int64_t inner = shape.decoder_inner(), heads = shape.decoder_heads, width = shape.decoder_head_width;
     if (shape.half_memory) {
         const uint16_t* from = reinterpret_cast<const uint16_t*>(keys);
-        model.kernels->attend_half(query, from, from + inner, where, length, heads, width, width, shape.decoder_scale, bias, weights, context);
+        model.kernels->attend_float16(query, from, from + inner, where, length, heads, width, width, shape.decoder_scale, bias, weights, context);
     } else {
         const float* from = reinterpret_cast<const float*>(keys);
         model.kernels->attend_float(query, from, from + inner, where, length, heads, width, width, shape.decoder_scale, bias, weights, context);
@@ -96,7 +96,7 @@ void attend_entries(const Model& model, const float* query, const uint8_t* keys,
 }
 
 void write_entry(const Model& model, const float* key_value, uint8_t* to) {
-    if (model.shape.half_memory) model.kernels->to_half(key_value, model.entry(), reinterpret_cast<uint16_t*>(to));
+    if (model.shape.half_memory) model.kernels->to_float16(key_value, model.entry(), reinterpret_cast<uint16_t*>(to));
     else std::memcpy(to, key_value, static_cast<std::size_t>(model.entry()) * sizeof(float));
 }
 

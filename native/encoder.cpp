@@ -42,7 +42,7 @@ void attend(const Model& model, const std::vector<std::vector<int32_t>>& sources
     if (shape.half_memory) {
         stride = 2 * inner;
         uint16_t* to = ws.halves.ensure(group.rows * stride);
-        for (int64_t row = 0; row < group.rows; ++row) kernels.to_half(projected + row * projected_stride + inner, stride, to + row * stride);
+        for (int64_t row = 0; row < group.rows; ++row) kernels.to_float16(projected + row * projected_stride + inner, stride, to + row * stride);
         halves = to;
     }
     int64_t first = 0;  // row of the group
@@ -58,7 +58,7 @@ void attend(const Model& model, const std::vector<std::vector<int32_t>>& sources
             float* to = context + (first + row) * context_stride;
             if (halves) {
                 const uint16_t* keys = halves + first * stride;
-                kernels.attend_half(query, keys, keys + inner, where, length, heads, width, width, shape.encoder_scale, bias, weights, to);
+                kernels.attend_float16(query, keys, keys + inner, where, length, heads, width, width, shape.encoder_scale, bias, weights, to);
             } else {
                 const float* keys = projected + first * stride + inner;
                 kernels.attend_float(query, keys, keys + inner, where, length, heads, width, width, shape.encoder_scale, bias, weights, to);
@@ -123,7 +123,7 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
         uint8_t* to = chunk->data.get() + static_cast<int64_t>(l) * rows * entry * model.element();
         for (int64_t row = 0; row < rows; ++row, to += entry * model.element()) {
             const float* from = projected + row * projected_stride;
-            if (shape.half_memory) model.kernels->to_half(from, entry, reinterpret_cast<uint16_t*>(to));
+            if (shape.half_memory) model.kernels->to_float16(from, entry, reinterpret_cast<uint16_t*>(to));
             else std::memcpy(to, from, static_cast<std::size_t>(entry) * sizeof(float));
         }
     }

@@ -103,13 +103,13 @@ struct Kernels {
     // y = norm(x) * gain + bias; rms: no mean is taken away and bias is null. y may be x.
     void (*norm)(const float* x, int64_t rows, int64_t width, int64_t stride, const float* gain, const float* bias, float epsilon, bool rms, float* y, int64_t y_stride);
 
-    // One query (heads, head_width) over `length` keys and values, which are bfloat16 or float32 and found through
+    // One query (heads, head_width) over `length` keys and values, which are float16 or float32 and found through
     // `where`: key t of head h starts at keys + where[t] + h * head_stride (elements). Softmax in float32.
     // bias: (heads, length) added to the scores or null; weights: (heads, length) scratch, holds the weights after.
-    void (*attend_half)(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
+    void (*attend_float16)(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
     void (*attend_float)(const float* query, const float* keys, const float* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
 
-    void (*to_half)(const float* x, int64_t count, uint16_t* y);  // round to nearest even
+    void (*to_float16)(const float* x, int64_t count, uint16_t* y);  // to nearest even; beyond +-65504 to that
 };
 
 bool supported(Isa isa);          // compiled in and the CPU (and kernel, for AMX) has it

@@ -1,19 +1,9 @@
 // Attention of one query, over Vec. Included inside an unnamed namespace after kernels_float.inl.
 
+inline Vec load_any(const float* p) { return load(p); }
+inline Vec load_any(const uint16_t* p) { return load_float16(p); }
 inline Vec load_any_part(const float* p, int64_t n) { return load_part(p, n); }
-inline Vec load_any_part(const uint16_t* p, int64_t n) { return load_half_part(p, n); }
-
-// 2 * lanes elements: floats in their order; halves as those at even and those at odd places, which is cheaper.
-inline void load_two(const float* p, Vec& a, Vec& b) {
-    a = load(p);
-    b = load(p + lanes);
-}
-inline void load_two(const uint16_t* p, Vec& a, Vec& b) { load_pairs(p, a, b); }
-// Floats from their order into that of load_two, and back.
-inline void arrange(const float*, Vec&, Vec&) {}
-inline void arrange(const uint16_t*, Vec& a, Vec& b) { unzip(a, b); }
-inline void restore(const float*, Vec&, Vec&) {}
-inline void restore(const uint16_t*, Vec& a, Vec& b) { zip(a, b); }
+inline Vec load_any_part(const uint16_t* p, int64_t n) { return load_float16_part(p, n); }
 
 // e^d for d <= 0, and 0 where d is -inf.
 inline Vec share_of(const Vec& d) { return zero_where_less(exponential_of_negative(d), d, set(-87.3f)); }
@@ -69,7 +59,6 @@ inline void score(const float* query, const Positions<T>& keys, int given, float
     for (int i = 0; i < vectors; i += 2) {
         q[i] = load(query + i * lanes);
         q[i + 1] = load(query + (i + 1) * lanes);
-        arrange(keys.p, q[i], q[i + 1]);
     }
     for (int64_t first = 0; first < keys.length; first += lanes) {
         const int64_t count = smaller(lanes, keys.length - first);
@@ -83,10 +72,8 @@ inline void score(const float* query, const Positions<T>& keys, int given, float
             Vec a = set(0.0f), b = a;
             UWAGA_UNROLL
             for (int i = 0; i < vectors; i += 2) {
-                Vec x, y;
-                load_two(key + i * lanes, x, y);
-                a = fma(q[i], x, a);
-                b = fma(q[i + 1], y, b);
+                a = fma(q[i], load_any(key + i * lanes), a);
+                b = fma(q[i + 1], load_any(key + (i + 1) * lanes), b);
             }
             dots[j] = a + b;
         }
@@ -106,14 +93,11 @@ inline void mix(const float* weights, const Positions<T>& values, float* context
         const Vec share = set(weights[t]);
         UWAGA_UNROLL
         for (int i = 0; i < pairs; ++i) {
-            Vec x, y;
-            load_two(value + 2 * i * lanes, x, y);
-            sum[2 * i] = fma(share, x, sum[2 * i]);
-            sum[2 * i + 1] = fma(share, y, sum[2 * i + 1]);
+            sum[2 * i] = fma(share, load_any(value + 2 * i * lanes), sum[2 * i]);
+            sum[2 * i + 1] = fma(share, load_any(value + (2 * i + 1) * lanes), sum[2 * i + 1]);
         }
     }
     for (int i = 0; i < pairs; ++i) {
-        restore(values.p, sum[2 * i], sum[2 * i + 1]);
         store(context + 2 * i * lanes, sum[2 * i]);
         store(context + (2 * i + 1) * lanes, sum[2 * i + 1]);
     }
@@ -175,7 +159,7 @@ void attend(const float* query, const T* keys, const T* values, const int64_t* w
     }
 }
 
-void attend_half(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
+void attend_float16(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
     attend<uint16_t>(query, keys, values, where, length, heads, head_width, head_stride, scale, bias, weights, context);
 }
 void attend_float(const float* query, const float* keys, const float* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {

@@ -155,12 +155,12 @@ void norm(const float* x, int64_t rows, int64_t width, int64_t stride, const flo
     }
 }
 
-void to_half(const float* x, int64_t count, uint16_t* y) {
+void to_float16(const float* x, int64_t count, uint16_t* y) {
     const int64_t whole = count / lanes * lanes;
-    for (int64_t i = 0; i < whole; i += lanes) store_half(y + i, load(x + i));
+    for (int64_t i = 0; i < whole; i += lanes) store_float16(y + i, load(x + i));
     if (whole < count) {
         uint16_t rest[lanes];
-        store_half(rest, load_part(x + whole, count - whole));
+        store_float16(rest, load_part(x + whole, count - whole));
         memcpy(y + whole, rest, static_cast<size_t>(count - whole) * 2);
     }
 }

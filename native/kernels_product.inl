@@ -390,5 +390,5 @@ void half_embed(const HalfMatrix& w, const int32_t* tokens, int64_t rows, float 
 
 constexpr Kernels table(Isa isa, const char* name) {
     return Kernels{isa, name, quantise, int8_product, float_product, half_product, int8_output, float_output, half_output,
-                   int8_embed, float_embed, half_embed, norm, attend_half, attend_float, to_half};
+                   int8_embed, float_embed, half_embed, norm, attend_float16, attend_float, to_float16};
 }

@@ -74,45 +74,27 @@ inline Vec from_int(const int32_t* p) {
     return {_mm256_cvtepi32_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
 
-inline __m256 widened(__m128i halves) {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
-}
 inline float float_of_half(uint16_t h) {
     const uint32_t bits = static_cast<uint32_t>(h) << 16;
     float f;
     memcpy(&f, &bits, 4);
     return f;
 }
-inline Vec load_half(const uint16_t* p) { return {widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
-inline Vec load_half_part(const uint16_t* p, int64_t n) {
-    alignas(16) uint16_t part[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    memcpy(part, p, static_cast<size_t>(n > 8 ? 8 : n) * 2);
-    return load_half(part);
-}
 inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     first.v = _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
     second.v = _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
 }
-// Of sixteen floats in a row those at even and at odd places, and back.
-inline void unzip(Vec& a, Vec& b) {
-    const __m256 x = _mm256_permute2f128_ps(a.v, b.v, 0x20), y = _mm256_permute2f128_ps(a.v, b.v, 0x31);
-    a.v = _mm256_shuffle_ps(x, y, 0x88);  // in each half places 0, 2, 4, 6 of the first and of the second eight
-    b.v = _mm256_shuffle_ps(x, y, 0xdd);
+// float16, of keys and values; what is beyond its largest number becomes that, a NaN stays.
+inline Vec load_float16(const uint16_t* p) { return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
+inline Vec load_float16_part(const uint16_t* p, int64_t n) {
+    alignas(16) uint16_t part[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    memcpy(part, p, static_cast<size_t>(n > 8 ? 8 : n) * 2);
+    return load_float16(part);
 }
-inline void zip(Vec& a, Vec& b) {
-    const __m256 x = _mm256_unpacklo_ps(a.v, b.v), y = _mm256_unpackhi_ps(a.v, b.v);
-    a.v = _mm256_permute2f128_ps(x, y, 0x20);
-    b.v = _mm256_permute2f128_ps(x, y, 0x31);
-}
-inline void store_half(uint16_t* p, Vec a) {
-    const __m256i bits = _mm256_castps_si256(a.v), high = _mm256_srli_epi32(bits, 16);
-    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
-    const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
-    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q));
-    const __m256i kept = _mm256_blendv_epi8(rounded, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), nan);
-    const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(kept), _mm256_extracti128_si256(kept, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+inline void store_float16(uint16_t* p, Vec a) {
+    const Vec kept = max(set(-65504.0f), min(set(65504.0f), a));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(kept.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 inline void store_quantised(uint8_t* p, Vec a) {
     const __m256i q = _mm256_cvtps_epi32(a.v);

@@ -64,42 +64,23 @@ inline Vec times_floored_power(Vec a, Vec n) { return times_power(a, n); }
 
 inline Vec from_int(const int32_t* p) { return {_mm512_cvtepi32_ps(_mm512_loadu_si512(p))}; }
 
-inline __m512 widened(__m256i halves) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
-}
 inline float float_of_half(uint16_t h) {
     const uint32_t bits = static_cast<uint32_t>(h) << 16;
     float f;
     memcpy(&f, &bits, 4);
     return f;
 }
-inline Vec load_half(const uint16_t* p) { return {widened(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
-inline Vec load_half_part(const uint16_t* p, int64_t n) { return {widened(_mm256_maskz_loadu_epi16(first_lanes(n), p))}; }
 inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
     const __m512i pairs = _mm512_loadu_si512(p);
     first.v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
     second.v = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
 }
-// Of 32 floats in a row those at even and at odd places, and back.
-inline void unzip(Vec& a, Vec& b) {
-    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const __m512 first = _mm512_permutex2var_ps(a.v, even, b.v);
-    b.v = _mm512_permutex2var_ps(a.v, _mm512_add_epi32(even, _mm512_set1_epi32(1)), b.v);
-    a.v = first;
-}
-inline void zip(Vec& a, Vec& b) {
-    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    const __m512 first = _mm512_permutex2var_ps(a.v, low, b.v);
-    b.v = _mm512_permutex2var_ps(a.v, _mm512_add_epi32(low, _mm512_set1_epi32(8)), b.v);
-    a.v = first;
-}
-inline void store_half(uint16_t* p, Vec a) {
-    const __m512i bits = _mm512_castps_si512(a.v), high = _mm512_srli_epi32(bits, 16);
-    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
-    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
-    const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
-    const __m512i kept = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(kept));
+// float16, of keys and values; what is beyond its largest number becomes that, a NaN stays.
+inline Vec load_float16(const uint16_t* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
+inline Vec load_float16_part(const uint16_t* p, int64_t n) { return {_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first_lanes(n), p))}; }
+inline void store_float16(uint16_t* p, Vec a) {
+    const Vec kept = max(set(-65504.0f), min(set(65504.0f), a));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(kept.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 inline void store_quantised(uint8_t* p, Vec a) {
     const __m128i q = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a.v));

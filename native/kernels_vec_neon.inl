@@ -72,34 +72,21 @@ inline float float_of_half(uint16_t h) {
     memcpy(&f, &bits, 4);
     return f;
 }
-inline Vec load_half(const uint16_t* p) { return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))}; }
-inline Vec load_half_part(const uint16_t* p, int64_t n) {
-    uint16_t part[4] = {0, 0, 0, 0};
-    memcpy(part, p, static_cast<size_t>(n > 4 ? 4 : n) * 2);
-    return load_half(part);
-}
 inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
     const uint32x4_t pairs = vreinterpretq_u32_u16(vld1q_u16(p));
     first.v = vreinterpretq_f32_u32(vshlq_n_u32(pairs, 16));
     second.v = vreinterpretq_f32_u32(vandq_u32(pairs, vdupq_n_u32(0xffff0000u)));
 }
-// Of eight floats in a row those at even and at odd places, and back.
-inline void unzip(Vec& a, Vec& b) {
-    const float32x4x2_t both = vuzpq_f32(a.v, b.v);
-    a.v = both.val[0];
-    b.v = both.val[1];
+// float16, of keys and values; what is beyond its largest number becomes that, a NaN stays.
+inline Vec load_float16(const uint16_t* p) { return {vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))}; }
+inline Vec load_float16_part(const uint16_t* p, int64_t n) {
+    uint16_t part[4] = {0, 0, 0, 0};
+    memcpy(part, p, static_cast<size_t>(n > 4 ? 4 : n) * 2);
+    return load_float16(part);
 }
-inline void zip(Vec& a, Vec& b) {
-    const float32x4x2_t both = vzipq_f32(a.v, b.v);
-    a.v = both.val[0];
-    b.v = both.val[1];
-}
-inline void store_half(uint16_t* p, Vec a) {
-    const uint32x4_t bits = vreinterpretq_u32_f32(a.v), high = vshrq_n_u32(bits, 16);
-    const uint32x4_t odd = vandq_u32(high, vdupq_n_u32(1));
-    const uint32x4_t rounded = vshrq_n_u32(vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff))), 16);
-    const uint32x4_t number = vceqq_f32(a.v, a.v);
-    vst1_u16(p, vmovn_u32(vbslq_u32(number, rounded, vorrq_u32(high, vdupq_n_u32(0x40)))));
+inline void store_float16(uint16_t* p, Vec a) {
+    const Vec kept = max(set(-65504.0f), min(set(65504.0f), a));
+    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(kept.v)));
 }
 inline void store_quantised(uint8_t* p, Vec a) {
     const int16x4_t words = vmovn_s32(vcvtnq_s32_f32(a.v));

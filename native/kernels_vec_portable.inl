@@ -100,38 +100,32 @@ inline Vec from_int(const int32_t* p) {
     return each([&](int i) { return static_cast<float>(p[i]); });
 }
 inline float float_of_half(uint16_t h) { return float_of(static_cast<uint32_t>(h) << 16); }
-inline Vec load_half(const uint16_t* p) {
-    return each([&](int i) { return float_of_half(p[i]); });
-}
-inline Vec load_half_part(const uint16_t* p, int64_t n) {
-    return each([&](int i) { return i < n ? float_of_half(p[i]) : 0.0f; });
-}
 // Eight pairs: their first and their second members.
 inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
     first = each([&](int i) { return float_of_half(p[2 * i]); });
     second = each([&](int i) { return float_of_half(p[2 * i + 1]); });
 }
-// Of sixteen floats in a row those at even and at odd places, and back.
-inline void unzip(Vec& a, Vec& b) {
-    float all[16];
-    store(all, a);
-    store(all + 8, b);
-    a = each([&](int i) { return all[2 * i]; });
-    b = each([&](int i) { return all[2 * i + 1]; });
+// float16, of keys and values; what is beyond its largest number becomes that, a NaN stays.
+inline float float_of_float16(uint16_t h) {
+    const uint32_t magnitude = static_cast<uint32_t>(h & 0x7fffu) << 13, sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+    if (magnitude >= 0x0f800000u) return float_of(sign | 0x70000000u | magnitude);  // infinity and NaN
+    return float_of(sign | bits_of(float_of(magnitude) * 0x1p112f));
 }
-inline void zip(Vec& a, Vec& b) {
-    float all[16];
-    for (int i = 0; i < 8; ++i) all[2 * i] = a.v[i], all[2 * i + 1] = b.v[i];
-    a = load(all);
-    b = load(all + 8);
+inline uint16_t float16_of(float f) {
+    const uint32_t bits = bits_of(f), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+    if (magnitude >= 0x477fe000u) return static_cast<uint16_t>(sign | 0x7bffu);
+    if (magnitude < 0x38800000u) return static_cast<uint16_t>(sign | (bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f)));
+    return static_cast<uint16_t>(sign | (((magnitude + 0xfffu + ((magnitude >> 13) & 1u)) >> 13) - (112u << 10)));
 }
-inline uint16_t half_of(float f) {
-    const uint32_t bits = bits_of(f);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
-    return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+inline Vec load_float16(const uint16_t* p) {
+    return each([&](int i) { return float_of_float16(p[i]); });
 }
-inline void store_half(uint16_t* p, const Vec& a) {
-    for (int i = 0; i < Vec::width; ++i) p[i] = half_of(a.v[i]);
+inline Vec load_float16_part(const uint16_t* p, int64_t n) {
+    return each([&](int i) { return i < n ? float_of_float16(p[i]) : 0.0f; });
+}
+inline void store_float16(uint16_t* p, const Vec& a) {
+    for (int i = 0; i < Vec::width; ++i) p[i] = float16_of(a.v[i]);
 }
 
 // round(a) + 128 for a in [-127, 127].

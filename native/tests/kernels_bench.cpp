@@ -167,7 +167,7 @@ void small_kernels(const Kernels& kernels) {
         return best_time([&] {
             for (int64_t r = 0; r < rows; ++r, ++turn) {
                 const uint16_t* keys = halves + turn % places * length * 1024;
-                kernels.attend_half(x + r * width, keys, keys + 512, where.data(), length, 8, 64, 64, 0.125f, nullptr, weights, y + r * width);
+                kernels.attend_float16(x + r * width, keys, keys + 512, where.data(), length, 8, 64, 64, 0.125f, nullptr, weights, y + r * width);
             }
         }) / rows_d;
     };

@@ -73,6 +73,12 @@ Floats normals(Random& random, int64_t n, float scale = 1.0f) {
     return f;
 }
 
+float of_float16(uint16_t h) {
+    const int exponent = h >> 10 & 31, fraction = h & 1023;
+    const float size = exponent ? std::ldexp(static_cast<float>(1024 + fraction), exponent - 25) : std::ldexp(static_cast<float>(fraction), -24);
+    return h & 0x8000 ? -size : size;
+}
+
 float of_half(uint16_t h) {
     const uint32_t bits = static_cast<uint32_t>(h) << 16;
     float f;
@@ -124,7 +130,7 @@ double activate(Activation a, double x) {
     return x;
 }
 
-// ---- quantise, norm, to_half -------------------------------------------------------------------------------------
+// ---- quantise, norm, to_float16 ----------------------------------------------------------------------------------
 
 void test_quantise(const Kernels& kernels) {
     Random random(1);
@@ -187,23 +193,31 @@ void test_norm(const Kernels& kernels) {
     }
 }
 
-void test_to_half(const Kernels& kernels) {
+void test_to_float16(const Kernels& kernels) {
     Random random(3);
     const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
-    for (const int64_t n : {1, 5, 16, 37, 100}) {
+    for (const int64_t n : {1, 5, 16, 37, 100, 2000}) {
         Floats x = normals(random, n);
         Aligned<uint16_t> y(n);
         if (n > 20) {
-            const float special[] = {0.0f, -0.0f, infinity, -infinity, nan, 1e-40f, 3.4e38f, 1.00390625f, 1.01171875f};
-            for (int i = 0; i < 9; ++i) x[i] = special[i];
+            const float special[] = {0.0f, -0.0f, infinity, -infinity, nan, 1e-40f, 3.4e38f, -65519.0f, 65505.0f, 1.00048828125f, 1.00146484375f, 6e-8f, 2.98e-8f, 6.1e-5f, -6.0975e-5f};
+            for (int i = 0; i < 15; ++i) x[i] = special[i];
         }
-        kernels.to_half(x.get(), n, y.get());
+        for (int64_t i = 100; i < n; ++i) x[i] *= std::ldexp(1.0f, static_cast<int>(random.below(44)) - 28);
+        kernels.to_float16(x.get(), n, y.get());
         for (int64_t i = 0; i < n; ++i) {
-            uint32_t bits;
-            std::memcpy(&bits, &x[i], 4);
-            const uint32_t low = bits & 0xffff, expected = (bits >> 16) + (low > 0x8000 || (low == 0x8000 && (bits >> 16 & 1)) ? 1 : 0);
-            if (std::isnan(x[i])) CHECK(std::isnan(of_half(y[i])), "NaN stays");
-            else CHECK(y[i] == expected, "%g became %g", static_cast<double>(x[i]), static_cast<double>(of_half(y[i])));
+            const uint16_t found = y[i], size = found & 0x7fff;
+            if (std::isnan(x[i])) {
+                CHECK(size > 0x7c00, "NaN stays");
+                continue;
+            }
+            const float kept = std::fmax(-65504.0f, std::fmin(65504.0f, x[i])), off = std::fabs(of_float16(found) - kept);
+            CHECK(size < 0x7c00 && (found >> 15 != 0) == std::signbit(x[i]), "%g became %04x", static_cast<double>(x[i]), static_cast<unsigned>(found));
+            for (const int other : {size - 1, size + 1}) {
+                if (other < 0 || other >= 0x7c00) continue;
+                const float its = std::fabs(of_float16(static_cast<uint16_t>(other | (found & 0x8000))) - kept);
+                CHECK(off < its || (off == its && !(found & 1)), "%g became %g", static_cast<double>(x[i]), static_cast<double>(of_float16(found)));
+            }
         }
     }
 }
@@ -376,10 +390,10 @@ struct PackedHalves {
     HalfMatrix matrix() const { return {panels.get(), outputs, inputs}; }
 };
 
-float rounded_to_half(const Kernels& kernels, float f) {
-    uint16_t h;
-    kernels.to_half(&f, 1, &h);
-    return of_half(h);
+float rounded_to_half(float f) {  // bfloat16, to nearest even
+    uint32_t bits;
+    std::memcpy(&bits, &f, 4);
+    return of_half(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
 }
 
 void test_float_product(const Kernels& kernels, bool half) {
@@ -401,7 +415,7 @@ void test_float_product(const Kernels& kernels, bool half) {
             for (int64_t n = 0; n < outputs; ++n) {
                 double sum = 0, magnitude = 0;
                 for (int64_t k = 0; k < inputs; ++k) {
-                    const float weight = half ? rounded_to_half(kernels, w[n * inputs + k]) : w[n * inputs + k];
+                    const float weight = half ? rounded_to_half(w[n * inputs + k]) : w[n * inputs + k];
                     const double term = static_cast<double>(x[r * x_stride + k]) * weight;
                     sum += term;
                     magnitude += std::fabs(term);
@@ -612,7 +626,7 @@ void test_embed(const Kernels& kernels) {
                 const int64_t token = tokens[r];
                 double should = 3.5 * w[token * inputs + k];
                 if (kind == Kind::int8) should = 3.5 * static_cast<double>(int8.at(token, k)) * int8.scales[token];
-                if (kind == Kind::half) should = 3.5 * rounded_to_half(kernels, w[token * inputs + k]);
+                if (kind == Kind::half) should = 3.5 * rounded_to_half(w[token * inputs + k]);
                 CHECK(std::fabs(y[r * stride + k] - should) <= 1e-6 * std::fabs(should), "%g for %g", static_cast<double>(y[r * stride + k]), should);
             }
             CHECK(y[r * stride + inputs] == 77.0f, "written beyond the row");
@@ -630,10 +644,10 @@ void test_attend(const Kernels& kernels, bool half) {
         const int64_t most = 50, position = heads * head_stride + 5;
         Floats query = normals(random, heads * head_width, 2.0f), keys = normals(random, most * position), values = normals(random, most * position);
         Aligned<uint16_t> half_keys(keys.size), half_values(values.size);
-        kernels.to_half(keys.get(), keys.size, half_keys.get());
-        kernels.to_half(values.get(), values.size, half_values.get());
+        kernels.to_float16(keys.get(), keys.size, half_keys.get());
+        kernels.to_float16(values.get(), values.size, half_values.get());
         if (half) {
-            for (int64_t i = 0; i < keys.size; ++i) keys[i] = of_half(half_keys[i]), values[i] = of_half(half_values[i]);
+            for (int64_t i = 0; i < keys.size; ++i) keys[i] = of_float16(half_keys[i]), values[i] = of_float16(half_values[i]);
         }
         for (int64_t length = 1; length <= most; length += 1 + length / 5) {
             std::vector<int64_t> where(static_cast<size_t>(length));
@@ -643,7 +657,7 @@ void test_attend(const Kernels& kernels, bool half) {
                 if (biased && length > 2) bias[1] = -std::numeric_limits<float>::infinity();
                 const float* b = biased ? bias.get() : nullptr;
                 const float scale = 1.0f / std::sqrt(static_cast<float>(head_width));
-                if (half) kernels.attend_half(query.get(), half_keys.get(), half_values.get(), where.data(), length, heads, head_width, head_stride, scale, b, weights.get(), context.get());
+                if (half) kernels.attend_float16(query.get(), half_keys.get(), half_values.get(), where.data(), length, heads, head_width, head_stride, scale, b, weights.get(), context.get());
                 else kernels.attend_float(query.get(), keys.get(), values.get(), where.data(), length, heads, head_width, head_stride, scale, b, weights.get(), context.get());
                 for (int64_t h = 0; h < heads; ++h) {
                     std::vector<double> w(static_cast<size_t>(length));
@@ -699,7 +713,7 @@ void test_all(const Kernels& kernels) {
     now_testing = kernels.name;
     test_quantise(kernels);
     test_norm(kernels);
-    test_to_half(kernels);
+    test_to_float16(kernels);
     test_int8_product(kernels, 127);
     test_int8_product(kernels, 63);
     test_int8_extremes(kernels, 127);
