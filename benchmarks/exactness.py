@@ -107,14 +107,14 @@ def encoded(which: str, text: Path | None, count: int) -> list[list[int]]:
 
 
 def run_uwaga(given: Folders, precision: str, job: dict[str, Any]) -> dict[str, Any]:
-    """``precision``: float32, int8 (the folder) or int8-loaded (quantised for this processor)."""
+    """``precision``: float32 or int8 (the folder)."""
     from uwaga.contracts import Choice
     from uwaga.decoding import SearchOptions, search
     from uwaga.translator.native import load_native
     from uwaga.translator.scoring import in_batches, step_scorer
 
     place = given.ours_int8 if precision == "int8" else given.ours
-    asked: Any = "int8" if precision.startswith("int8") else "float32"
+    asked: Any = precision
     model = load_native(place, asked, 1).model
     sources = job["sources"]
     limit = {"max_length": TARGET, "min_length": TARGET} if given.target else {"max_length": LONGEST}
@@ -220,9 +220,6 @@ def compare(folder: Path, which: str, text: Path | None, count: int) -> dict[str
     found = {"CTranslate2 float32, against uwaga's": measure(ours, theirs)}
     for isa in (name for name in reversed(list(PEER_ISA)) if name in usable()):
         found[f"uwaga int8, {isa}"] = measure(ours, in_process("uwaga", "int8", isa, job))
-    if "avx2" in usable():
-        loaded = in_process("uwaga", "int8-loaded", "avx2", job)
-        found["uwaga --precision int8, avx2 (7 bits)"] = measure(ours, loaded)
     for isa in (name for name in reversed(list(PEER_ISA)) if name in usable()):
         found[f"CTranslate2 int8, {isa}"] = measure(theirs, in_process("ctranslate2", "int8", isa, job))
     return found
