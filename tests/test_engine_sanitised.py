@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ MODEL = TESTS / "models" / "numbers-en-de"
 PACKAGE = ROOT / "src" / "uwaga"
 MEMORY, THREADS = "address,undefined", "thread"
 LIBRARIES = {MEMORY: ("libasan.so", "libubsan.so"), THREADS: ("libtsan.so",)}
+PYTHON = (sys.executable, "-S", "-P")
+"""Without `site`, which would find an installed core first, the installation being editable."""
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -44,7 +47,9 @@ def sanitised(place, kind):
     environment = {
         **os.environ,
         **OPTIONS,
-        "PYTHONPATH": str(place),
+        "PYTHONPATH": os.pathsep.join(
+            [str(place), *{sysconfig.get_path(kind) for kind in ("purelib", "platlib")}]
+        ),
         "LD_PRELOAD": ":".join(map(str, paths)),
     }
     probe = subprocess.run([sys.executable, "-c", ""], capture_output=True, env=environment, check=False)
@@ -62,6 +67,10 @@ def sanitised(place, kind):
     shutil.copytree(PACKAGE, place / "uwaga", ignore=ignored)
     [module] = build.glob("_core*.so")
     shutil.copy(module, place / "uwaga" / "engine")
+    which = (
+        f"import uwaga.engine._core as core; assert core.__file__.startswith({str(place)!r}), core.__file__"
+    )
+    run([*PYTHON, "-c", which], environment)
     return environment
 
 
@@ -69,16 +78,16 @@ def sanitised(place, kind):
 def test_sanitizers_find_nothing(tmp_path):
     """Also not where weights and shortlists are not what their file's checksum and header make them seem."""
     environment = sanitised(tmp_path, MEMORY)
-    run([sys.executable, "-P", TESTS / "engine_walk.py", "2", "60"], environment)
+    run([*PYTHON, TESTS / "engine_walk.py", "2", "60"], environment)
     int8, shortlist = make_files(MODEL, tmp_path)
     script, scratch = TESTS / "hostile_files.py", tmp_path / "scratch"
-    run([sys.executable, "-P", script, int8, MODEL, shortlist, scratch, "60"], environment)
+    run([*PYTHON, script, int8, MODEL, shortlist, scratch, "60"], environment)
 
 
 @pytest.mark.slow
 def test_threads_do_not_race(tmp_path):
     environment = sanitised(tmp_path, THREADS)
-    run([sys.executable, "-P", TESTS / "engine_walk.py", "3", "20"], environment)
+    run([*PYTHON, TESTS / "engine_walk.py", "3", "20"], environment)
 
 
 def run(command, environment):
