@@ -1,4 +1,7 @@
 // Threads that share a step: the caller and up to n - 1 helpers.
+//
+// Other processes may want the same cores. What is computed never depends on who computes it, so nobody is waited for
+// that has not begun, and a team that is held up becomes smaller for a while (pace.h).
 #pragma once
 
 #include <atomic>
@@ -10,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "pace.h"
+
 namespace uwaga {
 
 // Threads that do the same rows together, each its share of every matrix's columns.
@@ -19,9 +24,12 @@ class Team {
     int64_t size() const { return size_; }
     void wait();     // until all have come
     void abandon();  // after an error: whoever waits, or comes to wait, is let go with an error
+    // Nanoseconds that members have waited for others beyond a short while, all of them together.
+    int64_t late() const { return late_; }
 
   private:
     const int64_t size_;
+    std::atomic<int64_t> late_{0};
     std::atomic<int64_t> arrived_{0};
     std::atomic<uint32_t> phase_{0};
     std::atomic<bool> abandoned_{false};
@@ -55,7 +63,8 @@ class Workers {
     }
     int64_t threads() const { return threads_; }
     void run(int64_t parts, const std::function<void(int64_t)>& work);
-    // Up to eight threads at once on one piece of work, or the caller alone where the helpers are busy elsewhere.
+    // Up to eight threads at once on one piece of work, in which all of them wait equally often; fewer where cores are
+    // busy, and the caller alone where the helpers are.
     void together(const std::function<void(const Share&)>& work);
     // For long work to call now and then: throws when the caller is to stop, or another part of the work has failed.
     void check() const;
@@ -64,11 +73,12 @@ class Workers {
     struct Crew;
     void help(Crew& crew);
     bool gather(std::unique_lock<std::mutex>& owner);
-    void lead(int64_t parts, const std::function<void(int64_t)>& work);
+    int64_t lead(int64_t parts, const std::function<void(int64_t)>& work);
     int64_t threads_ = 1;
     void (*look_)() = nullptr;
     std::mutex owner_;
-    std::unique_ptr<Crew> crew_;
+    std::unique_ptr<Crew> crew_;  // this and what follows is for who holds owner_
+    Pace pace_;
 };
 
 }  // namespace uwaga

@@ -1,0 +1,237 @@
+// The threads that share work, by themselves: `make -C native/tests workers`.
+//
+// Members are made late by letting them sleep, many times as long as a machine with other work holds one up.
+#include "../workers.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <pthread.h>
+#include <stdexcept>
+#include <string>
+
+using namespace uwaga;
+
+namespace {
+
+void require(bool right, const char* what, int line) {
+    if (right) return;
+    std::printf("line %d: %s\n", line, what);
+    std::exit(1);
+}
+#define REQUIRE(condition) require(condition, #condition, __LINE__)
+
+void sleep() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
+
+// ---- The policy, step by step -----------------------------------------------------------------------------------
+
+// Pieces of work until a team of `size` is tried; smaller teams go well.
+int64_t until(Pace& pace, int64_t most, int64_t size) {
+    for (int64_t count = 0;; ++count) {
+        const int64_t members = pace.members(most);
+        if (members >= size) return count;
+        pace.note(members, false);
+    }
+}
+
+void test_a_team_stays_whole_while_nobody_is_late() {
+    Pace pace;
+    for (int i = 0; i < 2000; ++i) {
+        REQUIRE(pace.members(8) == 8);
+        pace.note(8, false);
+    }
+}
+
+void test_pauses_double_while_trying_fails() {
+    for (const int64_t most : {2, 3, 8}) {
+        Pace pace;
+        REQUIRE(pace.members(most) == most);
+        for (int64_t expected = Pace::shortest, i = 0; i < 12; ++i, expected = std::min(2 * expected, Pace::longest)) {
+            pace.note(most, true);
+            REQUIRE(until(pace, most, most) == expected);
+        }
+    }
+}
+
+void test_a_team_shrinks_to_what_goes_well_and_no_further() {
+    for (int64_t free = 1; free < 8; ++free) {
+        Pace pace;
+        int64_t held_up = 0;
+        for (int64_t i = 0; i < 10000; ++i) {
+            const int64_t members = pace.members(8);
+            REQUIRE(1 <= members && members <= free + 1 + 8 * (i < 8));
+            pace.note(members, members > free);
+            held_up += members > free;
+        }
+        REQUIRE(held_up <= 8 + 10000 / Pace::longest + 8);
+    }
+}
+
+void test_trust_returns() {
+    Pace pace;
+    for (int i = 0; i < 20; ++i) {
+        const int64_t members = pace.members(4);
+        pace.note(members, members > 1);
+        if (members == 1) until(pace, 4, 2), pace.note(2, true);
+    }
+    REQUIRE(until(pace, 4, 4) < 2 * Pace::longest);
+    pace.note(4, false);
+    for (int i = 0; i < 6 * Pace::enough; ++i) {
+        REQUIRE(pace.members(4) == 4);
+        pace.note(4, false);
+    }
+    REQUIRE(pace.members(4) == 4);
+    pace.note(4, true);  // as if it had never happened
+    REQUIRE(until(pace, 4, 4) == Pace::shortest);
+}
+
+void test_who_is_waited_for_and_did_not_run_holds_up() {
+    REQUIRE(!Pace::held_up(2, 900, 0, 0));
+    REQUIRE(Pace::held_up(2, 900, 301, 301));
+    REQUIRE(!Pace::held_up(2, 900, 300, 900));    // a third is what a team of two costs at most
+    REQUIRE(!Pace::held_up(2, 900, 600, 10));     // waited for, but at work
+    REQUIRE(!Pace::held_up(2, 900, 10, 600));     // not running, but not waited for
+    REQUIRE(Pace::held_up(8, 900, 7 * 101, 101));  // by all the others
+    REQUIRE(!Pace::held_up(8, 900, 7 * 100, 100));
+}
+
+// ---- The threads ------------------------------------------------------------------------------------------------
+
+// Who shared: how many members there were. One of them is late in `late` of a team.
+int64_t members(Workers& workers, bool late) {
+    std::atomic<int64_t> size{0}, came{0};
+    workers.together([&](const Share& share) {
+        size = share.size;
+        if (late && share.me + 1 == share.size && share.size > 1) sleep();
+        share.wait();
+        ++came;
+        share.wait();
+        REQUIRE(came == share.size);
+    });
+    return size;
+}
+
+void test_a_late_member_is_left_out_for_a_while() {
+    Workers workers;
+    workers.configure(2, nullptr);
+    REQUIRE(members(workers, true) == 2);
+    for (const int64_t expected : {8, 16, 32, 64}) {
+        for (int64_t i = 0; i < expected; ++i) REQUIRE(members(workers, true) == 1);
+        REQUIRE(members(workers, true) == 2);
+    }
+}
+
+void test_a_team_shrinks_one_by_one() {
+    Workers workers;
+    workers.configure(4, nullptr);
+    for (const int64_t expected : {4, 3, 2, 1, 1, 1}) REQUIRE(members(workers, true) == expected);
+}
+
+// Every part once, whoever is late, in many rounds that follow close upon each other.
+void test_every_part_is_done_once() {
+    for (const int64_t threads : {1, 2, 3, 5}) {
+        Workers workers;
+        workers.configure(threads, nullptr);
+        for (int64_t round = 0; round < 20000; ++round) {
+            const int64_t parts = round % 7;
+            int64_t done[7] = {};  // no atomics: the thread sanitizer sees whoever is inside a round too late
+            workers.run(parts, [&](int64_t part) { done[part] += round + 1; });
+            for (int64_t part = 0; part < 7; ++part) REQUIRE(done[part] == (part < parts ? round + 1 : 0));
+            if (round % 5 == 0) members(workers, false);
+        }
+    }
+}
+
+std::atomic<bool> held{false}, released{false};
+
+void hold(int) {
+    held = true;
+    while (!released) {}
+}
+
+// The only helper is held in a signal's handler, as one is whose core another process has.
+void test_nobody_is_waited_for_who_has_not_begun() {
+    Workers workers;
+    workers.configure(2, nullptr);
+    std::atomic<bool> found{false};
+    const pthread_t caller = pthread_self();
+    pthread_t helper{};
+    workers.together([&](const Share& share) {
+        if (pthread_self() != caller) helper = pthread_self(), found = true;
+        share.wait();
+    });
+    REQUIRE(found);
+    std::signal(SIGUSR1, hold);
+    REQUIRE(pthread_kill(helper, SIGUSR1) == 0);
+    while (!held) std::this_thread::yield();
+    int64_t done[3] = {};
+    for (int round = 0; round < 100; ++round) workers.run(3, [&](int64_t part) { ++done[part]; });
+    for (const int64_t times : done) REQUIRE(times == 100);
+    released = true;
+    REQUIRE(members(workers, false) >= 1);  // and it comes when it can, to what is then to do
+}
+
+void test_errors_reach_the_caller_and_leave_the_threads_usable() {
+    Workers workers;
+    workers.configure(3, nullptr);
+    for (int i = 0; i < 500; ++i) {
+        for (int64_t who = 0; who < 3; ++who) {
+            try {
+                workers.together([&](const Share& share) {
+                    if (share.me == who % share.size) throw std::runtime_error("mine");
+                    share.wait();
+                });
+                REQUIRE(false);
+            } catch (const std::runtime_error& error) {
+                REQUIRE(std::string(error.what()) == "mine");
+            }
+        }
+        members(workers, false);
+        try {
+            workers.run(4, [](int64_t part) {
+                if (part == 2) throw std::runtime_error("mine");
+            });
+            REQUIRE(false);
+        } catch (const std::runtime_error&) {
+        }
+    }
+}
+
+void test_callers_beside_each_other() {
+    Workers workers;
+    workers.configure(3, nullptr);
+    std::vector<std::thread> callers;
+    for (int caller = 0; caller < 3; ++caller) {
+        callers.emplace_back([&] {
+            for (int i = 0; i < 300; ++i) {
+                members(workers, i % 100 == 0);
+                int64_t done[4] = {};
+                workers.run(4, [&](int64_t part) { done[part] = part; });
+                REQUIRE(std::accumulate(done, done + 4, int64_t{0}) == 6);
+            }
+        });
+    }
+    for (std::thread& caller : callers) caller.join();
+}
+
+}  // namespace
+
+int main() {
+    test_a_team_stays_whole_while_nobody_is_late();
+    test_pauses_double_while_trying_fails();
+    test_a_team_shrinks_to_what_goes_well_and_no_further();
+    test_trust_returns();
+    test_who_is_waited_for_and_did_not_run_holds_up();
+    std::printf("pace: passed\n");
+    test_a_late_member_is_left_out_for_a_while();
+    test_a_team_shrinks_one_by_one();
+    std::printf("late members: passed\n");
+    test_every_part_is_done_once();
+    test_nobody_is_waited_for_who_has_not_begun();
+    test_errors_reach_the_caller_and_leave_the_threads_usable();
+    test_callers_beside_each_other();
+    std::printf("threads: passed\n");
+}
