@@ -272,3 +272,19 @@ def test_describing_needs_no_torch():
     assert last == "False"
     assert json.loads(first)["format"] == "uwaga"
     assert {field.name for field in dataclasses.fields(Description)} == set(json.loads(first))
+
+
+def test_an_int8_folder(tmp_path):
+    """As many weights as the model that it was made of, in a quarter of the bytes."""
+    made = RUN.invoke(app, ["convert", "--int8", "bundled", str(tmp_path / "int8"), "--keep", "output"])
+    assert made.exit_code == 0, made.output
+    found, original = describe(tmp_path / "int8"), describe(BUNDLED)
+    assert (found.format, found.family) == ("uwaga int8", "transformer")
+    assert found.weights.formats == ("I8", "BF16", "F32")
+    assert found.weights.parameters == original.weights.parameters
+    assert found.weights.bytes == (tmp_path / "int8" / "engine.safetensors").stat().st_size
+    same = ("sizes", "vocabulary", "languages", "licence", "decoding", "problems")
+    assert [getattr(found, name) for name in same] == [getattr(original, name) for name in same]
+    (tmp_path / "int8" / "config.json").write_text('{"format": "uwaga int8 model", "version": 99}')
+    with pytest.raises(ModelError, match="install a newer uwaga"):
+        describe(tmp_path / "int8")

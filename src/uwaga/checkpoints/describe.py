@@ -12,8 +12,10 @@ from safetensors import SafetensorError, safe_open
 
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.foreign import GENERATION, family_of, read_mapping, search_options
+from uwaga.checkpoints.quantised import is_quantised, read_quantised_config
 from uwaga.checkpoints.schema import CONFIG, WEIGHTS, is_model_folder, read_config
 from uwaga.decoding import SearchOptions
+from uwaga.engine.layout import stored_shapes
 from uwaga.errors import ModelError, UwagaError
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.marian import LANGUAGE
@@ -55,7 +57,8 @@ class Description:
 
     Attributes:
         place: folder or file.
-        format: ``uwaga``, ``Hugging Face``, ``CTranslate2``, ``Argos Translate`` or ``Marian``.
+        format: ``uwaga``, ``uwaga int8``, ``Hugging Face``, ``CTranslate2``, ``Argos Translate`` or
+            ``Marian``.
         family: ``transformer``, ``marian``, ``bart`` and so on.
         sizes: width, layers and so on, as far as stated.
         weights: how many, and in what number formats.
@@ -88,6 +91,8 @@ def describe(place: Path) -> Description:
 
     if is_model_folder(place):
         return _ours(place)
+    if (place / CONFIG).is_file() and is_quantised(read_mapping(place / CONFIG)):
+        return _int8(place)
     if family_of(place) is not None:
         return _hugging_face(place)
     found = describe_other(place)
@@ -134,9 +139,7 @@ def _ours(folder: Path) -> Description:
     card = read_card(folder)
     problems: list[str] = []
     model = config.model.model_dump(mode="json")
-    sizes = {
-        name.replace("_", " "): value for name, value in model.items() if type(value) in (int, float, str)
-    }
+    sizes = _stated(model)
     family = str(sizes.pop("family", "transformer"))
     source, target = config.languages
     return Description(
@@ -151,6 +154,38 @@ def _ours(folder: Path) -> Description:
         decoding=config.decoding.model_dump(mode="json"),
         problems=tuple(problems),
     )
+
+
+def _int8(folder: Path) -> Description:
+    config = read_quantised_config(folder)
+    card = read_card(folder)
+    sizes = _stated(config.model.model_dump(mode="json"))
+    family = sizes.pop("family", "transformer")
+    stored = stored_shapes(config.model, *config.sizes)
+    decoding: dict[str, object] = {key: one for key, one in (config.search or {}).items() if key in SEARCH}
+    if config.decoding is not None:
+        decoding = config.decoding.model_dump(mode="json")
+    return Description(
+        place=str(folder),
+        format="uwaga int8",
+        family=f"{family}, {config.kind} only" if config.kind else str(family),
+        sizes=sizes,
+        weights=Weights(
+            sum(math.prod(shape) for shape in stored.values()),
+            config.weights.bytes,
+            ("I8", *(["BF16"] if config.weights.kept else []), "F32"),
+        ),
+        vocabulary=(config.vocabulary.source, config.vocabulary.target),
+        languages=(config.languages[:1], config.languages[1:]),
+        licence=card.licence,
+        decoding=decoding,
+    )
+
+
+def _stated(model: Mapping[str, Any]) -> dict[str, int | float | str | bool]:
+    return {
+        name.replace("_", " "): value for name, value in model.items() if type(value) in (int, float, str)
+    }
 
 
 def _hugging_face(folder: Path) -> Description:

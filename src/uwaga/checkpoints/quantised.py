@@ -181,7 +181,7 @@ def read_quantised(folder: Path) -> QuantisedFolder:
         ModelError: a file is missing, cut short, damaged or of another model, or the format is newer. The
             message names the file.
     """
-    config = _read_config(folder)
+    config = read_quantised_config(folder)
     source, target = read_tokenisers(folder, config)
     path = folder / WEIGHTS
     settings = config.model
@@ -204,7 +204,12 @@ def read_quantised(folder: Path) -> QuantisedFolder:
     return QuantisedFolder(config.model, packed, source, target, decoding, config)
 
 
-def _read_config(folder: Path) -> QuantisedConfig:
+def read_quantised_config(folder: Path) -> QuantisedConfig:
+    """``config.json`` of an int8 folder.
+
+    Raises:
+        ModelError: it is not of one, of a newer version, or damaged.
+    """
     path = folder / CONFIG
     values = read_mapping(path)
     if not is_quantised(values):
