@@ -259,11 +259,7 @@ class Chooser {
         for (int64_t i = 1; i < answer_.k; ++i) put(row, i, 0, nothing);
     }
 
-    void put(int64_t row, int64_t i, int32_t token, double log_prob) {
-        const int64_t at = (first_ + row) * answer_.k + i;
-        answer_.tokens[at] = token;
-        answer_.log_probs[at] = static_cast<float>(log_prob);
-    }
+    void put(int64_t row, int64_t i, int32_t token, double log_prob) { answer_.put(first_ + row, i, token, log_prob); }
 
     const Model& model_;
     Rows& in_;

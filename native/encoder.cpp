@@ -122,9 +122,7 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
         product(*model.kernels, source, linear.weight, plain, projected, projected_stride);
         uint8_t* to = chunk->data.get() + static_cast<int64_t>(l) * rows * entry * model.element();
         for (int64_t row = 0; row < rows; ++row, to += entry * model.element()) {
-            const float* from = projected + row * projected_stride;
-            if (shape.half_memory) model.kernels->to_float16(from, entry, reinterpret_cast<uint16_t*>(to));
-            else std::memcpy(to, from, static_cast<std::size_t>(entry) * sizeof(float));
+            write_entry(model, projected + row * projected_stride, to);
         }
     }
     return chunk;

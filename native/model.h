@@ -169,6 +169,11 @@ struct Answer {
     int64_t k = 0;
     float* attention = nullptr;  // (rows, attention_width) or null
     int64_t attention_width = 0;
+
+    void put(int64_t row, int64_t i, int32_t token, double log_prob) const {
+        tokens[row * k + i] = token;
+        log_probs[row * k + i] = static_cast<float>(log_prob);
+    }
 };
 
 State step(const State& state, const int32_t* tokens, const Request& request, const Answer& answer);

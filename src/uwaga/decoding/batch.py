@@ -266,7 +266,7 @@ class Batch:
         sentences, beams = self._tokens.shape
         stopped = found.ended | (found.ranks == -np.inf)  # (sentences, candidates)
         if self._options.sample or stopped.shape[1] == 1:
-            keep = np.arange(sentences * beams).reshape(sentences, beams) % beams
+            keep = np.broadcast_to(np.arange(beams), (sentences, beams))
         else:
             keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
         ranks = columns(np.where(stopped, -np.inf, found.ranks), keep)
