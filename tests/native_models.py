@@ -5,13 +5,14 @@ import torch
 from hypothesis import strategies as st
 
 from uwaga.config import TransformerSettings
-from uwaga.contracts import Symbols
+from uwaga.contracts import Choice, Symbols
 from uwaga.engine import NativeModel
 from uwaga.engine.packing import pack
 from uwaga.models.transformer import Transformer
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 LONGEST = 24
+WHOLE = Choice(count=1, whole=True, attention=True)
 
 
 @st.composite
@@ -52,11 +53,11 @@ def shapes(draw):
     )
 
 
-def random_model(settings, seed=0, source=23, target=23, spread=1.0):
-    """A torch model whose every weight is random, norms and biases too."""
+def randomised(make, seed, spread):
+    """A torch model, as ``make`` makes it, whose every weight is random, norms and biases too."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = Transformer(settings, SYMBOLS, source, target)
+        model = make()
         with torch.no_grad():
             for parameter in model.parameters():
                 if parameter.dim() == 2:
@@ -64,6 +65,10 @@ def random_model(settings, seed=0, source=23, target=23, spread=1.0):
                 else:
                     parameter.add_(torch.randn_like(parameter), alpha=0.2)
     return model.eval()
+
+
+def random_model(settings, seed=0, source=23, target=23, spread=1.0):
+    return randomised(lambda: Transformer(settings, SYMBOLS, source, target), seed, spread)
 
 
 def native(model, precision="float32", threads=1, isa=None, levels=127, keep=(), shared_width=384):
@@ -82,3 +87,24 @@ def sentences(count, seed=0, longest=12, vocabulary=23):
     return [
         (*rng.integers(4, vocabulary, rng.integers(0, longest)).tolist(), SYMBOLS.end) for _ in range(count)
     ]
+
+
+def walk(one, other, given, steps, beams=2, seed=0, start=SYMBOLS.start):
+    """Two models fed the same random tokens, rows reordered and sentences dropped; yields their steps.
+
+    ``start`` is the first token, None for random ones.
+    """
+    rng = np.random.default_rng(seed)
+    states = [each.start(each.encode(given), beams) for each in (one, other)]
+    left = len(given)
+    tokens = rng.integers(0, one.vocabulary, left * beams) if start is None else np.full(left * beams, start)
+    for _ in range(steps):
+        made = [each.step(tokens, state, WHOLE) for each, state in zip((one, other), states, strict=True)]
+        yield made
+        states = [step.state for step in made]
+        rows = np.concatenate([rng.integers(0, beams, beams) + number * beams for number in range(left)])
+        states = [state.reorder(rows) for state in states]
+        if left > 1 and rng.random() < 0.3:
+            kept = rng.permutation(left)[: left - 1]
+            states, left = [state.select(kept) for state in states], left - 1
+        tokens = rng.integers(0, one.vocabulary, left * beams)

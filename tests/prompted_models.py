@@ -1,9 +1,8 @@
 """Random decoders without a source, in torch and on the engine."""
 
 import numpy as np
-import torch
 from hypothesis import strategies as st
-from native_models import LONGEST, SYMBOLS, shapes
+from native_models import LONGEST, SYMBOLS, randomised, shapes
 
 from uwaga.config import TransformerSettings
 from uwaga.engine import NativeModel
@@ -21,17 +20,7 @@ def alone(draw):
 
 
 def random_decoder(settings: TransformerSettings, seed=0, vocabulary=23, spread=1.0):
-    """A torch model whose every weight is random, norms and biases too."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        model = DecoderOnly(settings, SYMBOLS, vocabulary)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                if parameter.dim() == 2:
-                    parameter.normal_(std=spread * parameter.shape[1] ** -0.5)
-                else:
-                    parameter.add_(torch.randn_like(parameter), alpha=0.2)
-    return model.eval()
+    return randomised(lambda: DecoderOnly(settings, SYMBOLS, vocabulary), seed, spread)
 
 
 def native_decoder(model, precision="float32", threads=1, isa=None, keep=(), shared_width=384):

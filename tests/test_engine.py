@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from native_models import SYMBOLS, native, random_model, sentences, shapes
+from native_models import WHOLE, native, random_model, sentences, shapes, walk
 
 from uwaga.config import TransformerSettings
 from uwaga.contracts import Choice, Sampling
@@ -14,7 +14,6 @@ from uwaga.engine import _core
 from uwaga.engine.isa import usable
 from uwaga.errors import DataError, ModelError, SettingsError
 
-WHOLE = Choice(count=1, whole=True, attention=True)
 BASE = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=20, heads=2, feed_forward=36, max_length=24, dropout=0.0
 )
@@ -22,24 +21,6 @@ MODEL = random_model(BASE, spread=2.0)
 T5 = BASE.model_copy(
     update={"positions": "relative", "relative_buckets": 32, "relative_distance": 128, "max_length": 400}
 )
-
-
-def walk(model, engine, sources, steps, beams=2, seed=0):
-    """Both models fed the same random tokens, rows reordered and sentences dropped; yields their steps."""
-    rng = np.random.default_rng(seed)
-    states = [each.start(each.encode(sources), beams) for each in (model, engine)]
-    left = len(sources)
-    tokens = np.full(left * beams, SYMBOLS.start)
-    for _ in range(steps):
-        made = [each.step(tokens, state, WHOLE) for each, state in zip((model, engine), states, strict=True)]
-        yield made
-        states = [step.state for step in made]
-        rows = np.concatenate([rng.integers(0, beams, beams) + sentence * beams for sentence in range(left)])
-        states = [state.reorder(rows) for state in states]
-        if left > 1 and rng.random() < 0.3:
-            kept = rng.permutation(left)[: left - 1]
-            states, left = [state.select(kept) for state in states], left - 1
-        tokens = rng.integers(0, model.vocabulary, left * beams)
 
 
 def worst(model, engine, sources, steps=5):

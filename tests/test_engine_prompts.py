@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from native_models import SYMBOLS
+from native_models import SYMBOLS, WHOLE, walk
 from prompted_models import alone, native_decoder, prompts, random_decoder
 
 from uwaga.config import TransformerSettings
@@ -17,7 +17,6 @@ from uwaga.engine import Shortlist
 from uwaga.engine.isa import usable
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 
-WHOLE = Choice(count=1, whole=True, attention=True)
 GPT2 = TransformerSettings(
     encoder_layers=1,
     decoder_layers=3,
@@ -46,25 +45,9 @@ def engine(precision="float32", threads=1, shared_width=384):
     return native_decoder(MODEL, precision, threads, shared_width=shared_width)
 
 
-def walk(one, other, given, steps, beams=2, seed=0):
-    """Two models fed the same random tokens, rows reordered and prompts dropped; yields their steps."""
-    rng = np.random.default_rng(seed)
-    states = [each.start(each.encode(given), beams) for each in (one, other)]
-    left = len(given)
-    for _ in range(steps):
-        tokens = rng.integers(0, one.vocabulary, left * beams)
-        made = [each.step(tokens, state, WHOLE) for each, state in zip((one, other), states, strict=True)]
-        yield made
-        states = [step.state for step in made]
-        rows = np.concatenate([rng.integers(0, beams, beams) + number * beams for number in range(left)])
-        states = [state.reorder(rows) for state in states]
-        if left > 1 and rng.random() < 0.3:
-            kept = rng.permutation(left)[: left - 1]
-            states, left = [state.select(kept) for state in states], left - 1
-
-
 def worst(model, other, given, steps=5):
-    return max(np.abs(a.log_probs - b.log_probs).max() for a, b in walk(model, other, given, steps))
+    both = walk(model, other, given, steps, start=None)
+    return max(np.abs(a.log_probs - b.log_probs).max() for a, b in both)
 
 
 def spelt(model, prompt, behind=()):
@@ -103,7 +86,7 @@ def test_int8_and_bfloat16_are_near_float32():
     exact = native_decoder(model)
     for precision, bound in (("bfloat16", 0.02), ("int8", 0.03)):
         near = native_decoder(model, precision)
-        steps = walk(exact, near, prompts(6), 6)
+        steps = walk(exact, near, prompts(6), 6, start=None)
         assert 0 < np.mean([np.abs(a.log_probs - b.log_probs).mean() for a, b in steps]) < bound
 
 
