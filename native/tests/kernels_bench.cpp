@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #if defined(__x86_64__)
-#include "kernels_intrinsics.h"
+#include "kernels/shared/intrinsics.h"
 namespace uwaga {
 extern const Kernels emulated_avxvnni_kernels;
 }

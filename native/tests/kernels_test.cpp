@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 namespace uwaga {
 #if defined(__x86_64__)

@@ -1,7 +1,7 @@
 // The threads that share work, by themselves: `make -C native/tests workers`.
 //
 // Members are made late by letting them sleep, many times as long as a machine with other work holds one up.
-#include "../workers.h"
+#include "runtime/workers.h"
 
 #include <atomic>
 #include <chrono>

@@ -20,7 +20,7 @@ from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
-"""As ``Activation`` in native/kernels.h numbers them."""
+"""As ``Activation`` in native/kernels/kernels.h numbers them."""
 UNLIMITED = (1 << 31) - 1
 MOST_THREADS = 1024
 """Beyond any machine: a larger number is a mistake."""

@@ -1,0 +1,313 @@
+// From features to candidates: the twin of uwaga.decoding.choose, with the logits left where they arise.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <cstring>
+#include <numeric>
+
+#include "output/choose.h"
+
+namespace uwaga {
+
+namespace {
+
+constexpr float nothing = -std::numeric_limits<float>::infinity();
+constexpr int64_t logit_rows = 16;     // whose logits exist at one time
+constexpr int64_t head = 256;          // most probable tokens that a draw is first looked for among
+constexpr int32_t most_single = 64;    // banned tokens whose logits are computed one by one
+constexpr double least_left = 0.01;    // share of the probability below which what bans leave is summed anew
+
+double log_sum(const float* logits, int64_t count) {
+    double top = nothing;
+    for (int64_t i = 0; i < count; ++i) {
+        if (std::isnan(logits[i])) return std::numeric_limits<double>::quiet_NaN();
+        top = std::max(top, static_cast<double>(logits[i]));
+    }
+    if (std::isinf(top)) return top;
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += std::exp(logits[i] - top);
+    return top + std::log(sum);
+}
+
+}  // namespace
+
+void sort_head(const float* logits, int64_t vocabulary, int64_t size, int32_t* order) {
+    std::iota(order, order + vocabulary, 0);
+    const auto better = [logits](int32_t a, int32_t b) { return before(logits[a], a, logits[b], b); };
+    if (size < vocabulary) std::nth_element(order, order + size, order + vocabulary, better);
+    std::sort(order, order + size, better);
+}
+
+namespace {
+
+// See uwaga.decoding.choose.pick: which of the falling weights the draw falls on.
+int64_t pick(const double* weights, int64_t size, double mass, double top_p, double uniform, double* reached) {
+    double sum = 0;
+    for (int64_t i = 0; i < size; ++i) reached[i] = sum += weights[i];
+    double total = mass;
+    int64_t inside = size;
+    if (top_p < 1.0) {
+        inside = 0;
+        while (inside < size && (inside ? reached[inside - 1] : 0.0) < top_p * mass) ++inside;
+        total = reached[std::max<int64_t>(inside, 1) - 1];
+    }
+    int64_t positive = 0;
+    while (positive < inside && weights[positive] > 0.0) ++positive;
+    const int64_t last = std::max<int64_t>(positive - 1, 0);
+    for (int64_t i = 0; i < size; ++i) {
+        if (reached[i] > uniform * total) return std::min(i, last);
+    }
+    return last;
+}
+
+}  // namespace
+
+int32_t draw(const float* logits, int64_t vocabulary, const Request& request, double uniform, Workspace& ws) {
+    int32_t* order = ws.order.ensure(vocabulary);
+    double* room = ws.cumulative.ensure(2 * vocabulary);
+    float top = *std::max_element(logits, logits + vocabulary);
+    if (std::isinf(top)) top = 0;
+    double whole = 0;
+    if (!request.top_k) {
+        for (int64_t i = 0; i < vocabulary; ++i) whole += std::exp((static_cast<double>(logits[i]) - top) / request.temperature);
+    }
+    int64_t size = std::min(request.top_k ? request.top_k : head, vocabulary);
+    for (;; size = std::min(size * 8, vocabulary)) {
+        sort_head(logits, vocabulary, size, order);
+        double sum = 0;
+        for (int64_t i = 0; i < size; ++i) {
+            room[i] = std::exp((static_cast<double>(logits[order[i]]) - top) / request.temperature);
+            sum += room[i];
+        }
+        const double mass = request.top_k ? sum : whole;
+        const double needed = request.top_p < 1.0 ? request.top_p : uniform;
+        if (request.top_k || size == vocabulary || sum > needed * mass) {
+            return order[pick(room, size, mass, request.top_p, uniform, room + vocabulary)];
+        }
+    }
+}
+
+namespace {
+
+class Chooser {
+  public:
+    Chooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws, Workspace& shared, const Share& share)
+        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws), shared_(shared), share_(share),
+          vocabulary_(model.target_vocabulary), panels_(padded_outputs(model.target_vocabulary) / panel) {}
+
+    void run() {
+        if (request_.whole) return by_logits([this](int64_t row, float*) { finish_whole(row); }, true);
+        if (needs_logits()) return by_logits([this](int64_t row, float* logits) { finish_logits(row, logits); }, false);
+        const int64_t rows = in_.rows, chunks = panels_ < output_chunks * least_chunk_panels ? 1 : output_chunks;
+        OutputRow* out = shared_.outputs.ensure(output_chunks * rows);
+        Candidate* best = shared_.candidates.ensure(output_chunks * rows * answer_.k);
+        if (model_.output_weight.kind == Matrix::Kind::int8) in_.as_int8(*model_.kernels);
+        for (int64_t chunk = share_.me; chunk < chunks; chunk += share_.size) {
+            run_chunk(panels_ * chunk / chunks, panels_ * (chunk + 1) / chunks, out + chunk * rows, best + chunk * rows * answer_.k);
+        }
+        share_.wait();
+        merged_.resize(static_cast<std::size_t>(answer_.k));
+        for (int64_t row = share_.first(rows); row < share_.last(rows); ++row) finish(row, merged(out + row, chunks, rows));
+    }
+
+  private:
+    int32_t banned_count(int64_t row) const {
+        if (request_.banned_first.empty()) return 0;
+        const std::size_t at = static_cast<std::size_t>(first_ + row);
+        return request_.banned_first[at + 1] - request_.banned_first[at];
+    }
+    const int32_t* banned(int64_t row) const {
+        return request_.banned.data() + request_.banned_first[static_cast<std::size_t>(first_ + row)];
+    }
+    int64_t forced(int64_t row) const { return request_.forced ? request_.forced[first_ + row] : -1; }
+
+    bool needs_logits() const {
+        if (request_.uniform) return true;
+        if (!request_.renormalise) return false;
+        for (int64_t row = 0; row < in_.rows; ++row) {
+            if (banned_count(row) > most_single) return true;
+        }
+        return false;
+    }
+
+    // The best tokens and the log-sum-exp of panels [from, to) of the vocabulary, for all rows.
+    void run_chunk(int64_t from, int64_t to, OutputRow* out, Candidate* best) {
+        const int32_t skipped = static_cast<int32_t>(from * panel), end = static_cast<int32_t>(to * panel);
+        std::vector<int32_t> near;  // banned tokens of the chunk, counted from its first
+        near.reserve(request_.banned.size());
+        for (int64_t row = 0; row < in_.rows; ++row) {
+            out[row] = OutputRow{};
+            out[row].count = static_cast<int32_t>(answer_.k);
+            out[row].best = best + row * answer_.k;
+            if (!banned_count(row)) continue;
+            const int32_t *begin = banned(row), *stop = begin + banned_count(row);
+            const int32_t* low = std::lower_bound(begin, stop, skipped);
+            const int32_t* high = std::lower_bound(low, stop, end);
+            out[row].banned = near.data() + near.size();
+            out[row].banned_count = static_cast<int32_t>(high - low);
+            for (; low < high; ++low) near.push_back(*low - skipped);
+        }
+        const float* bias = model_.output_bias ? model_.output_bias + skipped : nullptr;
+        output(*model_.kernels, in_, part_of(model_.output_weight, from, to), bias, out);
+        for (int64_t row = 0; row < in_.rows; ++row) {
+            for (int64_t i = 0; i < answer_.k; ++i) {
+                if (out[row].best[i].token >= 0) out[row].best[i].token += skipped;
+            }
+        }
+    }
+
+    // One row's chunks put together, in the order of the vocabulary. `at` is the row in the first of them.
+    OutputRow merged(const OutputRow* at, int64_t chunks, int64_t rows) {
+        OutputRow whole = at[0];
+        whole.best = merged_.data();
+        whole.maximum = at[0].maximum;
+        for (int64_t c = 1; c < chunks; ++c) whole.maximum = std::max(whole.maximum, at[c * rows].maximum);
+        double sum = 0;
+        for (int64_t c = 0; c < chunks; ++c) {
+            sum += at[c * rows].sum * std::exp(static_cast<double>(at[c * rows].maximum) - whole.maximum);
+            if (std::isnan(at[c * rows].maximum)) sum = std::numeric_limits<double>::quiet_NaN();
+        }
+        whole.sum = static_cast<float>(sum);
+        int64_t used[output_chunks] = {};
+        for (int64_t i = 0; i < answer_.k; ++i) {
+            int64_t from = 0;
+            for (int64_t c = 1; c < chunks; ++c) {
+                // Of equals the lower token comes first: that of the earlier chunk.
+                if (used[from] == answer_.k || (used[c] < answer_.k && at[c * rows].best[used[c]].logit > at[from * rows].best[used[from]].logit)) from = c;
+            }
+            merged_[static_cast<std::size_t>(i)] = at[from * rows].best[used[from]++];
+        }
+        return whole;
+    }
+
+    // Write logits a few rows at a time, to the answer itself or to scratch, and let `finish` read them.
+    template <class Finish>
+    void by_logits(const Finish& finish, bool into_answer) {
+        float* scratch = into_answer ? nullptr : ws_.logits.ensure(logit_rows * vocabulary_);
+        Candidate none{};
+        const int64_t end = share_.last(in_.rows);
+        for (int64_t start = share_.first(in_.rows); start < end; start += logit_rows) {
+            const int64_t rows = std::min(logit_rows, end - start);
+            OutputRow out[logit_rows];
+            for (int64_t row = 0; row < rows; ++row) {
+                out[row] = OutputRow{};
+                out[row].best = &none;
+                out[row].logits = into_answer ? answer_.log_probs + (first_ + start + row) * vocabulary_ : scratch + row * vocabulary_;
+            }
+            Rows some{in_.x + start * in_.stride, rows, in_.width, in_.stride, in_.values + start * in_.values_stride, in_.scales + start, in_.values_stride, in_.quantised};
+            output(*model_.kernels, some, model_.output_weight, model_.output_bias, out);
+            for (int64_t row = 0; row < rows; ++row) finish(start + row, out[row].logits);
+        }
+    }
+
+    void finish_whole(int64_t row) {
+        float* logits = answer_.log_probs + (first_ + row) * vocabulary_;
+        const double whole = log_sum(logits, vocabulary_);
+        for (int64_t i = 0; i < vocabulary_; ++i) logits[i] = static_cast<float>(logits[i] - whole);
+    }
+
+    // From all logits: sampling, and renormalising over what many bans leave.
+    void finish_logits(int64_t row, float* logits) {
+        const double whole = log_sum(logits, vocabulary_);
+        const int64_t bound = forced(row);
+        if (bound >= 0) return put_forced(row, bound, logits[bound] - whole);
+        for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = nothing;
+        const double shared = request_.renormalise && banned_count(row) ? log_sum(logits, vocabulary_) : whole;
+        int32_t* order = ws_.order.ensure(vocabulary_);
+        if (request_.uniform && !std::isnan(whole)) order[0] = draw(logits, vocabulary_, request_, request_.uniform[first_ + row], ws_);
+        else sort_head(logits, std::isnan(whole) ? 0 : vocabulary_, std::isnan(whole) ? 0 : answer_.k, order);
+        for (int64_t i = 0; i < answer_.k; ++i) {
+            if (std::isnan(whole)) put(row, i, 0, whole);
+            else put(row, i, order[i], std::isinf(logits[order[i]]) ? nothing : logits[order[i]] - shared);
+        }
+    }
+
+    // From the kernel's candidates.
+    void finish(int64_t row, const OutputRow& out) {
+        const double whole = static_cast<double>(out.maximum) + std::log(static_cast<double>(out.sum));
+        const int64_t bound = forced(row);
+        if (bound >= 0) return put_forced(row, bound, logit_at(in_, row, model_.output_weight, model_.output_bias, bound) - whole);
+        const double shared = request_.renormalise && banned_count(row) ? without_banned(row, whole) : whole;
+        for (int64_t i = 0; i < answer_.k; ++i) {
+            const Candidate& found = out.best[i];
+            if (std::isnan(whole)) put(row, i, 0, whole);
+            else if (found.token < 0 || std::isinf(found.logit)) put(row, i, std::max(found.token, 0), nothing);
+            else put(row, i, found.token, found.logit - shared);
+        }
+    }
+
+    // log-sum-exp over the tokens that are not banned.
+    double without_banned(int64_t row, double whole) {
+        double left = 1;
+        for (int32_t i = 0; i < banned_count(row); ++i) {
+            left -= std::exp(logit_at(in_, row, model_.output_weight, model_.output_bias, banned(row)[i]) - whole);
+        }
+        if (left >= least_left || std::isnan(left)) return whole + std::log(left);
+        float* logits = ws_.logits.ensure(logit_rows * vocabulary_);  // the difference would be mostly rounding
+        Candidate none{};
+        OutputRow again;
+        again.best = &none;
+        again.logits = logits;
+        Rows one{in_.x + row * in_.stride, 1, in_.width, in_.stride, in_.values + row * in_.values_stride, in_.scales + row, in_.values_stride, in_.quantised};
+        output(*model_.kernels, one, model_.output_weight, model_.output_bias, &again);
+        for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = nothing;
+        return log_sum(logits, vocabulary_);
+    }
+
+    void put_forced(int64_t row, int64_t token, double log_prob) {
+        put(row, 0, static_cast<int32_t>(token), log_prob);
+        for (int64_t i = 1; i < answer_.k; ++i) put(row, i, 0, nothing);
+    }
+
+    void put(int64_t row, int64_t i, int32_t token, double log_prob) { answer_.put(first_ + row, i, token, log_prob); }
+
+    const Model& model_;
+    Rows& in_;
+    int64_t first_;
+    const Request& request_;
+    const Answer& answer_;
+    Workspace &ws_, &shared_;
+    const Share& share_;
+    int64_t vocabulary_, panels_;
+    std::vector<Candidate> merged_;
+};
+
+}  // namespace
+
+double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64_t token) {
+    const int64_t inputs = w.inputs(), at = token / panel, column = token % panel;
+    const float* x = in.x + row * in.stride;
+    double sum = 0;
+    if (w.kind == Matrix::Kind::int8) {
+        // As the kernels do it: an exact integer, and two roundings.
+        const int64_t depth = padded_inputs(inputs);
+        const int8_t* from = w.int8.panels + at * panel * depth + column * 4;
+        const uint8_t* values = in.values + row * in.values_stride;
+        int32_t exact = 0;
+        for (int64_t k = 0; k < inputs; ++k) exact += (static_cast<int32_t>(values[k]) - 128) * from[k / 4 * 4 * panel + k % 4];
+        const float logit = static_cast<float>(exact) * (in.scales[row] * w.int8.scales[token]);
+        return bias ? logit + bias[token] : logit;
+    }
+    if (w.kind == Matrix::Kind::half) {
+        const uint16_t* from = w.half.panels + at * panel * ((inputs + 1) / 2 * 2) + column * 2;
+        for (int64_t k = 0; k < inputs; ++k) {
+            const uint32_t bits = static_cast<uint32_t>(from[k / 2 * 2 * panel + k % 2]) << 16;
+            float value;
+            std::memcpy(&value, &bits, 4);
+            sum += static_cast<double>(x[k]) * value;
+        }
+    } else {
+        const float* from = w.float32.panels + at * panel * inputs + column;
+        for (int64_t k = 0; k < inputs; ++k) sum += static_cast<double>(x[k]) * from[k * panel];
+    }
+    return bias ? sum + bias[token] : sum;
+}
+
+void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const Share& share) {
+    if (state.gathered) {
+        return choose_listed(model, in, first_row, share.first(in.rows), share.last(in.rows), request, answer, state, ws);
+    }
+    Chooser(model, in, first_row, request, answer, ws, shared, share).run();
+}
+
+}  // namespace uwaga
