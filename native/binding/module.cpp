@@ -118,13 +118,13 @@ Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> pa
     return packed;
 }
 
-Packed half_matrix(int64_t outputs, int64_t inputs, Array<uint16_t> panels) {
+Packed bfloat16_matrix(int64_t outputs, int64_t inputs, Array<uint16_t> panels) {
     check_sizes(outputs, inputs);
-    check(panels, half_panels_size(outputs, inputs), "panels");
+    check(panels, bfloat16_panels_size(outputs, inputs), "panels");
     check_aligned(panels.data());
     Packed packed;
-    packed.matrix.kind = Matrix::Kind::half;
-    packed.matrix.half = HalfMatrix{panels.data(), outputs, inputs};
+    packed.matrix.kind = Matrix::Kind::bfloat16;
+    packed.matrix.bfloat16 = Bfloat16Matrix{panels.data(), outputs, inputs};
     packed.panels = nb::cast(panels);
     return packed;
 }
@@ -171,14 +171,14 @@ nb::tuple packed_int8(Shaped<float, 2> w, int levels) {
     return nb::make_tuple(owned(panels, {static_cast<std::size_t>(size)}), owned(scales, {n}), owned(sums, {n}));
 }
 
-nb::object packed_half(Shaped<float, 2> w) {
+nb::object packed_bfloat16(Shaped<float, 2> w) {
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
     check_sizes(outputs, inputs);
-    const int64_t size = half_panels_size(outputs, inputs);
+    const int64_t size = bfloat16_panels_size(outputs, inputs);
     uint16_t* panels = room<uint16_t>(size);
     {
         const nb::gil_scoped_release free;
-        pack_half(w.data(), outputs, inputs, panels);
+        pack_bfloat16(w.data(), outputs, inputs, panels);
     }
     return owned(panels, {static_cast<std::size_t>(size)});
 }
@@ -290,8 +290,8 @@ class Builder {
         for (std::size_t i = 0; i < read.size(); ++i) {
             const Matrix& next = *read[i + 1 < read.size() ? i + 1 : step];
             if (read[i]->kind != Matrix::Kind::int8 || next.kind != Matrix::Kind::int8) continue;
-            read[i]->int8.ahead = next.int8.panels;
-            read[i]->int8.ahead_size = int8_panels_size(next.int8.outputs, next.int8.inputs);
+            read[i]->int8.prefetch = next.int8.panels;
+            read[i]->int8.prefetch_size = int8_panels_size(next.int8.outputs, next.int8.inputs);
         }
     }
 
@@ -555,12 +555,12 @@ NB_MODULE(_core, m) {
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
     m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a);
-    m.def("pack_half", &packed_half, "weight"_a);
+    m.def("pack_bfloat16", &packed_bfloat16, "weight"_a);
     m.def("pack_float", &packed_float, "weight"_a);
 
     nb::class_<Packed>(m, "Matrix")
         .def_static("int8", &int8_matrix, "outputs"_a, "inputs"_a, "levels"_a, "panels"_a, "scales"_a, "sums"_a)
-        .def_static("half", &half_matrix, "outputs"_a, "inputs"_a, "panels"_a)
+        .def_static("bfloat16", &bfloat16_matrix, "outputs"_a, "inputs"_a, "panels"_a)
         .def_static("float32", &float_matrix, "outputs"_a, "inputs"_a, "panels"_a);
 
     nb::class_<PyMemory>(m, "Memory")

@@ -27,14 +27,14 @@ struct Int8Matrix {
     const int32_t* sums;    // (outputs padded): 128 * sum over inputs of q, the correction for u8 = q + 128
     int64_t outputs, inputs;  // inputs at most 65,536, so that no sum overflows
     int levels = 127;       // |q| <= levels
-    const int8_t* ahead = nullptr;  // weights that are wanted after these, fetched meanwhile; null: what lies behind them
-    int64_t ahead_size = 0;         // bytes of the matrix that they are of
+    const int8_t* prefetch = nullptr;  // weights that are wanted after these, fetched meanwhile; null: what lies behind them
+    int64_t prefetch_size = 0;         // bytes of the matrix that they are of
 };
 struct FloatMatrix {
     const float* panels;    // [outputs/32][inputs][32]
     int64_t outputs, inputs;
 };
-struct HalfMatrix {         // bfloat16
+struct Bfloat16Matrix {         // bfloat16
     const uint16_t* panels; // [outputs/32][inputs/2][32][2]
     int64_t outputs, inputs;
 };
@@ -81,26 +81,26 @@ struct Kernels {
     void (*quantise)(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, uint8_t* values, float* scales, int64_t stride);
     void (*int8_product)(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const Epilogue& e, float* y, int64_t y_stride);
     void (*float_product)(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const Epilogue& e, float* y, int64_t y_stride);
-    void (*half_product)(const float* x, int64_t rows, int64_t x_stride, const HalfMatrix& w, const Epilogue& e, float* y, int64_t y_stride);
+    void (*bfloat16_product)(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const Epilogue& e, float* y, int64_t y_stride);
 
     // Output layer: product, bias, best candidates and log-sum-exp by chunks of the vocabulary.
     void (*int8_output)(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const float* bias, OutputRow* out);
     void (*float_output)(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const float* bias, OutputRow* out);
-    void (*half_output)(const float* x, int64_t rows, int64_t x_stride, const HalfMatrix& w, const float* bias, OutputRow* out);
+    void (*bfloat16_output)(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const float* bias, OutputRow* out);
 
     // Rows of the embedding table read from the packed output matrix.
     void (*int8_embed)(const Int8Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
     void (*float_embed)(const FloatMatrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
-    void (*half_embed)(const HalfMatrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
+    void (*bfloat16_embed)(const Bfloat16Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
 
     // y = norm(x) * gain + bias; rms: no mean is taken away and bias is null. y may be x.
     void (*norm)(const float* x, int64_t rows, int64_t width, int64_t stride, const float* gain, const float* bias, float epsilon, bool rms, float* y, int64_t y_stride);
 
     // One query (heads, head_width) over `length` keys and values, which are float16 or float32 and found through
-    // `where`: key t of head h starts at keys + where[t] + h * head_stride (elements). Softmax in float32.
+    // `offsets`: key t of head h starts at keys + offsets[t] + h * head_stride (elements). Softmax in float32.
     // bias: (heads, length) added to the scores or null; weights: (heads, length) scratch, holds the weights after.
-    void (*attend_float16)(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
-    void (*attend_float)(const float* query, const float* keys, const float* values, const int64_t* where, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
+    void (*attend_float16)(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
+    void (*attend_float)(const float* query, const float* keys, const float* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
 
     void (*to_float16)(const float* x, int64_t count, uint16_t* y);  // to nearest even; beyond +-65504 to that
 };
@@ -114,9 +114,9 @@ int64_t padded_outputs(int64_t outputs);  // to 32
 int64_t padded_inputs(int64_t inputs);    // to 64
 int64_t int8_panels_size(int64_t outputs, int64_t inputs);   // elements of `panels`
 int64_t float_panels_size(int64_t outputs, int64_t inputs);
-int64_t half_panels_size(int64_t outputs, int64_t inputs);
+int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs);
 void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums);  // |q| <= levels <= 127
 void pack_float(const float* w, int64_t outputs, int64_t inputs, float* panels);
-void pack_half(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels);
+void pack_bfloat16(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels);
 
 }  // namespace uwaga

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-uint16_t half_of(float f) {
+uint16_t bfloat16_of(float f) {
     uint32_t bits;
     std::memcpy(&bits, &f, 4);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
@@ -22,7 +22,7 @@ int64_t padded_outputs(int64_t outputs) { return rounded_up(outputs, panel); }
 int64_t padded_inputs(int64_t inputs) { return rounded_up(inputs, 64); }
 int64_t int8_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * padded_inputs(inputs); }
 int64_t float_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * inputs; }
-int64_t half_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * rounded_up(inputs, 2); }
+int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * rounded_up(inputs, 2); }
 
 void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums) {
     const int64_t depth = padded_inputs(inputs);
@@ -64,12 +64,12 @@ void pack_float(const float* w, int64_t outputs, int64_t inputs, float* panels) 
     }
 }
 
-void pack_half(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels) {
+void pack_bfloat16(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels) {
     const int64_t depth = rounded_up(inputs, 2);
     for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
         uint16_t* to = panels + n / panel * panel * depth + n % panel * 2;
         for (int64_t k = 0; k < depth; ++k) {
-            to[k / 2 * 2 * panel + k % 2] = n < outputs && k < inputs ? half_of(w[n * inputs + k]) : static_cast<uint16_t>(0);
+            to[k / 2 * 2 * panel + k % 2] = n < outputs && k < inputs ? bfloat16_of(w[n * inputs + k]) : static_cast<uint16_t>(0);
         }
     }
 }

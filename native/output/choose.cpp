@@ -288,8 +288,8 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64
         const float logit = static_cast<float>(exact) * (in.scales[row] * w.int8.scales[token]);
         return bias ? logit + bias[token] : logit;
     }
-    if (w.kind == Matrix::Kind::half) {
-        const uint16_t* from = w.half.panels + at * panel * ((inputs + 1) / 2 * 2) + column * 2;
+    if (w.kind == Matrix::Kind::bfloat16) {
+        const uint16_t* from = w.bfloat16.panels + at * panel * ((inputs + 1) / 2 * 2) + column * 2;
         for (int64_t k = 0; k < inputs; ++k) {
             const uint32_t bits = static_cast<uint32_t>(from[k / 2 * 2 * panel + k % 2]) << 16;
             float value;

@@ -18,7 +18,7 @@ constexpr std::size_t most_kept = 4;  // spare pieces of memory
 int64_t units_of(const Matrix& w) {
     switch (w.kind) {
         case Matrix::Kind::int8: return padded_inputs(w.int8.inputs) / unit;
-        case Matrix::Kind::half: return (w.half.inputs + 1) / 2;
+        case Matrix::Kind::bfloat16: return (w.bfloat16.inputs + 1) / 2;
         default: return w.float32.inputs;
     }
 }
@@ -26,7 +26,7 @@ int64_t units_of(const Matrix& w) {
 const uint8_t* panels_of(const Matrix& w) {
     switch (w.kind) {
         case Matrix::Kind::int8: return reinterpret_cast<const uint8_t*>(w.int8.panels);
-        case Matrix::Kind::half: return reinterpret_cast<const uint8_t*>(w.half.panels);
+        case Matrix::Kind::bfloat16: return reinterpret_cast<const uint8_t*>(w.bfloat16.panels);
         default: return reinterpret_cast<const uint8_t*>(w.float32.panels);
     }
 }
@@ -53,8 +53,8 @@ void make_room(const Model& model, const Gathered* base, Gathered& made) {
         grow(made.sums, base ? base->sums.get() : nullptr, 1);
         const int8_t* panels = reinterpret_cast<const int8_t*>(made.panels.get());
         made.weight.int8 = Int8Matrix{panels, made.scales.get(), made.sums.get(), columns, whole.int8.inputs, whole.int8.levels};
-    } else if (whole.kind == Matrix::Kind::half) {
-        made.weight.half = HalfMatrix{reinterpret_cast<const uint16_t*>(made.panels.get()), columns, whole.half.inputs};
+    } else if (whole.kind == Matrix::Kind::bfloat16) {
+        made.weight.bfloat16 = Bfloat16Matrix{reinterpret_cast<const uint16_t*>(made.panels.get()), columns, whole.bfloat16.inputs};
     } else {
         made.weight.float32 = FloatMatrix{reinterpret_cast<const float*>(made.panels.get()), columns, whole.float32.inputs};
     }

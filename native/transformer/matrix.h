@@ -8,14 +8,14 @@
 namespace uwaga {
 
 struct Matrix {
-    enum class Kind { none, int8, half, float32 };
+    enum class Kind { none, int8, bfloat16, float32 };
     Kind kind = Kind::none;
     Int8Matrix int8{};
-    HalfMatrix half{};
+    Bfloat16Matrix bfloat16{};
     FloatMatrix float32{};
 
-    int64_t outputs() const { return kind == Kind::int8 ? int8.outputs : kind == Kind::half ? half.outputs : float32.outputs; }
-    int64_t inputs() const { return kind == Kind::int8 ? int8.inputs : kind == Kind::half ? half.inputs : float32.inputs; }
+    int64_t outputs() const { return kind == Kind::int8 ? int8.outputs : kind == Kind::bfloat16 ? bfloat16.outputs : float32.outputs; }
+    int64_t inputs() const { return kind == Kind::int8 ? int8.inputs : kind == Kind::bfloat16 ? bfloat16.inputs : float32.inputs; }
     explicit operator bool() const { return kind != Kind::none; }
 };
 
@@ -44,10 +44,10 @@ inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
         part.int8.scales += skipped;
         part.int8.sums += skipped;
         part.int8.outputs = outputs;
-        if (last * panel < w.outputs()) part.int8.ahead = nullptr;  // the next part
-    } else if (w.kind == Matrix::Kind::half) {
-        part.half.panels += skipped * rounded(w.half.inputs, 2);
-        part.half.outputs = outputs;
+        if (last * panel < w.outputs()) part.int8.prefetch = nullptr;  // the next part
+    } else if (w.kind == Matrix::Kind::bfloat16) {
+        part.bfloat16.panels += skipped * rounded(w.bfloat16.inputs, 2);
+        part.bfloat16.outputs = outputs;
     } else {
         part.float32.panels += skipped * w.float32.inputs;
         part.float32.outputs = outputs;
@@ -59,7 +59,7 @@ inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
 inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epilogue& e, float* y, int64_t y_stride) {
     switch (w.kind) {
         case Matrix::Kind::int8: kernels.int8_product(in.as_int8(kernels), in.rows, w.int8, e, y, y_stride); break;
-        case Matrix::Kind::half: kernels.half_product(in.x, in.rows, in.stride, w.half, e, y, y_stride); break;
+        case Matrix::Kind::bfloat16: kernels.bfloat16_product(in.x, in.rows, in.stride, w.bfloat16, e, y, y_stride); break;
         default: kernels.float_product(in.x, in.rows, in.stride, w.float32, e, y, y_stride);
     }
 }
@@ -74,14 +74,14 @@ inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue 
     if (e.gate) e.gate += skipped;
     if (e.residual) e.residual += skipped;
     Matrix part = part_of(w, first, last);
-    part.int8.ahead = w.int8.ahead ? w.int8.ahead + share.first(w.int8.ahead_size) : nullptr;
+    part.int8.prefetch = w.int8.prefetch ? w.int8.prefetch + share.first(w.int8.prefetch_size) : nullptr;
     product(kernels, in, part, e, y + skipped, y_stride);
 }
 
 inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const float* bias, OutputRow* out) {
     switch (w.kind) {
         case Matrix::Kind::int8: kernels.int8_output(in.as_int8(kernels), in.rows, w.int8, bias, out); break;
-        case Matrix::Kind::half: kernels.half_output(in.x, in.rows, in.stride, w.half, bias, out); break;
+        case Matrix::Kind::bfloat16: kernels.bfloat16_output(in.x, in.rows, in.stride, w.bfloat16, bias, out); break;
         default: kernels.float_output(in.x, in.rows, in.stride, w.float32, bias, out);
     }
 }
@@ -89,7 +89,7 @@ inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const floa
 inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride) {
     switch (w.kind) {
         case Matrix::Kind::int8: kernels.int8_embed(w.int8, tokens, rows, scale, y, y_stride); break;
-        case Matrix::Kind::half: kernels.half_embed(w.half, tokens, rows, scale, y, y_stride); break;
+        case Matrix::Kind::bfloat16: kernels.bfloat16_embed(w.bfloat16, tokens, rows, scale, y, y_stride); break;
         default: kernels.float_embed(w.float32, tokens, rows, scale, y, y_stride);
     }
 }

@@ -11,12 +11,13 @@ namespace uwaga {
 namespace {
 
 #include "kernels/vec/avx2.inl"
+#include "kernels/vec/interface.inl"
+#include "kernels/shared/float.inl"
+#include "kernels/shared/attention.inl"
 
 constexpr int float_rows = 3;
 constexpr uintptr_t prefetch_distance = 64 * 1024;
 
-#include "kernels/shared/float.inl"
-#include "kernels/shared/attention.inl"
 #include "kernels/shared/prefetch.inl"
 
 // ---- int8 -------------------------------------------------------------------------------------------------------
@@ -64,9 +65,9 @@ inline void add_products(__m256i& sum, __m256i size, __m256i mask, const int8_t*
 constexpr int unrolled = 4;  // groups of 4 inputs in one turn of the loop
 
 // sums = begin + the products of R rows and 32 columns in one slice; both (rows, 32). Each turn of the loop asks for
-// `lines` cache lines at `ahead`, which moves on by `step` bytes; with no lines, for the first of each 4 KB.
+// `lines` cache lines at `prefetch`, which moves on by `step` bytes; with no lines, for the first of each 4 KB.
 template <int R, int lines>
-void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ahead, int64_t step, const int32_t* begin, int32_t* sums) {
+void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t prefetch, int64_t step, const int32_t* begin, int32_t* sums) {
     __m256i* stored = reinterpret_cast<__m256i*>(sums);
     __m256i sum[R][4];
     UWAGA_UNROLL
@@ -75,13 +76,13 @@ void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ah
         for (int c = 0; c < 4; ++c) sum[r][c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(begin + r * panel + 8 * c));
     }
     const __m256i ones = _mm256_set1_epi16(1);
-    for (int64_t g = 0; g < groups; g += unrolled, x += 8 * unrolled, weights += 4 * panel * unrolled, ahead += static_cast<uintptr_t>(step)) {
-        if (lines == 0 && (ahead & 4095) < static_cast<uintptr_t>(step)) _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+    for (int64_t g = 0; g < groups; g += unrolled, x += 8 * unrolled, weights += 4 * panel * unrolled, prefetch += static_cast<uintptr_t>(step)) {
+        if (lines == 0 && (prefetch & 4095) < static_cast<uintptr_t>(step)) _mm_prefetch(reinterpret_cast<const char*>(prefetch), _MM_HINT_T1);
         UWAGA_UNROLL
         for (int u = 0; u < unrolled; ++u) {
             UWAGA_UNROLL
             for (int line = lines * u / unrolled; line < lines * (u + 1) / unrolled; ++line) {
-                _mm_prefetch(reinterpret_cast<const char*>(ahead + static_cast<uintptr_t>(64 * line)), _MM_HINT_T1);
+                _mm_prefetch(reinterpret_cast<const char*>(prefetch + static_cast<uintptr_t>(64 * line)), _MM_HINT_T1);
             }
             UWAGA_UNROLL
             for (int r = 0; r < R; ++r) {
@@ -99,14 +100,14 @@ void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ah
 }
 
 template <int R>
-void block_of(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t ahead, int64_t blocks, const int32_t* begin, int32_t* sums) {
+void block_of(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t prefetch, int64_t blocks, const int32_t* begin, int32_t* sums) {
     const int64_t step = 4 * panel * unrolled / blocks;
-    if (blocks == 1) block<R, R == 1 ? 0 : 8>(x, weights, groups, ahead, step, begin, sums);  // see few_rows for AVX-512
-    else if (step > 64) block<R, 4>(x, weights, groups, ahead, step, begin, sums);
-    else block<R, 1>(x, weights, groups, ahead, step, begin, sums);
+    if (blocks == 1) block<R, R == 1 ? 0 : 8>(x, weights, groups, prefetch, step, begin, sums);  // see few_rows for AVX-512
+    else if (step > 64) block<R, 4>(x, weights, groups, prefetch, step, begin, sums);
+    else block<R, 1>(x, weights, groups, prefetch, step, begin, sums);
 }
 
-// At most scratch_rows rows, that fit the scratch. finish: as in int8_panels.inl.
+// At most scratch_rows rows, that fit the scratch. finish: as in shared/int8_panels.inl.
 template <class Finish>
 void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Matrix& w, Finish& finish) {
     alignas(64) uint8_t scratch[scratch_rows * row_bytes];
@@ -122,9 +123,9 @@ void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Ma
     for (int64_t p = 0; p < panels; ++p) {
         for (int64_t k = 0; k < inputs; k += slice) {
             const int8_t* weights = w.panels + (p * inputs + k) * panel;
-            const int64_t depth = smaller(slice, inputs - k), share = depth * panel / blocks;
-            uintptr_t ahead = read_ahead(w, panels * inputs * panel, (p * inputs + k) * panel, prefetch_distance);
-            for (int64_t b = 0; b < blocks; ++b, ahead += static_cast<uintptr_t>(share)) {
+            const int64_t depth = smaller(slice, inputs - k), part = depth * panel / blocks;
+            uintptr_t prefetch = prefetch_address(w, panels * inputs * panel, (p * inputs + k) * panel, prefetch_distance);
+            for (int64_t b = 0; b < blocks; ++b, prefetch += static_cast<uintptr_t>(part)) {
                 const int64_t row = rows * b / blocks, count = rows * (b + 1) / blocks - row;
                 const uint8_t* from = scratch + k / slice * slice_bytes + row * row_bytes;
                 int32_t* to = sums + row * panel;
@@ -132,9 +133,9 @@ void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Ma
                     for (int64_t r = 0; r < count; ++r) finish.prepare(first + row + r, p);
                 }
                 const int32_t* begin = (k == 0 ? start : sums) + row * panel;
-                if (count == 1) block_of<1>(from, weights, depth / 4, ahead, blocks, begin, to);
-                else if (count == 2) block_of<2>(from, weights, depth / 4, ahead, blocks, begin, to);
-                else block_of<3>(from, weights, depth / 4, ahead, blocks, begin, to);
+                if (count == 1) block_of<1>(from, weights, depth / 4, prefetch, blocks, begin, to);
+                else if (count == 2) block_of<2>(from, weights, depth / 4, prefetch, blocks, begin, to);
+                else block_of<3>(from, weights, depth / 4, prefetch, blocks, begin, to);
                 if (k + slice < inputs) continue;
                 for (int64_t r = 0; r < count; ++r) finish(first + row + r, p, to + r * panel);
             }
@@ -153,7 +154,7 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
     }
 }
 
-#include "kernels/shared/product.inl"
+#include "kernels/shared/table.inl"
 
 constexpr Kernels made = table(Isa::avx2, "avx2");
 

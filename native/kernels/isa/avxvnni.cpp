@@ -10,6 +10,9 @@ namespace uwaga {
 namespace {
 
 #include "kernels/vec/avx2.inl"
+#include "kernels/vec/interface.inl"
+#include "kernels/shared/float.inl"
+#include "kernels/shared/attention.inl"
 
 constexpr int float_rows = 3;
 constexpr uintptr_t prefetch_distance = 64 * 1024;
@@ -26,8 +29,8 @@ struct Int8Block {
     static constexpr int64_t rows = 6;
 
     template <int R, int C>
-    static void some(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction, int64_t groups,
-                     uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
+    static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction, int64_t groups,
+                     uintptr_t prefetch, int64_t prefetch_step, int32_t* sums) {
         __m256i sum[R][C];
         const __m256i zero = _mm256_setzero_si256();
         UWAGA_UNROLL
@@ -37,9 +40,9 @@ struct Int8Block {
                 sum[r][c] = _mm256_sub_epi32(zero, _mm256_load_si256(reinterpret_cast<const __m256i*>(correction + 8 * c)));
             }
         }
-        for (int64_t g = 0; g < groups; ++g, weights += 128, x += 4, ahead += static_cast<uintptr_t>(ahead_step)) {
-            _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
-            if (C == 4 && ahead_step > 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64), _MM_HINT_T1);
+        for (int64_t g = 0; g < groups; ++g, weights += 128, x += 4, prefetch += static_cast<uintptr_t>(prefetch_step)) {
+            _mm_prefetch(reinterpret_cast<const char*>(prefetch), _MM_HINT_T1);
+            if (C == 4 && prefetch_step > 64) _mm_prefetch(reinterpret_cast<const char*>(prefetch + 64), _MM_HINT_T1);
             __m256i w[C];
             UWAGA_UNROLL
             for (int c = 0; c < C; ++c) {
@@ -63,30 +66,28 @@ struct Int8Block {
     }
 
     template <int R>
-    static void halves(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction, int64_t groups,
-                       uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
-        const uintptr_t middle = ahead + static_cast<uintptr_t>(groups * ahead_step / 2);
-        some<R, 2>(x, stride, weights, correction, groups, ahead, ahead_step / 2, sums);
-        some<R, 2>(x, stride, weights + 64, correction + 16, groups, middle, ahead_step / 2, sums + 16);
+    static void run_halves(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction, int64_t groups,
+                       uintptr_t prefetch, int64_t prefetch_step, int32_t* sums) {
+        const uintptr_t middle = prefetch + static_cast<uintptr_t>(groups * prefetch_step / 2);
+        run_rows<R, 2>(x, stride, weights, correction, groups, prefetch, prefetch_step / 2, sums);
+        run_rows<R, 2>(x, stride, weights + 64, correction + 16, groups, middle, prefetch_step / 2, sums + 16);
     }
 
     static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction,
-                    int64_t groups, uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
+                    int64_t groups, uintptr_t prefetch, int64_t prefetch_step, int32_t* sums) {
         switch (count) {
-            case 1: some<1, 4>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 2: some<2, 4>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 3: some<3, 4>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 4: halves<4>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            case 5: halves<5>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
-            default: halves<6>(x, stride, weights, correction, groups, ahead, ahead_step, sums); break;
+            case 1: run_rows<1, 4>(x, stride, weights, correction, groups, prefetch, prefetch_step, sums); break;
+            case 2: run_rows<2, 4>(x, stride, weights, correction, groups, prefetch, prefetch_step, sums); break;
+            case 3: run_rows<3, 4>(x, stride, weights, correction, groups, prefetch, prefetch_step, sums); break;
+            case 4: run_halves<4>(x, stride, weights, correction, groups, prefetch, prefetch_step, sums); break;
+            case 5: run_halves<5>(x, stride, weights, correction, groups, prefetch, prefetch_step, sums); break;
+            default: run_halves<6>(x, stride, weights, correction, groups, prefetch, prefetch_step, sums); break;
         }
     }
 };
 
-#include "kernels/shared/float.inl"
-#include "kernels/shared/attention.inl"
 #include "kernels/shared/int8_panels.inl"
-#include "kernels/shared/product.inl"
+#include "kernels/shared/table.inl"
 
 #ifdef UWAGA_EMULATE
 constexpr Kernels made = table(Isa::avxvnni, "avxvnni (emulated)");

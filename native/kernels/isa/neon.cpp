@@ -9,6 +9,9 @@ namespace uwaga {
 namespace {
 
 #include "kernels/vec/neon.inl"
+#include "kernels/vec/interface.inl"
+#include "kernels/shared/float.inl"
+#include "kernels/shared/attention.inl"
 
 constexpr int float_rows = 3;
 constexpr uintptr_t prefetch_distance = 32 * 1024;
@@ -29,8 +32,8 @@ struct Int8Block {
 
     // Signed by signed here: x - 128, and no correction.
     template <int R>
-    static void some(const uint8_t* x, int64_t stride, const int8_t* weights, int64_t groups, uintptr_t ahead,
-                     int64_t ahead_step, int32_t* sums) {
+    static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights, int64_t groups, uintptr_t prefetch,
+                     int64_t prefetch_step, int32_t* sums) {
         int32x4_t sum[R][8];
         UWAGA_UNROLL
         for (int r = 0; r < R; ++r) {
@@ -38,10 +41,10 @@ struct Int8Block {
             for (int c = 0; c < 8; ++c) sum[r][c] = vdupq_n_s32(0);
         }
         for (int64_t g = 0; g < groups; g += 4, weights += 512, x += 16) {
-            for (int64_t step = 0; step < 4 * ahead_step; step += 64) {
-                __builtin_prefetch(reinterpret_cast<const void*>(ahead + static_cast<uintptr_t>(step)));
+            for (int64_t step = 0; step < 4 * prefetch_step; step += 64) {
+                __builtin_prefetch(reinterpret_cast<const void*>(prefetch + static_cast<uintptr_t>(step)));
             }
-            ahead += static_cast<uintptr_t>(4 * ahead_step);
+            prefetch += static_cast<uintptr_t>(4 * prefetch_step);
             int8x16_t four[R];
             UWAGA_UNROLL
             for (int r = 0; r < R; ++r) four[r] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(x + r * stride), vdupq_n_u8(0x80)));
@@ -58,19 +61,17 @@ struct Int8Block {
     }
 
     static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t*, int64_t groups,
-                    uintptr_t ahead, int64_t ahead_step, int32_t* sums) {
+                    uintptr_t prefetch, int64_t prefetch_step, int32_t* sums) {
         switch (count) {
-            case 1: some<1>(x, stride, weights, groups, ahead, ahead_step, sums); break;
-            case 2: some<2>(x, stride, weights, groups, ahead, ahead_step, sums); break;
-            default: some<3>(x, stride, weights, groups, ahead, ahead_step, sums); break;
+            case 1: run_rows<1>(x, stride, weights, groups, prefetch, prefetch_step, sums); break;
+            case 2: run_rows<2>(x, stride, weights, groups, prefetch, prefetch_step, sums); break;
+            default: run_rows<3>(x, stride, weights, groups, prefetch, prefetch_step, sums); break;
         }
     }
 };
 
-#include "kernels/shared/float.inl"
-#include "kernels/shared/attention.inl"
 #include "kernels/shared/int8_panels.inl"
-#include "kernels/shared/product.inl"
+#include "kernels/shared/table.inl"
 
 constexpr Kernels made = table(Isa::neon, "neon");
 

@@ -8,6 +8,9 @@ namespace uwaga {
 namespace {
 
 #include "kernels/vec/portable.inl"
+#include "kernels/vec/interface.inl"
+#include "kernels/shared/float.inl"
+#include "kernels/shared/attention.inl"
 
 constexpr int float_rows = 2;
 constexpr uintptr_t prefetch_distance = 0;  // none here
@@ -32,10 +35,8 @@ struct Int8Block {
     }
 };
 
-#include "kernels/shared/float.inl"
-#include "kernels/shared/attention.inl"
 #include "kernels/shared/int8_panels.inl"
-#include "kernels/shared/product.inl"
+#include "kernels/shared/table.inl"
 
 constexpr Kernels made = table(Isa::portable, "portable");
 

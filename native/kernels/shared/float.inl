@@ -14,7 +14,7 @@ inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 // Cephes expf: x = n ln 2 + r, |r| <= ln(2)/2, a polynomial of degree 6 in r.
 inline Vec exponential(const Vec& given) {
     const Vec x = min(set(88.3f), max(set(-87.3f), given));  // a NaN is the second operand: it stays
-    const Vec n = nearest(x * set(1.44269504088896341f));
+    const Vec n = round_nearest(x * set(1.44269504088896341f));
     const Vec r = fma(n, set(2.12194440e-4f), fma(n, set(-0.693359375f), x));
     Vec p = set(1.9875691500e-4f);
     p = fma(p, r, set(1.3981999507e-3f));
@@ -23,14 +23,14 @@ inline Vec exponential(const Vec& given) {
     p = fma(p, r, set(1.6666665459e-1f));
     p = fma(p, r, set(5.0000001201e-1f));
     p = fma(p, r * r, r) + set(1.0f);
-    return zero_where_less(times_power(p, n), given, set(-87.3f));
+    return zero_where_less(times_power_of_two(p, n), given, set(-87.3f));
 }
 
 // e^d for d <= 0 (or NaN), with fewer steps: relative error about 2e-7 down to d = -10, e^-87.3 or less below that.
 // 2^f on [-1/2, 1/2] by a polynomial of degree 5, found by Remez's exchange on the relative error.
 inline Vec exponential_of_negative(const Vec& d) {
     const Vec x = max(set(-87.3f), d);
-    const Vec n = nearest(x * set(1.44269504088896341f));
+    const Vec n = round_nearest(x * set(1.44269504088896341f));
     const Vec f = fma(x, set(1.44269504088896341f), set(0.0f) - n);
     Vec p = set(1.32764721678e-3f);
     p = fma(p, f, set(9.67554133102e-3f));
@@ -38,7 +38,7 @@ inline Vec exponential_of_negative(const Vec& d) {
     p = fma(p, f, set(2.4022119724e-1f));
     p = fma(p, f, set(6.93146967065e-1f));
     p = fma(p, f, set(1.00000007165f));
-    return times_power(p, n);
+    return times_power_of_two(p, n);
 }
 
 // 2^f for f in [0, 1], relative error about 2e-7, found in the same way.
@@ -52,9 +52,9 @@ inline Vec power_of_fraction(const Vec& f) {
 }
 
 // e^d for d <= 0 (or NaN) in the fewest steps: relative error about 2e-7 + 6e-8 |d|.
-inline Vec summand(const Vec& d) {
+inline Vec log_sum_exp_term(const Vec& d) {
     const Vec u = d * set(1.44269504088896341f);
-    return times_floored_power(power_of_fraction(fraction(u)), u);
+    return times_power_of_two_floor(power_of_fraction(fraction(u)), u);
 }
 
 // erf by Abramowitz and Stegun 7.1.26, absolute error 1.5e-7.
@@ -66,16 +66,16 @@ inline Vec error_function(const Vec& x) {
     p = fma(p, t, set(1.421413741f));
     p = fma(p, t, set(-0.284496736f));
     p = fma(p, t, set(0.254829592f));
-    return with_sign(set(1.0f) - p * t * exponential(set(0.0f) - a * a), x);
+    return copy_sign(set(1.0f) - p * t * exponential(set(0.0f) - a * a), x);
 }
 
 // 1 / (1 + e^-x), relative error about 3e-7 where that is above 1e-6.
 inline Vec sigmoid(const Vec& x) {
     const Vec u = min(set(126.0f), x * set(-1.44269504088896341f));
-    return reciprocal(times_floored_power(power_of_fraction(fraction(u)), u) + set(1.0f));
+    return reciprocal(times_power_of_two_floor(power_of_fraction(fraction(u)), u) + set(1.0f));
 }
 
-inline Vec activated(Activation activation, const Vec& x) {
+inline Vec activate(Activation activation, const Vec& x) {
     switch (activation) {
         case Activation::relu:
             return max(set(0.0f), x);
@@ -108,10 +108,10 @@ void quantise(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, ui
     const int64_t whole = inputs / lanes * lanes;
     for (int64_t row = 0; row < rows; ++row, x += x_stride, values += stride) {
         Vec chain[4];
-        chained(x, inputs, 0.0f, chain, [](Vec v, Vec largest) { return larger_bits(abs(v), largest); });
-        const Vec largest = larger_bits(larger_bits(chain[0], chain[1]), larger_bits(chain[2], chain[3]));
-        const float spoilt = total(largest * set(0.0f));  // NaN where a value is not finite: its bits are the largest
-        const float limit = maximum(largest);
+        chained(x, inputs, 0.0f, chain, [](Vec v, Vec largest) { return max_bits(abs(v), largest); });
+        const Vec largest = max_bits(max_bits(chain[0], chain[1]), max_bits(chain[2], chain[3]));
+        const float spoilt = reduce_add(largest * set(0.0f));  // NaN where a value is not finite: its bits are the largest
+        const float limit = reduce_max(largest);
         if (!(spoilt == 0.0f) || limit < 1e-30f) {
             memset(values, 128, static_cast<size_t>(stride));
             scales[row] = spoilt;  // NaN makes the whole row of the product NaN
@@ -132,18 +132,18 @@ void quantise(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, ui
 void norm(const float* x, int64_t rows, int64_t width, int64_t stride, const float* gain, const float* bias, float epsilon, bool rms, float* y, int64_t y_stride) {
     const int64_t whole = width / lanes * lanes;
     const int64_t rest = width - whole;
-    const float share = 1.0f / static_cast<float>(width);
+    const float inverse_width = 1.0f / static_cast<float>(width);
     for (int64_t row = 0; row < rows; ++row, x += stride, y += y_stride) {
         Vec chain[4];
         float mean = 0.0f;
         if (!rms) {
             chained(x, width, 0.0f, chain, [](Vec v, Vec sum) { return sum + v; });
-            mean = total((chain[0] + chain[1]) + (chain[2] + chain[3])) * share;
+            mean = reduce_add((chain[0] + chain[1]) + (chain[2] + chain[3])) * inverse_width;
         }
         const Vec centre = set(mean);
         chained(x, width, mean, chain, [centre](Vec v, Vec sum) { return fma(v - centre, v - centre, sum); });
-        const float square = total((chain[0] + chain[1]) + (chain[2] + chain[3]));
-        const Vec factor = set(1.0f / __builtin_sqrtf(square * share + epsilon));
+        const float square = reduce_add((chain[0] + chain[1]) + (chain[2] + chain[3]));
+        const Vec factor = set(1.0f / __builtin_sqrtf(square * inverse_width + epsilon));
         for (int64_t k = 0; k < whole; k += lanes) {
             const Vec g = gain ? load(gain + k) : set(1.0f), b = bias ? load(bias + k) : set(0.0f);
             store(y + k, fma((load(x + k) - centre) * factor, g, b));

@@ -3,11 +3,11 @@
 #pragma once
 
 #if defined(__GNUC__)
-#define UWAGA_APART __attribute__((noinline))
-#define UWAGA_RARE __attribute__((noinline, cold))
+#define UWAGA_NOINLINE __attribute__((noinline))
+#define UWAGA_COLD __attribute__((noinline, cold))
 #else
-#define UWAGA_APART
-#define UWAGA_RARE
+#define UWAGA_NOINLINE
+#define UWAGA_COLD
 #endif
 
 #define UWAGA_PRAGMA(text) _Pragma(#text)

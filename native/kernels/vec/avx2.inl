@@ -28,9 +28,8 @@ inline Vec fma(Vec a, Vec b, Vec c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
 inline Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.v, b.v)}; }  // b where either is NaN
 inline Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.v, b.v)}; }
 inline Vec abs(Vec a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
-inline Vec with_sign(Vec a, Vec b) { return {_mm256_or_ps(a.v, _mm256_and_ps(b.v, _mm256_set1_ps(-0.0f)))}; }
-// The larger of two numbers without sign; a NaN is larger than any, so it stays.
-inline Vec larger_bits(Vec a, Vec b) {
+inline Vec copy_sign(Vec a, Vec b) { return {_mm256_or_ps(a.v, _mm256_and_ps(b.v, _mm256_set1_ps(-0.0f)))}; }
+inline Vec max_bits(Vec a, Vec b) {
     return {_mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a.v), _mm256_castps_si256(b.v)))};
 }
 inline uint32_t greater_mask(Vec a, Vec b) {
@@ -40,52 +39,43 @@ inline bool any_greater(Vec a, Vec b) { return greater_mask(a, b) != 0; }
 inline Vec zero_where_less(Vec value, Vec x, Vec limit) {
     return {_mm256_and_ps(value.v, _mm256_cmp_ps(x.v, limit.v, _CMP_NLT_UQ))};
 }
-inline float total(Vec a) {
+inline float reduce_add(Vec a) {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
-// Lane i: the total of v[i], added up in the same order for every i.
-inline Vec totals(const Vec (&v)[8]) {
+inline Vec reduce_add_each(const Vec (&v)[8]) {
     const __m256 a = _mm256_hadd_ps(_mm256_hadd_ps(v[0].v, v[1].v), _mm256_hadd_ps(v[2].v, v[3].v));
     const __m256 b = _mm256_hadd_ps(_mm256_hadd_ps(v[4].v, v[5].v), _mm256_hadd_ps(v[6].v, v[7].v));
     return {_mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31))};
 }
-inline float maximum(Vec a) {
+inline float reduce_max(Vec a) {
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 
-inline Vec nearest(Vec a) { return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
-inline Vec times_power(Vec a, Vec n) {
+inline Vec round_nearest(Vec a) { return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+inline Vec times_power_of_two(Vec a, Vec n) {
     const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.v), _mm256_set1_epi32(127)), 23);
     return {_mm256_mul_ps(a.v, _mm256_castsi256_ps(power))};
 }
-// a - floor(a), 0 for -inf; and a * 2^floor(n) for n <= 0 or NaN.
 inline Vec floored(Vec a) { return {_mm256_floor_ps(a.v)}; }
 inline Vec fraction(Vec a) {
     const Vec x = max(set(-126.0f), a);  // a NaN is the second operand: it stays
     return x - floored(x);
 }
-inline Vec times_floored_power(Vec a, Vec n) { return times_power(a, floored(max(set(-126.0f), n))); }
+inline Vec times_power_of_two_floor(Vec a, Vec n) { return times_power_of_two(a, floored(max(set(-126.0f), n))); }
 
 inline Vec from_int(const int32_t* p) {
     return {_mm256_cvtepi32_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
 
-inline float float_of_half(uint16_t h) {
-    const uint32_t bits = static_cast<uint32_t>(h) << 16;
-    float f;
-    memcpy(&f, &bits, 4);
-    return f;
-}
-inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
+inline void load_bfloat16_pairs(const uint16_t* p, Vec& first, Vec& second) {
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     first.v = _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
     second.v = _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
 }
-// float16, of keys and values; what is beyond its largest number becomes that, a NaN stays.
 inline Vec load_float16(const uint16_t* p) { return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
 inline Vec load_float16_part(const uint16_t* p, int64_t n) {
     alignas(16) uint16_t part[8] = {0, 0, 0, 0, 0, 0, 0, 0};

@@ -27,11 +27,10 @@ inline Vec fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline Vec max(Vec a, Vec b) { return {_mm512_max_ps(a.v, b.v)}; }  // b where either is NaN
 inline Vec min(Vec a, Vec b) { return {_mm512_min_ps(a.v, b.v)}; }
 inline Vec abs(Vec a) { return {_mm512_abs_ps(a.v)}; }
-inline Vec with_sign(Vec a, Vec b) {
+inline Vec copy_sign(Vec a, Vec b) {
     return {_mm512_or_ps(a.v, _mm512_and_ps(b.v, _mm512_set1_ps(-0.0f)))};
 }
-// The larger of two numbers without sign; a NaN is larger than any, so it stays.
-inline Vec larger_bits(Vec a, Vec b) {
+inline Vec max_bits(Vec a, Vec b) {
     return {_mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v)))};
 }
 inline uint32_t greater_mask(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
@@ -39,9 +38,8 @@ inline bool any_greater(Vec a, Vec b) { return greater_mask(a, b) != 0; }
 inline Vec zero_where_less(Vec value, Vec x, Vec limit) {
     return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, limit.v, _CMP_NLT_UQ), value.v)};
 }
-inline float total(Vec a) { return _mm512_reduce_add_ps(a.v); }
-// Lane i: the total of v[i], added up in the same order for every i.
-inline Vec totals(const Vec (&v)[16]) {
+inline float reduce_add(Vec a) { return _mm512_reduce_add_ps(a.v); }
+inline Vec reduce_add_each(const Vec (&v)[16]) {
     __m512 fours[4];
     UWAGA_UNROLL
     for (int i = 0; i < 4; ++i) {  // each 128 bits: four partial sums, of v[4i] to v[4i + 3]
@@ -54,28 +52,20 @@ inline Vec totals(const Vec (&v)[16]) {
     const __m512 high = _mm512_add_ps(_mm512_shuffle_f32x4(fours[2], fours[3], 0x88), _mm512_shuffle_f32x4(fours[2], fours[3], 0xdd));
     return {_mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd))};
 }
-inline float maximum(Vec a) { return _mm512_reduce_max_ps(a.v); }
+inline float reduce_max(Vec a) { return _mm512_reduce_max_ps(a.v); }
 
-inline Vec nearest(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
-inline Vec times_power(Vec a, Vec n) { return {_mm512_scalef_ps(a.v, n.v)}; }
-// a - floor(a), 0 for -inf; and a * 2^floor(n) for n <= 0 or NaN.
+inline Vec round_nearest(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+inline Vec times_power_of_two(Vec a, Vec n) { return {_mm512_scalef_ps(a.v, n.v)}; }
 inline Vec fraction(Vec a) { return {_mm512_reduce_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
-inline Vec times_floored_power(Vec a, Vec n) { return times_power(a, n); }
+inline Vec times_power_of_two_floor(Vec a, Vec n) { return times_power_of_two(a, n); }
 
 inline Vec from_int(const int32_t* p) { return {_mm512_cvtepi32_ps(_mm512_loadu_si512(p))}; }
 
-inline float float_of_half(uint16_t h) {
-    const uint32_t bits = static_cast<uint32_t>(h) << 16;
-    float f;
-    memcpy(&f, &bits, 4);
-    return f;
-}
-inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
+inline void load_bfloat16_pairs(const uint16_t* p, Vec& first, Vec& second) {
     const __m512i pairs = _mm512_loadu_si512(p);
     first.v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
     second.v = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
 }
-// float16, of keys and values; what is beyond its largest number becomes that, a NaN stays.
 inline Vec load_float16(const uint16_t* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
 inline Vec load_float16_part(const uint16_t* p, int64_t n) { return {_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first_lanes(n), p))}; }
 inline void store_float16(uint16_t* p, Vec a) {

@@ -29,9 +29,8 @@ inline Vec fma(Vec a, Vec b, Vec c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
 inline Vec max(Vec a, Vec b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }
 inline Vec min(Vec a, Vec b) { return {vbslq_f32(vcltq_f32(a.v, b.v), a.v, b.v)}; }
 inline Vec abs(Vec a) { return {vabsq_f32(a.v)}; }
-inline Vec with_sign(Vec a, Vec b) { return {vbslq_f32(vdupq_n_u32(0x80000000u), b.v, a.v)}; }
-// The larger of two numbers without sign; a NaN is larger than any, so it stays.
-inline Vec larger_bits(Vec a, Vec b) {
+inline Vec copy_sign(Vec a, Vec b) { return {vbslq_f32(vdupq_n_u32(0x80000000u), b.v, a.v)}; }
+inline Vec max_bits(Vec a, Vec b) {
     return {vreinterpretq_f32_s32(vmaxq_s32(vreinterpretq_s32_f32(a.v), vreinterpretq_s32_f32(b.v)))};
 }
 inline uint32_t greater_mask(Vec a, Vec b) {
@@ -42,42 +41,33 @@ inline bool any_greater(Vec a, Vec b) { return vmaxvq_u32(vcgtq_f32(a.v, b.v)) !
 inline Vec zero_where_less(Vec value, Vec x, Vec limit) {
     return {vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(value.v), vcltq_f32(x.v, limit.v)))};
 }
-inline float total(Vec a) { return vaddvq_f32(a.v); }
-// Lane i: the total of v[i], added up in the same order for every i.
-inline Vec totals(const Vec (&v)[4]) { return {vpaddq_f32(vpaddq_f32(v[0].v, v[1].v), vpaddq_f32(v[2].v, v[3].v))}; }
-inline float maximum(Vec a) {
+inline float reduce_add(Vec a) { return vaddvq_f32(a.v); }
+inline Vec reduce_add_each(const Vec (&v)[4]) { return {vpaddq_f32(vpaddq_f32(v[0].v, v[1].v), vpaddq_f32(v[2].v, v[3].v))}; }
+inline float reduce_max(Vec a) {
     const float32x2_t two = vmax_f32(vget_low_f32(a.v), vget_high_f32(a.v));
     const float first = vget_lane_f32(two, 0), second = vget_lane_f32(two, 1);
     return first > second ? first : second;
 }
 
-inline Vec nearest(Vec a) { return {vrndnq_f32(a.v)}; }
-inline Vec times_power(Vec a, Vec n) {
+inline Vec round_nearest(Vec a) { return {vrndnq_f32(a.v)}; }
+inline Vec times_power_of_two(Vec a, Vec n) {
     const int32x4_t power = vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n.v), vdupq_n_s32(127)), 23);
     return {vmulq_f32(a.v, vreinterpretq_f32_s32(power))};
 }
-// a - floor(a), 0 for -inf; and a * 2^floor(n) for n <= 0 or NaN.
 inline Vec floored(Vec a) { return {vrndmq_f32(a.v)}; }
 inline Vec fraction(Vec a) {
     const Vec x = max(set(-126.0f), a);  // a NaN is the second operand: it stays
     return x - floored(x);
 }
-inline Vec times_floored_power(Vec a, Vec n) { return times_power(a, floored(max(set(-126.0f), n))); }
+inline Vec times_power_of_two_floor(Vec a, Vec n) { return times_power_of_two(a, floored(max(set(-126.0f), n))); }
 
 inline Vec from_int(const int32_t* p) { return {vcvtq_f32_s32(vld1q_s32(p))}; }
 
-inline float float_of_half(uint16_t h) {
-    const uint32_t bits = static_cast<uint32_t>(h) << 16;
-    float f;
-    memcpy(&f, &bits, 4);
-    return f;
-}
-inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
+inline void load_bfloat16_pairs(const uint16_t* p, Vec& first, Vec& second) {
     const uint32x4_t pairs = vreinterpretq_u32_u16(vld1q_u16(p));
     first.v = vreinterpretq_f32_u32(vshlq_n_u32(pairs, 16));
     second.v = vreinterpretq_f32_u32(vandq_u32(pairs, vdupq_n_u32(0xffff0000u)));
 }
-// float16, of keys and values; what is beyond its largest number becomes that, a NaN stays.
 inline Vec load_float16(const uint16_t* p) { return {vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))}; }
 inline Vec load_float16_part(const uint16_t* p, int64_t n) {
     uint16_t part[4] = {0, 0, 0, 0};

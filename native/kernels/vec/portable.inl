@@ -50,11 +50,10 @@ inline Vec fma(const Vec& a, const Vec& b, const Vec& c) {  // rounded twice her
 inline Vec max(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
 inline Vec min(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
 inline Vec abs(const Vec& a) { return each([&](int i) { return float_of(bits_of(a.v[i]) & 0x7fffffffu); }); }
-inline Vec with_sign(const Vec& a, const Vec& b) {  // |a| is a; the sign of b
+inline Vec copy_sign(const Vec& a, const Vec& b) {  // |a| is a; the sign of b
     return each([&](int i) { return float_of(bits_of(a.v[i]) | (bits_of(b.v[i]) & 0x80000000u)); });
 }
-// The larger of two numbers without sign; a NaN is larger than any, so it stays.
-inline Vec larger_bits(const Vec& a, const Vec& b) { return each([&](int i) { return bits_of(a.v[i]) > bits_of(b.v[i]) ? a.v[i] : b.v[i]; }); }
+inline Vec max_bits(const Vec& a, const Vec& b) { return each([&](int i) { return bits_of(a.v[i]) > bits_of(b.v[i]) ? a.v[i] : b.v[i]; }); }
 inline bool any_greater(const Vec& a, const Vec& b) {
     int any = 0;
     for (int i = 0; i < Vec::width; ++i) any |= a.v[i] > b.v[i];
@@ -68,44 +67,38 @@ inline uint32_t greater_mask(const Vec& a, const Vec& b) {
 inline Vec zero_where_less(const Vec& value, const Vec& x, const Vec& limit) {
     return each([&](int i) { return x.v[i] < limit.v[i] ? 0.0f : value.v[i]; });
 }
-inline float total(const Vec& a) {
+inline float reduce_add(const Vec& a) {
     return ((a.v[0] + a.v[4]) + (a.v[2] + a.v[6])) + ((a.v[1] + a.v[5]) + (a.v[3] + a.v[7]));
 }
-// Lane i: the total of v[i], added up in the same order for every i.
-inline Vec totals(const Vec (&v)[Vec::width]) { return each([&](int i) { return total(v[i]); }); }
-inline float maximum(const Vec& a) {
+inline Vec reduce_add_each(const Vec (&v)[Vec::width]) { return each([&](int i) { return reduce_add(v[i]); }); }
+inline float reduce_max(const Vec& a) {
     float m = a.v[0];
     for (int i = 1; i < Vec::width; ++i) m = a.v[i] > m ? a.v[i] : m;
     return m;
 }
 
 // Nearest integer, ties to even, for |a| < 2^22.
-inline Vec nearest(const Vec& a) { return each([&](int i) { return (a.v[i] + 12582912.0f) - 12582912.0f; }); }
-// a * 2^n for whole n in [-127, 127].
-inline Vec times_power(const Vec& a, const Vec& n) {
+inline Vec round_nearest(const Vec& a) { return each([&](int i) { return (a.v[i] + 12582912.0f) - 12582912.0f; }); }
+inline Vec times_power_of_two(const Vec& a, const Vec& n) {
     return each([&](int i) {
         const float magic = n.v[i] + 12582912.0f;  // the low bits hold n
         return a.v[i] * float_of((bits_of(magic) + 127u) << 23);
     });
 }
-// a - floor(a), 0 for -inf; and a * 2^floor(n) for n <= 0 or NaN.
 inline Vec floored(const Vec& a) { return each([&](int i) { return __builtin_floorf(a.v[i]); }); }
 inline Vec fraction(const Vec& a) {
     const Vec x = max(set(-126.0f), a);  // a NaN is the second operand: it stays
     return x - floored(x);
 }
-inline Vec times_floored_power(const Vec& a, const Vec& n) { return times_power(a, floored(max(set(-126.0f), n))); }
+inline Vec times_power_of_two_floor(const Vec& a, const Vec& n) { return times_power_of_two(a, floored(max(set(-126.0f), n))); }
 
 inline Vec from_int(const int32_t* p) {
     return each([&](int i) { return static_cast<float>(p[i]); });
 }
-inline float float_of_half(uint16_t h) { return float_of(static_cast<uint32_t>(h) << 16); }
-// Eight pairs: their first and their second members.
-inline void load_pairs(const uint16_t* p, Vec& first, Vec& second) {
-    first = each([&](int i) { return float_of_half(p[2 * i]); });
-    second = each([&](int i) { return float_of_half(p[2 * i + 1]); });
+inline void load_bfloat16_pairs(const uint16_t* p, Vec& first, Vec& second) {
+    first = each([&](int i) { return float_of(static_cast<uint32_t>(p[2 * i]) << 16); });
+    second = each([&](int i) { return float_of(static_cast<uint32_t>(p[2 * i + 1]) << 16); });
 }
-// float16, of keys and values; what is beyond its largest number becomes that, a NaN stays.
 inline float float_of_float16(uint16_t h) {
     const uint32_t magnitude = static_cast<uint32_t>(h & 0x7fffu) << 13, sign = static_cast<uint32_t>(h & 0x8000u) << 16;
     if (magnitude >= 0x0f800000u) return float_of(sign | 0x70000000u | magnitude);  // infinity and NaN
@@ -128,7 +121,6 @@ inline void store_float16(uint16_t* p, const Vec& a) {
     for (int i = 0; i < Vec::width; ++i) p[i] = float16_of(a.v[i]);
 }
 
-// round(a) + 128 for a in [-127, 127].
 inline void store_quantised(uint8_t* p, const Vec& a) {
     for (int i = 0; i < Vec::width; ++i) {
         p[i] = static_cast<uint8_t>((bits_of(a.v[i] + 12582912.0f) & 255u) ^ 128u);

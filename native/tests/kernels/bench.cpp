@@ -95,7 +95,7 @@ struct Case {
     int64_t inputs, outputs;
 };
 
-enum class Numbers { int8, single, half };
+enum class Numbers { int8, float32, bfloat16 };
 
 void run(const Kernels& kernels, Numbers numbers, const std::vector<int64_t>& row_counts) {
     const char* names[] = {"int8", "float32", "bfloat16"};
@@ -105,8 +105,8 @@ void run(const Kernels& kernels, Numbers numbers, const std::vector<int64_t>& ro
     for (const Case c : {Case{"512x512", 512, 512}, {"512x2048", 512, 2048}, {"2048x512", 2048, 512}, {"512x58101", 512, 58101}}) {
         // As many copies as no cache holds, used in turn, one after the other in memory as in a model.
         const bool integers = numbers == Numbers::int8;
-        const int64_t width = integers ? 1 : numbers == Numbers::half ? 2 : 4;
-        const int64_t elements = integers ? int8_panels_size(c.outputs, c.inputs) : numbers == Numbers::half ? half_panels_size(c.outputs, c.inputs) : float_panels_size(c.outputs, c.inputs);
+        const int64_t width = integers ? 1 : numbers == Numbers::bfloat16 ? 2 : 4;
+        const int64_t elements = integers ? int8_panels_size(c.outputs, c.inputs) : numbers == Numbers::bfloat16 ? bfloat16_panels_size(c.outputs, c.inputs) : float_panels_size(c.outputs, c.inputs);
         const int64_t copies = c.outputs > 10000 ? 2 : (96 << 20) / (elements * width) + 1;
         int8_t* memory = aligned<int8_t>(copies * elements * width);
         std::memset(memory, integers ? 1 : 0x3c, static_cast<size_t>(copies * elements * width));
@@ -130,10 +130,10 @@ void run(const Kernels& kernels, Numbers numbers, const std::vector<int64_t>& ro
                         const Int8Matrix w{panels, scales, sums, c.outputs, c.inputs};
                         if (c.outputs > 10000) kernels.int8_output(q, rows, w, nullptr, out.data());
                         else kernels.int8_product(q, rows, w, Epilogue{}, y, c.outputs);
-                    } else if (numbers == Numbers::half) {
-                        const HalfMatrix w{reinterpret_cast<const uint16_t*>(panels), c.outputs, c.inputs};
-                        if (c.outputs > 10000) kernels.half_output(x, rows, c.inputs, w, nullptr, out.data());
-                        else kernels.half_product(x, rows, c.inputs, w, Epilogue{}, y, c.outputs);
+                    } else if (numbers == Numbers::bfloat16) {
+                        const Bfloat16Matrix w{reinterpret_cast<const uint16_t*>(panels), c.outputs, c.inputs};
+                        if (c.outputs > 10000) kernels.bfloat16_output(x, rows, c.inputs, w, nullptr, out.data());
+                        else kernels.bfloat16_product(x, rows, c.inputs, w, Epilogue{}, y, c.outputs);
                     } else {
                         const FloatMatrix w{reinterpret_cast<const float*>(panels), c.outputs, c.inputs};
                         if (c.outputs > 10000) kernels.float_output(x, rows, c.inputs, w, nullptr, out.data());
@@ -155,26 +155,26 @@ void small_kernels(const Kernels& kernels) {
     float *x = aligned<float>(rows * width), *y = aligned<float>(rows * width), *scales = aligned<float>(rows), *weights = aligned<float>(8 * 64);
     uint8_t* values = aligned<uint8_t>(rows * width);
     const int64_t stored = 1600;  // more than a cache of 32 MB holds
-    uint16_t* halves = aligned<uint16_t>(stored * length * 1024);
-    std::vector<int64_t> where;
-    for (int64_t t = 0; t < length; ++t) where.push_back(t * 1024);
+    uint16_t* cache = aligned<uint16_t>(stored * length * 1024);
+    std::vector<int64_t> offsets;
+    for (int64_t t = 0; t < length; ++t) offsets.push_back(t * 1024);
     for (int64_t i = 0; i < rows * width; ++i) x[i] = std::sin(static_cast<float>(i));
     const double rows_d = static_cast<double>(rows);
     const double quantise = best_time([&] { kernels.quantise(x, rows, width, width, values, scales, width); }) / rows_d;
     const double norm = best_time([&] { kernels.norm(x, rows, width, width, x, x, 1e-5f, false, y, width); }) / rows_d;
     int64_t turn = 0;
-    const auto attention = [&](int64_t places) {  // how many rows' keys and values are used in turn
+    const auto attention = [&](int64_t rows_in_turn) {  // how many rows' keys and values are used in turn
         return best_time([&] {
             for (int64_t r = 0; r < rows; ++r, ++turn) {
-                const uint16_t* keys = halves + turn % places * length * 1024;
-                kernels.attend_float16(x + r * width, keys, keys + 512, where.data(), length, 8, 64, 64, 0.125f, nullptr, weights, y + r * width);
+                const uint16_t* keys = cache + turn % rows_in_turn * length * 1024;
+                kernels.attend_float16(x + r * width, keys, keys + 512, offsets.data(), length, 8, 64, 64, 0.125f, nullptr, weights, y + r * width);
             }
         }) / rows_d;
     };
     const double near = attention(1), far = attention(stored);
     std::printf("%s: a row of 512: quantise %.0f ns, norm %.0f ns, attention over 16 positions %.0f ns in cache, %.0f ns spread over %lld MB\n", kernels.name,
                 quantise * 1e9, norm * 1e9, near * 1e9, far * 1e9, static_cast<long long>(stored * length * 2048 >> 20));
-    for (void* p : {static_cast<void*>(x), static_cast<void*>(y), static_cast<void*>(scales), static_cast<void*>(weights), static_cast<void*>(values), static_cast<void*>(halves)}) std::free(p);
+    for (void* p : {static_cast<void*>(x), static_cast<void*>(y), static_cast<void*>(scales), static_cast<void*>(weights), static_cast<void*>(values), static_cast<void*>(cache)}) std::free(p);
 }
 
 }  // namespace
@@ -197,8 +197,8 @@ int main(int count, char** arguments) {  // names of instruction sets, or none f
         small_kernels(kernels);
         run(kernels, Numbers::int8, isa == Isa::portable ? std::vector<int64_t>{1, 8} : row_counts);
         if (isa == Isa::portable) continue;
-        run(kernels, Numbers::single, {1, 8, 32});
-        run(kernels, Numbers::half, {1, 8, 32});
+        run(kernels, Numbers::float32, {1, 8, 32});
+        run(kernels, Numbers::bfloat16, {1, 8, 32});
     }
 #if defined(__x86_64__)
     if (supported(Isa::avx512vnni) && !supported(Isa::avxvnni) && asked("avxvnni")) {

@@ -5,7 +5,7 @@
 
 namespace uwaga {
 
-void test_float_product(const Kernels& kernels, bool half) {
+void test_float_product(const Kernels& kernels, bool bfloat16) {
     Random random(6);
     const int64_t sizes[][2] = {{1, 1}, {32, 64}, {33, 65}, {5, 200}, {100, 37}, {70, 512}};
     int turn = 0;
@@ -13,9 +13,9 @@ void test_float_product(const Kernels& kernels, bool half) {
         const int64_t outputs = size[0], inputs = size[1], most = 40, x_stride = inputs + 1;
         Floats w = normals(random, outputs * inputs), x = normals(random, most * x_stride - 1);
         const PackedFloats floats(w.get(), outputs, inputs);
-        const PackedHalves halves(w.get(), outputs, inputs);
+        const PackedBfloat16 bfloat16s(w.get(), outputs, inputs);
         const auto product = [&](int64_t first, int64_t rows, const Epilogue& e, float* y, int64_t stride) {
-            if (half) kernels.half_product(x.get() + first * x_stride, rows, x_stride, halves.matrix(), e, y, stride);
+            if (bfloat16) kernels.bfloat16_product(x.get() + first * x_stride, rows, x_stride, bfloat16s.matrix(), e, y, stride);
             else kernels.float_product(x.get() + first * x_stride, rows, x_stride, floats.matrix(), e, y, stride);
         };
         const Sides sides{normals(random, outputs), normals(random, most * (outputs + 1)), normals(random, most * (outputs + 2))};
@@ -24,7 +24,7 @@ void test_float_product(const Kernels& kernels, bool half) {
             for (int64_t n = 0; n < outputs; ++n) {
                 double sum = 0, magnitude = 0;
                 for (int64_t k = 0; k < inputs; ++k) {
-                    const float weight = half ? rounded_to_half(w[n * inputs + k]) : w[n * inputs + k];
+                    const float weight = bfloat16 ? rounded_to_bfloat16(w[n * inputs + k]) : w[n * inputs + k];
                     const double term = static_cast<double>(x[r * x_stride + k]) * weight;
                     sum += term;
                     magnitude += std::fabs(term);

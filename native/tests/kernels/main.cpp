@@ -27,8 +27,8 @@ void test_all(const Kernels& kernels) {
     test_float_product(kernels, false);
     test_float_product(kernels, true);
     test_output(kernels, Kind::int8);
-    test_output(kernels, Kind::single);
-    test_output(kernels, Kind::half);
+    test_output(kernels, Kind::float32);
+    test_output(kernels, Kind::bfloat16);
     test_output_not_finite(kernels);
     test_many_output_rows(kernels);
     test_embed(kernels);

@@ -97,12 +97,12 @@ void test_output(const Kernels& kernels, Kind kind) {
         if (outputs > 200) bias[123] = -std::numeric_limits<float>::infinity();  // a token that never comes
         const PackedInt8 int8(w.get(), outputs, inputs, 127);
         const PackedFloats floats(w.get(), outputs, inputs);
-        const PackedHalves halves(w.get(), outputs, inputs);
+        const PackedBfloat16 bfloat16s(w.get(), outputs, inputs);
         const Quantised q(kernels, x.get(), most, inputs, inputs);
         const auto output = [&](int64_t first, int64_t rows, const float* b, OutputRow* out) {
             if (kind == Kind::int8) kernels.int8_output(q.rows(first), rows, int8.matrix(), b, out);
-            else if (kind == Kind::single) kernels.float_output(x.get() + first * inputs, rows, inputs, floats.matrix(), b, out);
-            else kernels.half_output(x.get() + first * inputs, rows, inputs, halves.matrix(), b, out);
+            else if (kind == Kind::float32) kernels.float_output(x.get() + first * inputs, rows, inputs, floats.matrix(), b, out);
+            else kernels.bfloat16_output(x.get() + first * inputs, rows, inputs, bfloat16s.matrix(), b, out);
         };
         for (const bool biased : {false, true}) {
             const float* b = biased ? bias.get() : nullptr;
@@ -110,8 +110,8 @@ void test_output(const Kernels& kernels, Kind kind) {
             Epilogue e;
             e.bias = b;
             if (kind == Kind::int8) kernels.int8_product(q.rows(), most, int8.matrix(), e, logits.get(), outputs);
-            else if (kind == Kind::single) kernels.float_product(x.get(), most, inputs, floats.matrix(), e, logits.get(), outputs);
-            else kernels.half_product(x.get(), most, inputs, halves.matrix(), e, logits.get(), outputs);
+            else if (kind == Kind::float32) kernels.float_product(x.get(), most, inputs, floats.matrix(), e, logits.get(), outputs);
+            else kernels.bfloat16_product(x.get(), most, inputs, bfloat16s.matrix(), e, logits.get(), outputs);
             Asked all;
             ask(all, 0, most, outputs, true);
             output(0, most, b, all.rows.data());

@@ -11,17 +11,17 @@ inline float of_float16(uint16_t h) {
     return h & 0x8000 ? -size : size;
 }
 
-inline float of_half(uint16_t h) {
+inline float of_bfloat16(uint16_t h) {
     const uint32_t bits = static_cast<uint32_t>(h) << 16;
     float f;
     std::memcpy(&f, &bits, 4);
     return f;
 }
 
-inline float rounded_to_half(float f) {  // bfloat16, to nearest even
+inline float rounded_to_bfloat16(float f) {  // bfloat16, to nearest even
     uint32_t bits;
     std::memcpy(&bits, &f, 4);
-    return of_half(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+    return of_bfloat16(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
 }
 
 struct PackedInt8 {
@@ -47,11 +47,11 @@ struct PackedFloats {
     PackedFloats(const float* w, int64_t n, int64_t k) : panels(float_panels_size(n, k)), outputs(n), inputs(k) { pack_float(w, n, k, panels.get()); }
     FloatMatrix matrix() const { return {panels.get(), outputs, inputs}; }
 };
-struct PackedHalves {
+struct PackedBfloat16 {
     Aligned<uint16_t> panels;
     int64_t outputs, inputs;
-    PackedHalves(const float* w, int64_t n, int64_t k) : panels(half_panels_size(n, k)), outputs(n), inputs(k) { pack_half(w, n, k, panels.get()); }
-    HalfMatrix matrix() const { return {panels.get(), outputs, inputs}; }
+    PackedBfloat16(const float* w, int64_t n, int64_t k) : panels(bfloat16_panels_size(n, k)), outputs(n), inputs(k) { pack_bfloat16(w, n, k, panels.get()); }
+    Bfloat16Matrix matrix() const { return {panels.get(), outputs, inputs}; }
 };
 
 struct Quantised {

@@ -5,7 +5,7 @@
 
 namespace uwaga {
 
-enum class Kind { int8, single, half };  // of weights
+enum class Kind { int8, float32, bfloat16 };  // of weights
 
 void test_packing();
 
@@ -17,13 +17,13 @@ void test_int8_product(const Kernels& kernels, int levels);
 void test_int8_extremes(const Kernels& kernels, int levels);
 void test_int8_depths(const Kernels& kernels, int levels);
 void test_int8_not_finite(const Kernels& kernels);
-void test_float_product(const Kernels& kernels, bool half);
+void test_float_product(const Kernels& kernels, bool bfloat16);
 
 void test_output(const Kernels& kernels, Kind kind);
 void test_output_not_finite(const Kernels& kernels);
 void test_many_output_rows(const Kernels& kernels);
 void test_embed(const Kernels& kernels);
 
-void test_attend(const Kernels& kernels, bool half);
+void test_attend(const Kernels& kernels, bool float16);
 
 }  // namespace uwaga
