@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "transformer/model.h"
+#include "transformer/state.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -31,7 +31,7 @@ using Shaped = nb::ndarray<nb::numpy, const T, nb::ndim<N>, nb::c_contig, nb::de
 // times a second.
 std::thread::id main_thread;
 
-void look_for_signals() {
+void check_signals() {
     if (std::this_thread::get_id() != main_thread) return;
     static std::chrono::steady_clock::time_point next;
     const auto now = std::chrono::steady_clock::now();
@@ -207,49 +207,45 @@ class Builder {
         Shape& shape = model_.shape;
         shape.width = whole("width", 1);
         shape.max_length = whole("max_length", 1);
-        shape.encoder_heads = whole("encoder_heads", 1);
-        shape.encoder_head_width = whole("encoder_head_width", 1);
-        shape.decoder_heads = whole("decoder_heads", 1);
-        shape.decoder_head_width = whole("decoder_head_width", 1);
-        shape.reach = whole("reach", 0);
+        shape.encoder = heads("encoder");
+        shape.decoder = heads("decoder");
+        shape.max_distance = whole("max_distance", 0);
         shape.shared_width = whole("shared_width", 0);
         shape.pre_norm = whole("pre_norm", 0);
         shape.rms = whole("rms", 0);
-        shape.half_memory = whole("half_memory", 0);
+        shape.float16_cache = whole("float16_cache", 0);
         shape.epsilon = number("epsilon");
         shape.embedding_scale = number("embedding_scale");
         shape.output_scale = number("output_scale");
-        shape.encoder_scale = number("encoder_scale");
-        shape.decoder_scale = number("decoder_scale");
         shape.activation = static_cast<Activation>(whole("activation", 0));
         if (static_cast<int>(shape.activation) > 4) refuse("activation: unknown");
         model_.source_vocabulary = whole("source_vocabulary", 0);
         model_.target_vocabulary = whole("target_vocabulary", 1);
-        model_.workers.configure(whole("threads", 1), &look_for_signals);
+        model_.workers.configure(whole("threads", 1), &check_signals);
 
         const int64_t width = shape.width;
-        if (model_.has_source()) model_.source = side("source", model_.source_vocabulary, shape.encoder_heads);
-        model_.target = side("target", model_.target_vocabulary, shape.decoder_heads);
+        if (model_.has_source()) model_.source = side("source", model_.source_vocabulary, shape.encoder.count);
+        model_.target = side("target", model_.target_vocabulary, shape.decoder.count);
         for (int64_t l = 0; model_.has_source() && l < whole("encoder_layers", 1); ++l) {
             const std::string at = "encoder." + std::to_string(l) + ".";
             EncoderLayer layer;
-            layer.query_key_value = linear(at + "attention.query_key_value", 3 * shape.encoder_inner(), width);
-            layer.attended = linear(at + "attention.output", width, shape.encoder_inner());
-            layer.attention_norm = norm(at + "attention_norm");
+            layer.query_key_value = linear(at + "attention.query_key_value", 3 * shape.encoder.inner(), width);
+            layer.self_output = linear(at + "attention.output", width, shape.encoder.inner());
+            layer.self_norm = norm(at + "attention_norm");
             layer.feed_forward = feed_forward(at);
             model_.encoder.push_back(layer);
         }
-        const int64_t inner = shape.decoder_inner();
+        const int64_t inner = shape.decoder.inner();
         for (int64_t l = 0; l < whole("decoder_layers", 1); ++l) {
             const std::string at = "decoder." + std::to_string(l) + ".", self = at + (model_.has_source() ? "self_attention" : "attention");
             DecoderLayer layer;
             layer.query_key_value = linear(self + ".query_key_value", 3 * inner, width);
-            layer.attended = linear(self + ".output", width, inner);
+            layer.self_output = linear(self + ".output", width, inner);
             layer.self_norm = norm(self + "_norm");
             if (model_.has_source()) {
                 layer.query = linear(at + "cross_attention.query", inner, width);
                 layer.key_value = linear(at + "cross_attention.key_value", 2 * inner, width);
-                layer.crossed = linear(at + "cross_attention.output", width, inner);
+                layer.cross_output = linear(at + "cross_attention.output", width, inner);
                 layer.cross_norm = norm(at + "cross_attention_norm");
             }
             layer.feed_forward = feed_forward(at);
@@ -264,7 +260,7 @@ class Builder {
         order();
         const std::size_t given = matrices_.size() + vectors_.size();
         if (used_.size() != given) refuse("weights that the model does not use");
-        const int64_t page = page_entries * model_.entry() * static_cast<int64_t>(model_.decoder.size()) * model_.element();
+        const int64_t page = page_entries * model_.key_value_width() * static_cast<int64_t>(model_.decoder.size()) * model_.cache_element_size();
         model_.pages.configure(page);
         model_.chunks.configure(page / page_entries * group_rows);
     }
@@ -279,12 +275,12 @@ class Builder {
             }
         };
         for (EncoderLayer& l : model_.encoder) {
-            add({&l.query_key_value, &l.attended, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
+            add({&l.query_key_value, &l.self_output, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
         }
         for (DecoderLayer& l : model_.decoder) add({&l.key_value});
         const std::size_t step = read.size();
         for (DecoderLayer& l : model_.decoder) {
-            add({&l.query_key_value, &l.attended, &l.query, &l.crossed, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
+            add({&l.query_key_value, &l.self_output, &l.query, &l.cross_output, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
         }
         read.push_back(&model_.output_weight);
         for (std::size_t i = 0; i < read.size(); ++i) {
@@ -295,12 +291,15 @@ class Builder {
         }
     }
 
-    int64_t whole(const char* name, int64_t least) const {
-        const int64_t value = nb::cast<int64_t>(settings_[name]);
-        if (value < least || value >= int64_t{1} << 31) refuse(std::string(name) + ": impossible");
+    int64_t whole(const std::string& name, int64_t least) const {
+        const int64_t value = nb::cast<int64_t>(settings_[name.c_str()]);
+        if (value < least || value >= int64_t{1} << 31) refuse(name + ": impossible");
         return value;
     }
-    float number(const char* name) const { return nb::cast<float>(settings_[name]); }
+    float number(const std::string& name) const { return nb::cast<float>(settings_[name.c_str()]); }
+    Heads heads(const std::string& stack) const {
+        return {whole(stack + "_heads", 1), whole(stack + "_head_width", 1), number(stack + "_scale")};
+    }
 
     void use(const std::string& name) {
         if (std::find(used_.begin(), used_.end(), name) == used_.end()) used_.push_back(name);
@@ -357,7 +356,7 @@ class Builder {
         Side made;
         made.embedding = matrix(own ? name + "_embedding" : "output", vocabulary, shape.width);
         made.positions = optional_vector(name + "_positions", shape.max_length * shape.width);
-        made.distances = optional_vector(name + "_distances", heads * (2 * shape.reach + 1));
+        made.relative_bias = optional_vector(name + "_relative_bias", heads * (2 * shape.max_distance + 1));
         if (vectors_.contains((name + "_norm.weight").c_str())) made.norm = norm(name + "_norm");
         return made;
     }
@@ -493,7 +492,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     if (static_cast<int64_t>(tokens.shape(0)) != rows) refuse("tokens: one is wanted for each row of the state");
     std::vector<int32_t> checked(static_cast<std::size_t>(rows));
     for (int64_t row = 0; row < rows; ++row) checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
-    if (!model.has_source()) put_last_of_prompts(state, checked.data());
+    if (!model.has_source()) feed_last_of_prompts(state, checked.data());
     Request request;
     request.count = count;
     request.whole = whole;
@@ -541,7 +540,7 @@ nb::object lengths_of(const PyMemory& self) {
     int64_t* lengths = room<int64_t>(static_cast<int64_t>(self.memory.sentences.size()));
     const auto& [model, sentences, common, prompts] = self.memory;
     for (std::size_t i = 0; i < sentences.size(); ++i) {
-        lengths[i] = model->has_source() ? sentences[i].length : static_cast<int64_t>(prompts[i].where.size()) + 1;
+        lengths[i] = model->has_source() ? sentences[i].length : static_cast<int64_t>(prompts[i].offsets.size()) + 1;
     }
     return owned(lengths, {self.memory.sentences.size()});
 }

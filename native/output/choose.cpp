@@ -91,8 +91,8 @@ namespace {
 
 class Chooser {
   public:
-    Chooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws, Workspace& shared, const Share& share)
-        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws), shared_(shared), share_(share),
+    Chooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws, Workspace& shared, const ThreadSlice& slice)
+        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws), shared_(shared), slice_(slice),
           vocabulary_(model.target_vocabulary), panels_(padded_outputs(model.target_vocabulary) / panel) {}
 
     void run() {
@@ -102,12 +102,12 @@ class Chooser {
         OutputRow* out = shared_.outputs.ensure(output_chunks * rows);
         Candidate* best = shared_.candidates.ensure(output_chunks * rows * answer_.k);
         if (model_.output_weight.kind == Matrix::Kind::int8) in_.as_int8(*model_.kernels);
-        for (int64_t chunk = share_.me; chunk < chunks; chunk += share_.size) {
+        for (int64_t chunk = slice_.index; chunk < chunks; chunk += slice_.count) {
             run_chunk(panels_ * chunk / chunks, panels_ * (chunk + 1) / chunks, out + chunk * rows, best + chunk * rows * answer_.k);
         }
-        share_.wait();
+        slice_.wait();
         merged_.resize(static_cast<std::size_t>(answer_.k));
-        for (int64_t row = share_.first(rows); row < share_.last(rows); ++row) finish(row, merged(out + row, chunks, rows));
+        for (int64_t row = slice_.first(rows); row < slice_.last(rows); ++row) finish(row, merged(out + row, chunks, rows));
     }
 
   private:
@@ -185,8 +185,8 @@ class Chooser {
     void by_logits(const Finish& finish, bool into_answer) {
         float* scratch = into_answer ? nullptr : ws_.logits.ensure(logit_rows * vocabulary_);
         Candidate none{};
-        const int64_t end = share_.last(in_.rows);
-        for (int64_t start = share_.first(in_.rows); start < end; start += logit_rows) {
+        const int64_t end = slice_.last(in_.rows);
+        for (int64_t start = slice_.first(in_.rows); start < end; start += logit_rows) {
             const int64_t rows = std::min(logit_rows, end - start);
             OutputRow out[logit_rows];
             for (int64_t row = 0; row < rows; ++row) {
@@ -267,7 +267,7 @@ class Chooser {
     const Request& request_;
     const Answer& answer_;
     Workspace &ws_, &shared_;
-    const Share& share_;
+    const ThreadSlice& slice_;
     int64_t vocabulary_, panels_;
     std::vector<Candidate> merged_;
 };
@@ -303,11 +303,11 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64
     return bias ? sum + bias[token] : sum;
 }
 
-void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const Share& share) {
+void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
     if (state.gathered) {
-        return choose_listed(model, in, first_row, share.first(in.rows), share.last(in.rows), request, answer, state, ws);
+        return choose_listed(model, in, first_row, slice.first(in.rows), slice.last(in.rows), request, answer, state, ws);
     }
-    Chooser(model, in, first_row, request, answer, ws, shared, share).run();
+    Chooser(model, in, first_row, request, answer, ws, shared, slice).run();
 }
 
 }  // namespace uwaga

@@ -1,9 +1,15 @@
-// What the ways to choose candidates have in common.
+// From features to candidates, and what the ways to choose them have in common.
 #pragma once
 
-#include "transformer/model.h"
+#include "transformer/state.h"
 
 namespace uwaga {
+
+constexpr int64_t output_chunks = 4;        // of the vocabulary, whatever the threads: sums are made chunk by chunk
+constexpr int64_t least_chunk_panels = 64;  // of a chunk; a smaller vocabulary is one
+
+// The candidates of rows of a state whose features are in `in`.
+void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice);
 
 // Ties go to the lower token.
 inline bool before(float a, int32_t a_token, float b, int32_t b_token) { return a > b || (a == b && a_token < b_token); }

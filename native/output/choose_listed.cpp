@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "output/choose.h"
+#include "transformer/blocks.h"
 
 namespace uwaga {
 

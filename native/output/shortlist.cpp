@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "transformer/model.h"
+#include "transformer/state.h"
 
 namespace uwaga {
 
@@ -134,7 +134,7 @@ std::vector<TokensPtr> lists_of(const State& state) {
 
 }  // namespace
 
-Buffer<uint8_t> Spares::take(int64_t bytes) {
+Buffer<uint8_t> BufferPool::take(int64_t bytes) {
     {
         const std::lock_guard<std::mutex> lock(mutex_);
         for (std::size_t i = free_.size(); i-- > 0;) {
@@ -148,7 +148,7 @@ Buffer<uint8_t> Spares::take(int64_t bytes) {
     return Buffer<uint8_t>(bytes + bytes / 2);  // the next batch may need some more
 }
 
-void Spares::give(Buffer<uint8_t> one) {
+void BufferPool::give(Buffer<uint8_t> one) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (free_.size() == most_kept) free_.erase(free_.begin());
     free_.push_back(std::move(one));

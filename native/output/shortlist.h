@@ -22,7 +22,7 @@ using Tokens = std::vector<int32_t>;
 using TokensPtr = std::shared_ptr<const Tokens>;
 
 // Memory that was used before: the first touch of fresh memory costs more than what is written to it.
-class Spares {
+class BufferPool {
   public:
     Buffer<uint8_t> take(int64_t bytes);
     void give(Buffer<uint8_t> one);
@@ -35,7 +35,7 @@ class Spares {
 // Columns of the output layer side by side, each in a place that it keeps in whatever this is extended to.
 struct Gathered {
     struct Reused {
-        Spares maps, panels;
+        BufferPool maps, panels;
     };
 
     explicit Gathered(std::shared_ptr<Reused> from) : reused(std::move(from)) {}

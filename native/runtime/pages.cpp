@@ -29,7 +29,7 @@ void PagePool::give(std::vector<Buffer<uint8_t>>& pages) {
     pages.clear();
 }
 
-void Store::take(int64_t count, int64_t* where, int64_t where_stride) {
+void KeyValueStore::take(int64_t count, int64_t* offsets, int64_t offsets_stride) {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (int64_t i = 0; i < count; ++i) {
         if (used_ == page_entries) {
@@ -39,7 +39,7 @@ void Store::take(int64_t count, int64_t* where, int64_t where_stride) {
         }
         // Pages are separate allocations: the distance is taken between addresses, not pointers.
         const int64_t bytes = static_cast<int64_t>(reinterpret_cast<uintptr_t>(pages_.back().get()) - reinterpret_cast<uintptr_t>(base_));
-        where[i * where_stride] = bytes / element_ + used_ * entry_;
+        offsets[i * offsets_stride] = bytes / element_ + used_ * entry_;
         ++used_;
     }
 }

@@ -28,16 +28,16 @@ class PagePool {
 
 // Of one sentence, all that any state that goes back to the same start has written. It only grows: entries are
 // never written twice, so that a state may be stepped any number of times. A page is [layer][entry][key, value].
-class Store {
+class KeyValueStore {
   public:
     // The pool must outlive the store: the states that hold stores hold the model too.
-    Store(PagePool& pool, int64_t entry, int64_t element) : pool_(pool), entry_(entry), element_(element) {}
-    ~Store() { pool_.give(pages_); }
-    Store(const Store&) = delete;
-    Store& operator=(const Store&) = delete;
+    KeyValueStore(PagePool& pool, int64_t entry, int64_t element) : pool_(pool), entry_(entry), element_(element) {}
+    ~KeyValueStore() { pool_.give(pages_); }
+    KeyValueStore(const KeyValueStore&) = delete;
+    KeyValueStore& operator=(const KeyValueStore&) = delete;
 
     // Numbers from base() to `count` new entries of layer 0; layer l lies l * layer_stride() further on.
-    void take(int64_t count, int64_t* where, int64_t where_stride);
+    void take(int64_t count, int64_t* offsets, int64_t offsets_stride);
     uint8_t* base() const { return base_; }
     int64_t layer_stride() const { return page_entries * entry_; }
 

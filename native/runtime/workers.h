@@ -17,7 +17,7 @@
 
 namespace uwaga {
 
-// Threads that do the same rows together, each its share of every matrix's columns.
+// Threads that do the same rows together, each its slice of every matrix's columns.
 class Team {
   public:
     explicit Team(int64_t size) : size_(size) {}
@@ -35,16 +35,16 @@ class Team {
     std::atomic<bool> abandoned_{false};
 };
 
-// One member of a team; alone unless told otherwise.
-struct Share {
+// What one of a team's threads does of work that all of them do together; the default is all of it.
+struct ThreadSlice {
     Team* team = nullptr;
-    int64_t me = 0, size = 1;
+    int64_t index = 0, count = 1;
 
     void wait() const {
         if (team) team->wait();
     }
-    int64_t first(int64_t count) const { return count * me / size; }
-    int64_t last(int64_t count) const { return count * (me + 1) / size; }
+    int64_t first(int64_t size) const { return size * index / count; }
+    int64_t last(int64_t size) const { return size * (index + 1) / count; }
 };
 
 // Runs a function of a part's number. One caller at a time has the helpers; another does its parts itself. A child
@@ -56,28 +56,28 @@ class Workers {
     ~Workers();
     Workers(const Workers&) = delete;
     Workers& operator=(const Workers&) = delete;
-    // `look` is called by check(): it throws when the caller is to stop.
-    void configure(int64_t threads, void (*look)()) {
+    // `check_interrupt` is called by check(): it throws when the caller is to stop.
+    void configure(int64_t threads, void (*check_interrupt)()) {
         threads_ = threads;
-        look_ = look;
+        check_interrupt_ = check_interrupt;
     }
     int64_t threads() const { return threads_; }
     void run(int64_t parts, const std::function<void(int64_t)>& work);
     // Up to eight threads at once on one piece of work, in which all of them wait equally often; fewer where cores are
     // busy, and the caller alone where the helpers are.
-    void together(const std::function<void(const Share&)>& work);
+    void run_team(const std::function<void(const ThreadSlice&)>& work);
     // For long work to call now and then: throws when the caller is to stop, or another part of the work has failed.
     void check() const;
 
   private:
-    struct Crew;
-    void help(Crew& crew);
-    bool gather(std::unique_lock<std::mutex>& owner);
-    int64_t lead(int64_t parts, const std::function<void(int64_t)>& work);
+    struct ThreadPool;
+    void run_helper(ThreadPool& pool);
+    bool acquire_helpers(std::unique_lock<std::mutex>& owner);
+    int64_t run_parts(int64_t parts, const std::function<void(int64_t)>& work);
     int64_t threads_ = 1;
-    void (*look_)() = nullptr;
+    void (*check_interrupt_)() = nullptr;
     std::mutex owner_;
-    std::unique_ptr<Crew> crew_;  // this and what follows is for who holds owner_
+    std::unique_ptr<ThreadPool> pool_;  // this and what follows is for who holds owner_
     Pace pace_;
 };
 

@@ -15,8 +15,8 @@ struct Workspace {
     Buffer<float> weights, bias;                                         // (heads, length)
     Buffer<uint8_t> quantised;
     Buffer<float> scales;
-    Buffer<uint16_t> halves;
-    Buffer<int64_t> where;
+    Buffer<uint16_t> float16;
+    Buffer<int64_t> offsets;
     Buffer<int32_t> positions, tokens;
     Buffer<OutputRow> outputs;
     Buffer<Candidate> candidates;

@@ -1,9 +1,9 @@
 // One step of the decoder for rows that may stand at different positions of different sentences.
 #include <algorithm>
-#include <cstring>
-#include <stdexcept>
 
-#include "transformer/model.h"
+#include "output/choose.h"
+#include "transformer/blocks.h"
+#include "transformer/state.h"
 
 namespace uwaga {
 
@@ -21,7 +21,7 @@ struct Part {
     int64_t first, last;
     Workspace& ws;
     Workspace& shared;  // the team's; alone, ws itself
-    Share share;
+    ThreadSlice slice;
 
     int64_t rows() const { return last - first; }
     const State::Sentence& sentence(int64_t row) const { return next.sentences[static_cast<std::size_t>((first + row) / next.beams)]; }
@@ -31,82 +31,75 @@ struct Part {
     void run();
     void self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride);
     void cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride);
+    void write_attention(int64_t row, const float* weights, int64_t length) const;
     void run_layer(std::size_t l, float* x);
 };
 
 void Part::self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride) {
-    const Shape& shape = model.shape;
-    const int64_t inner = shape.decoder_inner();
-    for (int64_t row = share.first(rows()); row < share.last(rows()); ++row) {
+    const Heads& heads = model.shape.decoder;
+    for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
         const State::Sentence& at = sentence(row);
         const int64_t length = at.position;  // this step's entry counted
-        uint8_t* keys = at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.element();
-        const int64_t* where = table(row);
+        uint8_t* keys = at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.cache_element_size();
+        const int64_t* offsets = table(row);
         const float* query = projected + row * stride;
-        write_entry(model, query + inner, keys + where[length - 1] * model.element());
-        const float* bias = distance_bias(model.target, shape.decoder_heads, shape.reach, length - 1, length, ws);
-        attend_entries(model, query, keys, where, length, bias, ws.weights.ensure(shape.decoder_heads * length), context + row * context_stride);
+        store_key_value(model, query + heads.inner(), keys + offsets[length - 1] * model.cache_element_size());
+        const float* bias = relative_bias(model, model.target, heads, length - 1, length, ws);
+        attend_cached(model, heads, query, keys, offsets, length, bias, ws.weights.ensure(heads.count * length), context + row * context_stride);
     }
 }
 
 void Part::cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride) {
-    const Shape& shape = model.shape;
-    const int64_t entry = model.entry(), heads = shape.decoder_heads;
+    const Heads& heads = model.shape.decoder;
     const bool wanted = answer.attention && l + 1 == model.decoder.size();
-    for (int64_t row = share.first(rows()); row < share.last(rows()); ++row) {
-        const Encoded& memory = sentence(row).memory;
-        const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * entry;
-        float* weights = ws.weights.ensure(heads * memory.length);
-        attend_entries(model, queries + row * stride, memory.chunk->data.get() + first_key * model.element(), ws.where.get(), memory.length, nullptr, weights, context + row * context_stride);
-        if (!wanted) continue;
-        float* to = answer.attention + (first + row) * answer.attention_width;
-        for (int64_t key = 0; key < memory.length; ++key) {
-            float sum = 0;
-            for (int64_t head = 0; head < heads; ++head) sum += weights[head * memory.length + key];
-            to[key] = sum / static_cast<float>(heads);
-        }
-        std::fill(to + memory.length, to + answer.attention_width, 0.0f);
+    for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
+        const EncodedSentence& memory = sentence(row).memory;
+        const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * model.key_value_width();
+        const uint8_t* keys = memory.chunk->data.get() + first_key * model.cache_element_size();
+        float* weights = ws.weights.ensure(heads.count * memory.length);
+        attend_cached(model, heads, queries + row * stride, keys, ws.offsets.get(), memory.length, nullptr, weights, context + row * context_stride);
+        if (wanted) write_attention(row, weights, memory.length);
     }
+}
+
+// The mean over the heads, with zeros behind it.
+void Part::write_attention(int64_t row, const float* weights, int64_t length) const {
+    const int64_t heads = model.shape.decoder.count;
+    float* to = answer.attention + (first + row) * answer.attention_width;
+    for (int64_t key = 0; key < length; ++key) {
+        float sum = 0;
+        for (int64_t head = 0; head < heads; ++head) sum += weights[head * length + key];
+        to[key] = sum / static_cast<float>(heads);
+    }
+    std::fill(to + length, to + answer.attention_width, 0.0f);
 }
 
 void Part::run_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
-    const Kernels& kernels = *model.kernels;
-    const Shape& shape = model.shape;
-    const int64_t width = shape.width, stride = stride_of(width), inner = shape.decoder_inner();
+    const int64_t inner = model.shape.decoder.inner();
     const int64_t projected_stride = stride_of(3 * inner), context_stride = stride_of(inner);
     float* projected = shared.projected.get();
     float* context = shared.context.get();
-    float* normed = ws.normed.ensure(rows() * stride);
-    float* y = share.size == 1 ? x : shared.features.get();
-
     const auto block = [&](const Linear& in, const Norm& norm, const Linear& out, const auto& attention) {
-        if (shape.pre_norm) normalise(model, norm, x, rows(), normed);
-        Rows source = rows_of(ws, shape.pre_norm ? normed : x, rows(), width, stride);
+        Rows source = block_input(model, norm, x, rows(), ws);
         Epilogue plain;
         plain.bias = in.bias;
-        product(kernels, source, in.weight, plain, projected, projected_stride, share);
-        share.wait();
+        product(*model.kernels, source, in.weight, plain, projected, projected_stride, slice);
+        slice.wait();
         attention();
-        share.wait();
+        slice.wait();
         Rows attended = rows_of(ws, context, rows(), inner, context_stride);
-        Epilogue added;
-        added.bias = out.bias;
-        added.residual = x;
-        added.residual_stride = stride;
-        product(kernels, attended, out.weight, added, y, stride, share);
-        share.wait();
-        settle(model, norm, y, rows(), x);
+        block_output(model, out, norm, attended, x, shared, slice);
     };
-    block(layer.query_key_value, layer.self_norm, layer.attended, [&] { self_attend(l, projected, projected_stride, context, context_stride); });
-    if (model.has_source()) block(layer.query, layer.cross_norm, layer.crossed, [&] { cross_attend(l, projected, projected_stride, context, context_stride); });
-    feed_forward(model, layer.feed_forward, x, rows(), ws, shared, share);
+    block(layer.query_key_value, layer.self_norm, layer.self_output, [&] { self_attend(l, projected, projected_stride, context, context_stride); });
+    if (model.has_source()) block(layer.query, layer.cross_norm, layer.cross_output, [&] { cross_attend(l, projected, projected_stride, context, context_stride); });
+    feed_forward(model, layer.feed_forward, x, rows(), ws, shared, slice);
 }
 
 // Room for what a team makes together, by one thread before the others read where it is.
 void Part::reserve() {
     const Shape& shape = model.shape;
-    const int64_t inner = shape.decoder_inner();
+    const int64_t inner = shape.decoder.inner();
     int64_t widest = 0;
     bool gated = false;
     for (const DecoderLayer& layer : model.decoder) {
@@ -117,7 +110,7 @@ void Part::reserve() {
     shared.context.ensure(rows() * stride_of(inner));
     shared.hidden.ensure(rows() * widest);
     if (gated) shared.gate.ensure(rows() * widest);
-    if (share.size == 1) return;
+    if (slice.count == 1) return;
     shared.features.ensure(rows() * stride_of(shape.width));
     shared.outputs.ensure(output_chunks * rows());
     shared.candidates.ensure(output_chunks * rows() * answer.k);
@@ -133,8 +126,8 @@ void Part::run() {
         positions[row] = static_cast<int32_t>(sentence(row).position - 1);
         longest = std::max(longest, sentence(row).memory.length);
     }
-    int64_t* where = ws.where.ensure(longest);
-    for (int64_t key = 0; key < longest; ++key) where[key] = key * model.entry();
+    int64_t* offsets = ws.offsets.ensure(longest);
+    for (int64_t key = 0; key < longest; ++key) offsets[key] = key * model.key_value_width();
     embed_rows(model, model.target, tokens + first, positions, rows(), x);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
     if (shape.pre_norm) normalise(model, model.decoder_norm, x, rows(), x);
@@ -144,7 +137,7 @@ void Part::run() {
         }
     }
     Rows features = rows_of(ws, x, rows(), shape.width, stride);
-    choose(model, features, first, request, answer, next, ws, shared, share);
+    choose(model, features, first, request, answer, next, ws, shared, slice);
 }
 
 TooLong too_long(const Model& model, int64_t positions) {
@@ -189,18 +182,18 @@ State step(const State& state, const int32_t* tokens, const Request& request, co
     if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {
         model.workers.run(parts, [&](int64_t part) {
             WorkspacePool::Loan ws(model.workspaces);
-            Part work{model, next, tokens, request, answer, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, Share{}};
+            Part work{model, next, tokens, request, answer, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, ThreadSlice{}};
             work.reserve();
             work.run();
         });
         return next;
     }
     WorkspacePool::Loan shared(model.workspaces);
-    model.workers.together([&](const Share& share) {
+    model.workers.run_team([&](const ThreadSlice& slice) {
         WorkspacePool::Loan ws(model.workspaces);
-        Part work{model, next, tokens, request, answer, 0, rows, *ws, *shared, share};
-        if (share.me == 0) work.reserve();
-        share.wait();
+        Part work{model, next, tokens, request, answer, 0, rows, *ws, *shared, slice};
+        if (slice.index == 0) work.reserve();
+        slice.wait();
         work.run();
     });
     return next;

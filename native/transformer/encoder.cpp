@@ -1,8 +1,8 @@
 // Sources to the keys and values that the decoder reads: packed rows in groups, no padding.
 #include <algorithm>
-#include <cstring>
 
-#include "transformer/model.h"
+#include "transformer/blocks.h"
+#include "transformer/state.h"
 
 namespace uwaga {
 
@@ -34,64 +34,47 @@ std::vector<Group> grouped(const std::vector<std::vector<int32_t>>& sources, int
 
 // Self-attention of whole sentences over the projected rows (rows, query | key | value).
 void attend(const Model& model, const std::vector<std::vector<int32_t>>& sources, const Group& group, const float* projected, int64_t projected_stride, float* context, int64_t context_stride, Workspace& ws) {
-    const Kernels& kernels = *model.kernels;
-    const Shape& shape = model.shape;
-    const int64_t heads = shape.encoder_heads, width = shape.encoder_head_width, inner = shape.encoder_inner();
-    const uint16_t* halves = nullptr;
+    const Heads& heads = model.shape.encoder;
+    const int64_t inner = heads.inner(), size = model.cache_element_size();
+    // Keys and values by the row: where they were projected to, or in float16 beside each other.
+    const void* cache = projected + inner;
     int64_t stride = projected_stride;
-    if (shape.half_memory) {
+    if (model.shape.float16_cache) {
         stride = 2 * inner;
-        uint16_t* to = ws.halves.ensure(group.rows * stride);
-        for (int64_t row = 0; row < group.rows; ++row) kernels.to_float16(projected + row * projected_stride + inner, stride, to + row * stride);
-        halves = to;
+        uint16_t* to = ws.float16.ensure(group.rows * stride);
+        for (int64_t row = 0; row < group.rows; ++row) model.kernels->to_float16(projected + row * projected_stride + inner, stride, to + row * stride);
+        cache = to;
     }
     int64_t first = 0;  // row of the group
     for (std::size_t s = group.first; s < group.last; ++s) {
         const int64_t length = static_cast<int64_t>(sources[s].size());
-        int64_t* where = ws.where.ensure(length);
-        for (int64_t key = 0; key < length; ++key) where[key] = key * stride;
-        float* weights = ws.weights.ensure(heads * length);
+        const void* keys = static_cast<const uint8_t*>(cache) + first * stride * size;
+        int64_t* offsets = ws.offsets.ensure(length);
+        for (int64_t key = 0; key < length; ++key) offsets[key] = key * stride;
+        float* weights = ws.weights.ensure(heads.count * length);
         for (int64_t row = 0; row < length; ++row) {
             if (row % rows_between_checks == rows_between_checks - 1) model.workers.check();
             const float* query = projected + (first + row) * projected_stride;
-            const float* bias = distance_bias(model.source, heads, shape.reach, row, length, ws);
-            float* to = context + (first + row) * context_stride;
-            if (halves) {
-                const uint16_t* keys = halves + first * stride;
-                kernels.attend_float16(query, keys, keys + inner, where, length, heads, width, width, shape.encoder_scale, bias, weights, to);
-            } else {
-                const float* keys = projected + first * stride + inner;
-                kernels.attend_float(query, keys, keys + inner, where, length, heads, width, width, shape.encoder_scale, bias, weights, to);
-            }
+            const float* bias = relative_bias(model, model.source, heads, row, length, ws);
+            attend_cached(model, heads, query, keys, offsets, length, bias, weights, context + (first + row) * context_stride);
         }
         first += length;
     }
 }
 
 void run_layer(const Model& model, const EncoderLayer& layer, const std::vector<std::vector<int32_t>>& sources, const Group& group, float* x, Workspace& ws) {
-    const Shape& shape = model.shape;
-    const int64_t rows = group.rows, stride = stride_of(shape.width), inner = shape.encoder_inner();
-    const float* in = x;
-    if (shape.pre_norm) {
-        normalise(model, layer.attention_norm, x, rows, ws.normed.ensure(rows * stride));
-        in = ws.normed.get();
-    }
+    const int64_t rows = group.rows, inner = model.shape.encoder.inner();
     const int64_t projected_stride = stride_of(3 * inner), context_stride = stride_of(inner);
     float* projected = ws.projected.ensure(rows * projected_stride);
     float* context = ws.context.ensure(rows * context_stride);
-    Rows source = rows_of(ws, in, rows, shape.width, stride);
+    Rows in = block_input(model, layer.self_norm, x, rows, ws);
     Epilogue plain;
     plain.bias = layer.query_key_value.bias;
-    product(*model.kernels, source, layer.query_key_value.weight, plain, projected, projected_stride);
+    product(*model.kernels, in, layer.query_key_value.weight, plain, projected, projected_stride);
     attend(model, sources, group, projected, projected_stride, context, context_stride, ws);
     Rows attended = rows_of(ws, context, rows, inner, context_stride);
-    Epilogue added;
-    added.bias = layer.attended.bias;
-    added.residual = x;
-    added.residual_stride = stride;
-    product(*model.kernels, attended, layer.attended.weight, added, x, stride);
-    if (!shape.pre_norm) normalise(model, layer.attention_norm, x, rows, x);
-    feed_forward(model, layer.feed_forward, x, rows, ws, ws, Share{});
+    block_output(model, layer.self_output, layer.self_norm, attended, x, ws, ThreadSlice{});
+    feed_forward(model, layer.feed_forward, x, rows, ws, ws, ThreadSlice{});
 }
 
 std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std::vector<int32_t>>& sources, const Group& group, Workspace& ws) {
@@ -110,8 +93,8 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
     for (const EncoderLayer& layer : model.encoder) run_layer(model, layer, sources, group, x, ws);
     if (shape.pre_norm) normalise(model, model.encoder_norm, x, rows, x);
 
-    const int64_t entry = model.entry(), projected_stride = stride_of(entry);
-    const int64_t bytes = static_cast<int64_t>(model.decoder.size()) * rows * entry * model.element();
+    const int64_t entry = model.key_value_width(), projected_stride = stride_of(entry);
+    const int64_t bytes = static_cast<int64_t>(model.decoder.size()) * rows * entry * model.cache_element_size();
     const auto chunk = std::make_shared<Chunk>(model.chunks, bytes, rows);
     float* projected = ws.projected.ensure(rows * projected_stride);
     Rows source = rows_of(ws, x, rows, shape.width, stride);
@@ -120,9 +103,9 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
         Epilogue plain;
         plain.bias = linear.bias;
         product(*model.kernels, source, linear.weight, plain, projected, projected_stride);
-        uint8_t* to = chunk->data.get() + static_cast<int64_t>(l) * rows * entry * model.element();
-        for (int64_t row = 0; row < rows; ++row, to += entry * model.element()) {
-            write_entry(model, projected + row * projected_stride, to);
+        uint8_t* to = chunk->data.get() + static_cast<int64_t>(l) * rows * entry * model.cache_element_size();
+        for (int64_t row = 0; row < rows; ++row, to += entry * model.cache_element_size()) {
+            store_key_value(model, projected + row * projected_stride, to);
         }
     }
     return chunk;

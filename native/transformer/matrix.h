@@ -64,17 +64,17 @@ inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epi
     }
 }
 
-// The same for a team's share of the columns; y is whole when all have come to wait.
-inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue e, float* y, int64_t y_stride, const Share& share) {
-    if (share.size == 1) return product(kernels, in, w, e, y, y_stride);
-    const int64_t panels = padded_outputs(w.outputs()) / panel, first = share.first(panels), last = share.last(panels);
+// The same for a thread's slice of the columns; y is whole when all have come to wait.
+inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue e, float* y, int64_t y_stride, const ThreadSlice& slice) {
+    if (slice.count == 1) return product(kernels, in, w, e, y, y_stride);
+    const int64_t panels = padded_outputs(w.outputs()) / panel, first = slice.first(panels), last = slice.last(panels);
     if (first == last) return;
     const int64_t skipped = first * panel;
     if (e.bias) e.bias += skipped;
     if (e.gate) e.gate += skipped;
     if (e.residual) e.residual += skipped;
     Matrix part = part_of(w, first, last);
-    part.int8.prefetch = w.int8.prefetch ? w.int8.prefetch + share.first(w.int8.prefetch_size) : nullptr;
+    part.int8.prefetch = w.int8.prefetch ? w.int8.prefetch + slice.first(w.int8.prefetch_size) : nullptr;
     product(kernels, in, part, e, y + skipped, y_stride);
 }
 

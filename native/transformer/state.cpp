@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "transformer/model.h"
+#include "transformer/state.h"
 
 namespace uwaga {
 
@@ -16,11 +16,11 @@ State start(const Memory& memory, int64_t beams) {
     State state;
     state.model = memory.model;
     state.beams = beams;
-    if (!memory.model->has_source()) return start_behind(memory.prompts, std::move(state));
+    if (!memory.model->has_source()) return start_after(memory.prompts, std::move(state));
     state.sentences.reserve(memory.sentences.size());
     const Model& model = *memory.model;
-    for (const Encoded& sentence : memory.sentences) {
-        auto store = std::make_shared<Store>(model.pages, model.entry(), model.element());
+    for (const EncodedSentence& sentence : memory.sentences) {
+        auto store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(), model.cache_element_size());
         state.sentences.push_back({sentence, std::move(store), 0});
     }
     if (memory.common) gather_extended(state, memory.common);

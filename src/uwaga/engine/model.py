@@ -190,11 +190,11 @@ def _shape(settings: TransformerSettings, precision: str) -> dict[str, float]:
         "encoder_head_width": sizes.encoder_head_width,
         "decoder_heads": sizes.decoder_heads,
         "decoder_head_width": sizes.decoder_head_width,
-        "reach": settings.relative_distance if settings.positions == "relative" else 0,
+        "max_distance": settings.relative_distance if settings.positions == "relative" else 0,
         "pre_norm": int(settings.norm == "pre"),
         "rms": int(settings.norm_kind == "rms"),
         "gated": int(settings.gated),
-        "half_memory": int(precision != "float32"),
+        "float16_cache": int(precision != "float32"),
         "epsilon": settings.norm_epsilon,
         "embedding_scale": settings.width**0.5 if settings.embedding_scale else 1.0,
         "output_scale": settings.width**-0.5 if settings.output_scale else 1.0,
@@ -228,4 +228,4 @@ def _put_positions(settings: TransformerSettings, made: dict[str, Floats]) -> No
         elif settings.positions == "learned":
             made[f"{side}_positions"] = weight[settings.position_offset :]
         else:
-            made[f"{side}_distances"] = distances(weight, settings, both_ways=side == "source")
+            made[f"{side}_relative_bias"] = distances(weight, settings, both_ways=side == "source")
