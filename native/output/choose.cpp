@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <cstring>
-#include <numeric>
 
 #include "output/choose.h"
 
@@ -13,7 +11,6 @@ namespace {
 
 constexpr float nothing = -std::numeric_limits<float>::infinity();
 constexpr int64_t logit_rows = 16;     // whose logits exist at one time
-constexpr int64_t head = 256;          // most probable tokens that a draw is first looked for among
 constexpr int32_t most_single = 64;    // banned tokens whose logits are computed one by one
 constexpr double least_left = 0.01;    // share of the probability below which what bans leave is summed anew
 
@@ -28,66 +25,6 @@ double log_sum(const float* logits, int64_t count) {
     for (int64_t i = 0; i < count; ++i) sum += std::exp(logits[i] - top);
     return top + std::log(sum);
 }
-
-}  // namespace
-
-void sort_head(const float* logits, int64_t vocabulary, int64_t size, int32_t* order) {
-    std::iota(order, order + vocabulary, 0);
-    const auto better = [logits](int32_t a, int32_t b) { return before(logits[a], a, logits[b], b); };
-    if (size < vocabulary) std::nth_element(order, order + size, order + vocabulary, better);
-    std::sort(order, order + size, better);
-}
-
-namespace {
-
-// See uwaga.decoding.choose.pick: which of the falling weights the draw falls on.
-int64_t pick(const double* weights, int64_t size, double mass, double top_p, double uniform, double* reached) {
-    double sum = 0;
-    for (int64_t i = 0; i < size; ++i) reached[i] = sum += weights[i];
-    double total = mass;
-    int64_t inside = size;
-    if (top_p < 1.0) {
-        inside = 0;
-        while (inside < size && (inside ? reached[inside - 1] : 0.0) < top_p * mass) ++inside;
-        total = reached[std::max<int64_t>(inside, 1) - 1];
-    }
-    int64_t positive = 0;
-    while (positive < inside && weights[positive] > 0.0) ++positive;
-    const int64_t last = std::max<int64_t>(positive - 1, 0);
-    for (int64_t i = 0; i < size; ++i) {
-        if (reached[i] > uniform * total) return std::min(i, last);
-    }
-    return last;
-}
-
-}  // namespace
-
-int32_t draw(const float* logits, int64_t vocabulary, const Request& request, double uniform, Workspace& ws) {
-    int32_t* order = ws.order.ensure(vocabulary);
-    double* room = ws.cumulative.ensure(2 * vocabulary);
-    float top = *std::max_element(logits, logits + vocabulary);
-    if (std::isinf(top)) top = 0;
-    double whole = 0;
-    if (!request.top_k) {
-        for (int64_t i = 0; i < vocabulary; ++i) whole += std::exp((static_cast<double>(logits[i]) - top) / request.temperature);
-    }
-    int64_t size = std::min(request.top_k ? request.top_k : head, vocabulary);
-    for (;; size = std::min(size * 8, vocabulary)) {
-        sort_head(logits, vocabulary, size, order);
-        double sum = 0;
-        for (int64_t i = 0; i < size; ++i) {
-            room[i] = std::exp((static_cast<double>(logits[order[i]]) - top) / request.temperature);
-            sum += room[i];
-        }
-        const double mass = request.top_k ? sum : whole;
-        const double needed = request.top_p < 1.0 ? request.top_p : uniform;
-        if (request.top_k || size == vocabulary || sum > needed * mass) {
-            return order[pick(room, size, mass, request.top_p, uniform, room + vocabulary)];
-        }
-    }
-}
-
-namespace {
 
 class Chooser {
   public:
@@ -273,35 +210,6 @@ class Chooser {
 };
 
 }  // namespace
-
-double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64_t token) {
-    const int64_t inputs = w.inputs(), at = token / panel, column = token % panel;
-    const float* x = in.x + row * in.stride;
-    double sum = 0;
-    if (w.kind == Matrix::Kind::int8) {
-        // As the kernels do it: an exact integer, and two roundings.
-        const int64_t depth = padded_inputs(inputs);
-        const int8_t* from = w.int8.panels + at * panel * depth + column * 4;
-        const uint8_t* values = in.values + row * in.values_stride;
-        int32_t exact = 0;
-        for (int64_t k = 0; k < inputs; ++k) exact += (static_cast<int32_t>(values[k]) - 128) * from[k / 4 * 4 * panel + k % 4];
-        const float logit = static_cast<float>(exact) * (in.scales[row] * w.int8.scales[token]);
-        return bias ? logit + bias[token] : logit;
-    }
-    if (w.kind == Matrix::Kind::bfloat16) {
-        const uint16_t* from = w.bfloat16.panels + at * panel * ((inputs + 1) / 2 * 2) + column * 2;
-        for (int64_t k = 0; k < inputs; ++k) {
-            const uint32_t bits = static_cast<uint32_t>(from[k / 2 * 2 * panel + k % 2]) << 16;
-            float value;
-            std::memcpy(&value, &bits, 4);
-            sum += static_cast<double>(x[k]) * value;
-        }
-    } else {
-        const float* from = w.float32.panels + at * panel * inputs + column;
-        for (int64_t k = 0; k < inputs; ++k) sum += static_cast<double>(x[k]) * from[k * panel];
-    }
-    return bias ? sum + bias[token] : sum;
-}
 
 void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
     if (state.gathered) {
