@@ -4,6 +4,7 @@ Built by its own Makefile, without Python, into ``build/kernels``, where make fi
 """
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -85,3 +86,18 @@ def test_what_is_tested_is_what_is_shipped(tmp_path):
     assert flags_of(tested) == flags_of(shipped)
     assert all("-ffp-contract=off" in words for words in flags_of(shipped).values())
     assert {"dispatch.cpp", "packing.cpp", "portable.cpp"} <= set(flags_of(shipped))
+
+
+LADDER = ("binding", "transformer", "output", "runtime", "kernels")
+MUTUAL = ("transformer", "output")
+"""A state holds the columns of its sentences' shortlists, and a step ends in the choice of candidates."""
+
+
+def test_folders_include_only_what_lies_below_them():
+    """As native/README.md says."""
+    for folder in LADDER:
+        below = {*LADDER[LADDER.index(folder) :], *(MUTUAL if folder in MUTUAL else ())}
+        for path in (ROOT / "native" / folder).rglob("*.*"):
+            included = set(re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE))
+            assert included <= below, path
+    assert {path.name for path in (ROOT / "native").iterdir() if path.is_dir()} == {*LADDER, "tests"}
