@@ -9,13 +9,13 @@ namespace uwaga {
 
 namespace {
 
-constexpr float nothing = -std::numeric_limits<float>::infinity();
+constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 constexpr int64_t logit_rows = 16;     // whose logits exist at one time
 constexpr int32_t most_single = 64;    // banned tokens whose logits are computed one by one
 constexpr double least_left = 0.01;    // share of the probability below which what bans leave is summed anew
 
-double log_sum(const float* logits, int64_t count) {
-    double top = nothing;
+double log_sum_exp(const float* logits, int64_t count) {
+    double top = minus_infinity;
     for (int64_t i = 0; i < count; ++i) {
         if (std::isnan(logits[i])) return std::numeric_limits<double>::quiet_NaN();
         top = std::max(top, static_cast<double>(logits[i]));
@@ -139,23 +139,23 @@ class Chooser {
 
     void finish_whole(int64_t row) {
         float* logits = answer_.log_probs + (first_ + row) * vocabulary_;
-        const double whole = log_sum(logits, vocabulary_);
+        const double whole = log_sum_exp(logits, vocabulary_);
         for (int64_t i = 0; i < vocabulary_; ++i) logits[i] = static_cast<float>(logits[i] - whole);
     }
 
     // From all logits: sampling, and renormalising over what many bans leave.
     void finish_logits(int64_t row, float* logits) {
-        const double whole = log_sum(logits, vocabulary_);
+        const double whole = log_sum_exp(logits, vocabulary_);
         const int64_t bound = forced(row);
         if (bound >= 0) return put_forced(row, bound, logits[bound] - whole);
-        for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = nothing;
-        const double shared = request_.renormalise && banned_count(row) ? log_sum(logits, vocabulary_) : whole;
+        for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = minus_infinity;
+        const double shared = request_.renormalise && banned_count(row) ? log_sum_exp(logits, vocabulary_) : whole;
         int32_t* order = ws_.order.ensure(vocabulary_);
         if (request_.uniform && !std::isnan(whole)) order[0] = draw(logits, vocabulary_, request_, request_.uniform[first_ + row], ws_);
         else sort_head(logits, std::isnan(whole) ? 0 : vocabulary_, std::isnan(whole) ? 0 : answer_.k, order);
         for (int64_t i = 0; i < answer_.k; ++i) {
             if (std::isnan(whole)) put(row, i, 0, whole);
-            else put(row, i, order[i], std::isinf(logits[order[i]]) ? nothing : logits[order[i]] - shared);
+            else put(row, i, order[i], std::isinf(logits[order[i]]) ? minus_infinity : logits[order[i]] - shared);
         }
     }
 
@@ -168,7 +168,7 @@ class Chooser {
         for (int64_t i = 0; i < answer_.k; ++i) {
             const Candidate& found = out.best[i];
             if (std::isnan(whole)) put(row, i, 0, whole);
-            else if (found.token < 0 || std::isinf(found.logit)) put(row, i, std::max(found.token, 0), nothing);
+            else if (found.token < 0 || std::isinf(found.logit)) put(row, i, std::max(found.token, 0), minus_infinity);
             else put(row, i, found.token, found.logit - shared);
         }
     }
@@ -187,13 +187,13 @@ class Chooser {
         again.logits = logits;
         Rows one{in_.x + row * in_.stride, 1, in_.width, in_.stride, in_.values + row * in_.values_stride, in_.scales + row, in_.values_stride, in_.quantised};
         output(*model_.kernels, one, model_.output_weight, model_.output_bias, &again);
-        for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = nothing;
-        return log_sum(logits, vocabulary_);
+        for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = minus_infinity;
+        return log_sum_exp(logits, vocabulary_);
     }
 
     void put_forced(int64_t row, int64_t token, double log_prob) {
         put(row, 0, static_cast<int32_t>(token), log_prob);
-        for (int64_t i = 1; i < answer_.k; ++i) put(row, i, 0, nothing);
+        for (int64_t i = 1; i < answer_.k; ++i) put(row, i, 0, minus_infinity);
     }
 
     void put(int64_t row, int64_t i, int32_t token, double log_prob) { answer_.put(first_ + row, i, token, log_prob); }

@@ -11,7 +11,7 @@ namespace uwaga {
 
 namespace {
 
-constexpr float nothing = -std::numeric_limits<float>::infinity();
+constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 constexpr int64_t block_rows = 64;     // whose logits exist at one time
 constexpr int64_t most_inserted = 64;  // best tokens that are kept in order while all are looked at
 constexpr int64_t parts = 4, lanes = 4 * parts;  // sums that run side by side, the same on every processor
@@ -22,7 +22,7 @@ typedef int32_t Bits __attribute__((vector_size(16)));
 
 inline Four all(float x) { return Four{x, x, x, x}; }
 inline Bits all(int32_t x) { return Bits{x, x, x, x}; }
-inline Four where(Bits mask, Four a, Four b) { return reinterpret_cast<Four>((mask & reinterpret_cast<Bits>(a)) | (~mask & reinterpret_cast<Bits>(b))); }
+inline Four blend(Bits mask, Four a, Four b) { return reinterpret_cast<Four>((mask & reinterpret_cast<Bits>(a)) | (~mask & reinterpret_cast<Bits>(b))); }
 inline Four load(const float* from) {
     Four found;
     std::memcpy(&found, from, sizeof found);
@@ -33,7 +33,7 @@ inline Four load(const float* from) {
 inline Four exponential(Four x) {
     const Bits inside = x > all(-87.0f);
     const Four rounding = all(12582912.0f);  // 1.5 * 2^23: adding it rounds to whole numbers
-    const Four y = where(inside, x, all(-87.0f));
+    const Four y = blend(inside, x, all(-87.0f));
     const Four n = (y * all(1.44269504088896341f) + rounding) - rounding;
     const Four r = (y - n * all(0.693359375f)) + n * all(2.12194440e-4f);
     Four p = all(1.9875691500e-4f);
@@ -44,28 +44,28 @@ inline Four exponential(Four x) {
     p = p * r + all(5.0000001201e-1f);
     p = p * (r * r) + r + all(1.0f);
     const Bits power = (__builtin_convertvector(n, Bits) + all(127)) << all(23);
-    return where(inside, p * reinterpret_cast<Four>(power), all(0.0f));
+    return blend(inside, p * reinterpret_cast<Four>(power), all(0.0f));
 }
 
-// NaN where a logit is NaN or +inf. `logits` has room for whole lanes, which are filled here with what adds nothing.
-double log_sum(float* logits, int64_t count) {
+// NaN where a logit is NaN or +inf. `logits` has room for whole lanes, which are filled here with -inf.
+double log_sum_exp(float* logits, int64_t count) {
     const int64_t padded = rounded(count, lanes);
-    std::fill(logits + count, logits + padded, nothing);
-    Four most = all(nothing);
+    std::fill(logits + count, logits + padded, minus_infinity);
+    Four most = all(minus_infinity);
     Bits good = all(-1);
     for (int64_t i = 0; i < padded; i += 4) {
         const Four x = load(logits + i);
-        most = where(x > most, x, most);
+        most = blend(x > most, x, most);
         good &= x == x;
     }
-    float top = nothing;
+    float top = minus_infinity;
     bool sound = true;
     for (int j = 0; j < 4; ++j) {
         top = std::max(top, most[j]);
         sound = sound && good[j];
     }
-    if (!sound || top == -nothing) return std::numeric_limits<double>::quiet_NaN();
-    if (top == nothing) return nothing;
+    if (!sound || top == -minus_infinity) return std::numeric_limits<double>::quiet_NaN();
+    if (top == minus_infinity) return minus_infinity;
     Four sums[parts] = {};
     for (int64_t i = 0; i < padded; i += lanes) {
         for (int64_t j = 0; j < parts; ++j) sums[j] += exponential(load(logits + i + 4 * j) - all(top));
@@ -77,13 +77,13 @@ double log_sum(float* logits, int64_t count) {
     return top + std::log(sum);
 }
 
-// The `size` best places of logits, best first, in `order`, which has room for all.
+// The `size` best positions of logits, best first, in `order`, which has room for all.
 void best_of(const float* logits, int64_t count, int64_t size, int32_t* order) {
     if (size > most_inserted) return sort_head(logits, count, size, order);
     int64_t filled = 0;
     for (int64_t i = 0; i < count; ++i) {
         const float given = logits[i];
-        if (filled == size && !(given > logits[order[size - 1]])) continue;  // a later place loses a tie
+        if (filled == size && !(given > logits[order[size - 1]])) continue;  // a later position loses a tie
         int64_t at = filled < size ? filled++ : size - 1;
         for (; at > 0 && given > logits[order[at - 1]]; --at) order[at] = order[at - 1];
         order[at] = static_cast<int32_t>(i);
@@ -119,18 +119,18 @@ class ListedChooser {
         for (int64_t i = 0; i < count; ++i) logits[i] = all[columns[i]];
         const int64_t bound = request_.forced && !request_.whole ? request_.forced[first_ + row] : -1;
         if (bound >= 0) return put_forced(row, list, logits, static_cast<int32_t>(bound));
-        const double whole = log_sum(logits, count);
+        const double whole = log_sum_exp(logits, count);
         if (request_.whole) return put_whole(row, list, logits, whole);
         const bool fewer = ban(row, list, logits);
-        const double shared = request_.renormalise && fewer ? log_sum(logits, count) : whole;
+        const double shared = request_.renormalise && fewer ? log_sum_exp(logits, count) : whole;
         int32_t* order = ws_.order.ensure(count);
         const int64_t found = std::isnan(whole) ? 0 : std::min(answer_.k, count);
         if (request_.uniform && found) order[0] = draw(logits, count, request_, request_.uniform[first_ + row], ws_);
         else best_of(logits, count, found, order);
         for (int64_t i = 0; i < answer_.k; ++i) {
             if (std::isnan(whole)) put(row, i, 0, whole);
-            else if (i >= found) put(row, i, 0, nothing);
-            else put(row, i, list[static_cast<std::size_t>(order[i])], std::isinf(logits[order[i]]) ? nothing : logits[order[i]] - shared);
+            else if (i >= found) put(row, i, 0, minus_infinity);
+            else put(row, i, list[static_cast<std::size_t>(order[i])], std::isinf(logits[order[i]]) ? minus_infinity : logits[order[i]] - shared);
         }
     }
 
@@ -141,13 +141,13 @@ class ListedChooser {
             at = count++;
             logits[at] = static_cast<float>(logit_at(in_, row, model_.output_weight, model_.output_bias, token));
         }
-        put(row, 0, token, logits[at] - log_sum(logits, count));
-        for (int64_t i = 1; i < answer_.k; ++i) put(row, i, 0, nothing);
+        put(row, 0, token, logits[at] - log_sum_exp(logits, count));
+        for (int64_t i = 1; i < answer_.k; ++i) put(row, i, 0, minus_infinity);
     }
 
     void put_whole(int64_t row, const Tokens& list, const float* logits, double whole) {
         float* to = answer_.log_probs + (first_ + row) * answer_.k;
-        std::fill(to, to + answer_.k, nothing);
+        std::fill(to, to + answer_.k, minus_infinity);
         for (std::size_t i = 0; i < list.size(); ++i) to[list[i]] = static_cast<float>(logits[i] - whole);
     }
 
@@ -161,7 +161,7 @@ class ListedChooser {
             const int32_t token = request_.banned[static_cast<std::size_t>(i)];
             from = std::lower_bound(from, list.end(), token);
             if (from == list.end() || *from != token) continue;
-            logits[from - list.begin()] = nothing;
+            logits[from - list.begin()] = minus_infinity;
             any = true;
         }
         return any;

@@ -9,10 +9,10 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t unit = 4;          // bytes of a column that lie together, in each number format
-constexpr int64_t together = 8;      // columns copied side by side: as many reads of far memory are under way
-constexpr int64_t worth_it = 2;      // times as many columns as are used: then the output layer is made anew
-constexpr std::size_t most_kept = 4;  // spare pieces of memory
+constexpr int64_t unit = 4;             // bytes of a column that lie together, in each number format
+constexpr int64_t columns_at_once = 8;  // copied side by side: as many reads of far memory are under way
+constexpr int64_t regather_factor = 2;  // times as many columns as are used: then the output layer is made anew
+constexpr std::size_t most_kept = 4;    // spare pieces of memory
 
 // Bytes from one unit of a column to its next are panel * unit, in all three number formats.
 int64_t units_of(const Matrix& w) {
@@ -31,7 +31,7 @@ const uint8_t* panels_of(const Matrix& w) {
     }
 }
 
-int64_t place_of(int64_t column, int64_t units) { return column / panel * panel * units * unit + column % panel * unit; }
+int64_t offset_of(int64_t column, int64_t units) { return column / panel * panel * units * unit + column % panel * unit; }
 
 // Room for all columns of `made`, with `base`'s in it and zeros behind them.
 void make_room(const Model& model, const Gathered* base, Gathered& made) {
@@ -68,15 +68,15 @@ void make_room(const Model& model, const Gathered* base, Gathered& made) {
 void fill(const Model& model, const Gathered* near, int64_t first, Gathered& made) {
     const Matrix& whole = model.output_weight;
     const int64_t units = units_of(whole), columns = static_cast<int64_t>(made.tokens.size());
-    for (int64_t start = first; start < columns; start += together) {
-        const int64_t count = std::min(together, columns - start);
-        const uint8_t* from[together];
-        uint8_t* to[together];
+    for (int64_t start = first; start < columns; start += columns_at_once) {
+        const int64_t count = std::min(columns_at_once, columns - start);
+        const uint8_t* from[columns_at_once];
+        uint8_t* to[columns_at_once];
         for (int64_t i = 0; i < count; ++i) {
             const int32_t token = made.tokens[static_cast<std::size_t>(start + i)];
             const int32_t known = near ? near->column(token) : -1;
-            from[i] = known < 0 ? panels_of(whole) + place_of(token, units) : near->panels.get() + place_of(known, units);
-            to[i] = made.panels.get() + place_of(start + i, units);
+            from[i] = known < 0 ? panels_of(whole) + offset_of(token, units) : near->panels.get() + offset_of(known, units);
+            to[i] = made.panels.get() + offset_of(start + i, units);
             if (whole.kind == Matrix::Kind::int8) {
                 made.scales.get()[start + i] = whole.int8.scales[token];
                 made.sums.get()[start + i] = whole.int8.sums[token];
@@ -189,7 +189,7 @@ void gather_extended(State& state, const GatheredPtr& from) {
     }
 }
 
-void gather_anew(State& state) {
+void regather(State& state) {
     const GatheredPtr old = state.gathered;
     state.gathered = extended(*state.model, old->common ? old->common : old, lists_of(state), old.get());
     for (State::Sentence& sentence : state.sentences) sentence.columns = columns_of(*state.gathered, *sentence.memory.allowed);
@@ -209,7 +209,7 @@ bool mostly_unused(const State& state) {
     };
     mark(gathered.common->tokens);
     for (const State::Sentence& sentence : state.sentences) mark(*sentence.memory.allowed);
-    return gathered.tokens.size() > worth_it * count;
+    return gathered.tokens.size() > regather_factor * count;
 }
 
 }  // namespace uwaga

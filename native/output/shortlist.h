@@ -78,7 +78,7 @@ void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32
 
 // Let a state's output layer hold the lists of all its sentences, `from` extended or made anew.
 void gather_extended(State& state, const GatheredPtr& from);
-void gather_anew(State& state);
+void regather(State& state);
 bool mostly_unused(const State& state);  // so that making it anew pays
 
 }  // namespace uwaga

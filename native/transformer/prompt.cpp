@@ -12,7 +12,7 @@ namespace uwaga {
 namespace {
 
 constexpr int64_t least_rows = 8;      // of one thread: with fewer, another would read all weights for little
-constexpr int64_t spare_entries = 32;  // of a table behind a prompt, so that the first steps need no wider one
+constexpr int64_t spare_entries = 32;  // of a table after a prompt, so that the first steps need no wider one
 
 // One token of a prompt.
 struct PromptToken {
@@ -104,7 +104,7 @@ void Part::run() {
 }
 
 // All tokens in blocks in which each of `members` threads has at most group_rows. A prompt may lie in several: what
-// is behind looks only at what is before.
+// comes later looks only at what came before.
 void run_all(const Model& model, const std::vector<PromptToken>& all, int64_t members, const ThreadSlice& slice) {
     WorkspacePool::Loan ws(model.workspaces);
     const int64_t rows = static_cast<int64_t>(all.size());

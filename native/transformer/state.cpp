@@ -53,7 +53,7 @@ State select(const State& state, const int64_t* sentences, int64_t count) {
         const int64_t* from = state.tables.data() + sentences[i] * block;
         std::copy(from, from + block, next.tables.data() + i * block);
     }
-    if (next.gathered && 2 * count <= next.gathered->sentences) gather_anew(next);
+    if (next.gathered && 2 * count <= next.gathered->sentences) regather(next);
     return next;
 }
 
@@ -76,7 +76,7 @@ State join(const std::vector<const State*>& states) {
     if (states[0]->gathered) {
         for (std::size_t s = states[0]->sentences.size(); s < next.sentences.size(); ++s) next.sentences[s].columns = nullptr;  // of another state
         gather_extended(next, states[0]->gathered);
-        if (mostly_unused(next)) gather_anew(next);
+        if (mostly_unused(next)) regather(next);
     }
     return next;
 }
