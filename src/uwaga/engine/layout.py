@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from uwaga.config import TransformerSettings
+from uwaga.settings import TransformerSettings
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "all": {"source_embedding": "output_weight", "target_embedding": "output_weight"},

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uwaga.config import TransformerSettings
 from uwaga.contracts import Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.choose import every_token
 from uwaga.engine import _core
@@ -18,6 +17,7 @@ from uwaga.engine.packing import Packed
 from uwaga.engine.positions import distances, sinusoids
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
+from uwaga.settings import TransformerSettings
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """As ``Activation`` in native/kernels.h numbers them."""

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.config import TransformerSettings
 from uwaga.contracts import Floats
 from uwaga.engine import _core
 from uwaga.engine.layout import Product, products, vectors, weight_name
 from uwaga.errors import ModelError, SettingsError
+from uwaga.settings import TransformerSettings
 
 Precision = Literal["float32", "bfloat16", "int8"]
 PARTS: dict[str, tuple[str, ...]] = {

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.config import TransformerSettings
 from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.transformer import EncoderBlock, norm
 from uwaga.nn.attention import causal_mask
-from uwaga.nn.choice import choose
+from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.multihead import KeysValues
 from uwaga.nn.positions import LearnedPositions
+from uwaga.settings import TransformerSettings
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from uwaga.config import TransformerSettings
 from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.models.base import OutputLayer, pad
 from uwaga.models.transformer import EncoderBlock, norm
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.feedforward import ACTIVATIONS
 from uwaga.nn.positions import LearnedPositions
+from uwaga.settings import TransformerSettings
 
 FILLER = 0
 """What stands behind shorter texts; it is masked, so any token would do."""

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.config import TransformerSettings
 from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.nn.attention import causal_mask
-from uwaga.nn.choice import choose
+from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.feedforward import FeedForward
 from uwaga.nn.multihead import KeysValues, MultiHeadAttention, extend
 from uwaga.nn.positions import LearnedPositions, RelativePositions, SinusoidalPositions
+from uwaga.settings import TransformerSettings
 
 Positions = SinusoidalPositions | LearnedPositions | RelativePositions
 

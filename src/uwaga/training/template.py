@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from uwaga.config import Closed, Settings
+from uwaga.settings import Settings, StrictModel
 
 _EXAMPLE = {
     "run": Path("runs/my-model"),
@@ -29,12 +29,12 @@ def settings_template() -> str:
     return _HEAD + "\n".join(_group(Settings.model_validate(_EXAMPLE), 0)) + "\n"
 
 
-def _group(values: Closed, depth: int) -> list[str]:
+def _group(values: StrictModel, depth: int) -> list[str]:
     lines = []
     indent = "  " * depth
     for name, field in type(values).model_fields.items():
         value = getattr(values, name)
-        if isinstance(value, Closed):
+        if isinstance(value, StrictModel):
             title = (type(value).__doc__ or "").strip().splitlines()[0]
             about = [f"{indent}# {field.description}"] if field.description else []
             head = ["", f"{indent}# {title}", *about, f"{indent}{name}:"]

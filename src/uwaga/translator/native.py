@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uwaga.checkpoints.foreign import CONTINUING, DECODER, family_of, read_mapping
-from uwaga.checkpoints.foreign_native import open_foreign
-from uwaga.checkpoints.languages import agreed, in_languages
-from uwaga.checkpoints.native import open_native
-from uwaga.checkpoints.quantised import continues_texts, is_quantised, read_quantised
-from uwaga.checkpoints.schema import CONFIG, FORMAT
-from uwaga.config import DecodingSettings, TransformerSettings
+from uwaga.checkpoints.huggingface.config import CONTINUING, DECODER, family_of, read_mapping
+from uwaga.checkpoints.huggingface.engine_folder import open_foreign
+from uwaga.checkpoints.languages import in_languages, resolve_languages
+from uwaga.checkpoints.uwaga.engine_folder import open_native
+from uwaga.checkpoints.uwaga.int8 import continues_texts, is_quantised, read_quantised
+from uwaga.checkpoints.uwaga.schema import CONFIG, FORMAT
 from uwaga.contracts import Floats, Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.engine import NativeModel, Packed, Precision, pack
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
+from uwaga.settings import DecodingSettings, TransformerSettings
 from uwaga.text.subwords import Subwords
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def load_native(
             model = NativeModel(found.settings, symbols, *found.config.sizes, found.packed, threads)
         except ModelError as error:
             raise ModelError(f"{folder}: {error}") from None
-        languages = agreed(found.config.languages, source_language, target_language, str(folder))
+        languages = resolve_languages(found.config.languages, source_language, target_language, str(folder))
         return Loaded(model, found.source, found.target, found.decoding, languages)
     weights = open_weights(folder, source_language, target_language)
     model = weights.model(precision or "float32", threads)
@@ -134,7 +134,7 @@ def open_weights(
         source=found.source,
         target=found.target,
         decoding=config.decoding,
-        languages=agreed(config.languages, source_language, target_language, str(folder)),
+        languages=resolve_languages(config.languages, source_language, target_language, str(folder)),
         where=str(found.path),
     )
 
@@ -240,7 +240,7 @@ def _foreign(folder: Path, source_language: str | None, target_language: str | N
 
 def _by_torch(folder: Path, source_language: str | None, target_language: str | None) -> Weights:
     from uwaga.checkpoints.formats import load_foreign
-    from uwaga.checkpoints.pretrained import load_decoder
+    from uwaga.checkpoints.huggingface.registry import load_decoder
 
     if continues(folder):
         found = load_decoder(folder)
