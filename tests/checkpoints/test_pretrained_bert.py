@@ -147,7 +147,7 @@ BAD = {
     r"encoder\.layer\.3\..* missing": {"num_hidden_layers": 4},
     r"encoder\.layer\.2\..* unknown": {"num_hidden_layers": 2},
     r"'cls\.predictions\.decoder\.weight': missing": {"tie_word_embeddings": False},
-    r"the family 'gpt2' is a decoder without a source": {"model_type": "gpt2"},
+    r"the family 'gpt2' is a decoder-only model": {"model_type": "gpt2"},
 }
 
 
@@ -172,5 +172,5 @@ def test_another_head_and_a_missing_weight_are_refused(folder, tmp_path):
 
 
 def test_a_translator_points_to_what_runs_it(folder):
-    with pytest.raises(ModelError, match="an encoder alone, which uwaga"):
+    with pytest.raises(ModelError, match="an encoder-only model, which uwaga"):
         load_pretrained(folder)

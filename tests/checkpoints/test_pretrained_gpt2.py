@@ -181,5 +181,5 @@ def test_a_fused_projection_of_a_wrong_shape_is_refused(folder, tmp_path):
 
 
 def test_a_translator_points_to_what_runs_it(folder):
-    with pytest.raises(ModelError, match="decoder without a source, which uwaga"):
+    with pytest.raises(ModelError, match="decoder-only model, which uwaga"):
         load_pretrained(folder)

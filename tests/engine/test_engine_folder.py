@@ -115,7 +115,7 @@ def edited(folder, *keys, value):
 @pytest.mark.parametrize(
     ("keys", "value", "words"),
     [
-        (("version",), 2, ["int8 format 2", "newer uwaga"]),
+        (("version",), 3, ["int8 format 3", "newer uwaga"]),
         (("surprise",), 1, ["unknown setting 'surprise'"]),
         (("model", "encoder_layers"), 10**9, [WEIGHTS, "asks for"]),
         (("model", "feed_forward"), 2**40, [WEIGHTS, "asks for"]),
@@ -205,7 +205,7 @@ def test_a_marian_folder_becomes_an_int8_one(tmp_path):
 
 def test_a_folder_with_a_tokeniser_of_tokenizers_becomes_an_int8_one(tmp_path):
     pytest.importorskip("transformers")
-    from test_pretrained_fairseq_folders import whole
+    from fairseq_folders import whole
 
     whole(tmp_path / "bart", "bart")
     quantise(tmp_path / "bart", tmp_path / "int8")

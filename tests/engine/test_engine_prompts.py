@@ -8,27 +8,24 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from native_models import SYMBOLS, WHOLE, walk
-from prompted_models import alone, native_decoder, prompts, random_decoder
+from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 
 from uwaga.contracts import Choice
 from uwaga.decoding import SearchOptions, search
 from uwaga.engine import Shortlist
 from uwaga.engine.isa import usable
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
-from uwaga.settings import TransformerSettings
+from uwaga.settings import DecoderOnlySettings, parse
 
-GPT2 = TransformerSettings(
-    encoder_layers=1,
-    decoder_layers=3,
+GPT2 = DecoderOnlySettings(
+    layers=3,
     width=24,
     heads=3,
     feed_forward=44,
     activation="gelu_tanh",
     norm="pre",
-    positions="learned",
     max_length=40,
     embedding_scale=False,
-    tie="decoder",
 )
 MODEL = random_decoder(GPT2, spread=2.0, vocabulary=97)
 PROMPTS = prompts(200, seed=1, longest=28, vocabulary=97)
@@ -60,7 +57,7 @@ def spelt(model, prompt, behind=()):
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(alone(), st.integers(0, 1000))
+@given(decoder_only(), st.integers(0, 1000))
 @example(GPT2.model_copy(update={"max_length": 24}), 0)
 def test_M18_log_probabilities_are_torchs_for_every_setting(shape, seed):
     model = random_decoder(shape, seed)
@@ -109,7 +106,7 @@ def test_a_prompt_read_as_a_block_is_read_token_by_token_to_the_bit(precision, p
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_prompts_of_several_blocks_are_read_alike(precision):
     """A thread takes 256 tokens at a time: here prompts begin, go on and end in any of them."""
-    shape = GPT2.model_copy(update={"max_length": 700, "decoder_layers": 2})
+    shape = GPT2.model_copy(update={"max_length": 700, "layers": 2})
     model = random_decoder(shape, vocabulary=97)
     rng = np.random.default_rng(5)
     long = [rng.integers(0, 97, length).tolist() for length in (600, 1, 257, 256, 2, 31, 300)]
@@ -205,29 +202,20 @@ def test_prompts_that_are_none_are_refused():
     assert search(model, [], WAYS["greedy"]) == []
 
 
-def test_what_a_decoder_alone_lacks_is_refused_by_name():
-    for name, value, message in (
-        ("positions", "sinusoidal", "has learned positions, not sinusoidal"),
-        ("positions", "relative", "has learned positions, not relative"),
-        ("decoder_heads", 2, "has no setting decoder_heads, and it is 2"),
-        ("decoder_feed_forward", 9, "has no setting decoder_feed_forward"),
-        ("output_scale", True, "has no setting output_scale"),
-    ):
-        shape = GPT2.model_copy(update={name: value})
-        with pytest.raises(SettingsError, match=message):
-            random_decoder(shape)
-        packed = native_decoder(MODEL)
-        with pytest.raises(SettingsError, match=message):
-            type(packed)(shape, SYMBOLS, 0, 97, None)
+def test_what_a_decoder_only_model_lacks_is_refused_by_name():
+    for name, value in (("positions", "sinusoidal"), ("decoder_heads", 2), ("output_scale", True)):
+        with pytest.raises(SettingsError, match=f"unknown setting '{name}'"):
+            parse(DecoderOnlySettings, GPT2.model_dump() | {name: value}, "config.json")
     empty = np.zeros(0, np.int32)
-    with pytest.raises(ModelError, match="the model has 0 and 97"):
-        engine().with_shortlist(Shortlist(np.array([3], np.int32), np.array([0, 0], np.int32), empty, 97))
+    lists = Shortlist(np.array([3], np.int32), np.zeros(98, np.int32), empty, 97)
+    with pytest.raises(ModelError, match="a decoder-only model has no source"):
+        engine().with_shortlist(lists)
 
 
 def test_nothing_is_held_for_a_source():
     state = {name: tensor.numpy() for name, tensor in MODEL.state_dict().items()}
     from uwaga.engine.layout import stored_shapes
 
-    wanted = stored_shapes(GPT2, 0, 97)
+    wanted = stored_shapes(GPT2, 97, 97)
     assert not [name for name in wanted if "cross" in name or "encoder" in name or "source" in name]
     assert {name: values.shape for name, values in state.items() if name != "embedding.weight"} == wanted

@@ -14,7 +14,7 @@ from uwaga.engine.isa import usable
 from uwaga.engine.layout import stored_shapes
 from uwaga.engine.packing import pack
 from uwaga.errors import DataError
-from uwaga.settings import TransformerSettings
+from uwaga.settings import BlockSettings, DecoderOnlySettings, TransformerSettings
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 
@@ -44,13 +44,23 @@ def settings(rng):
     )
 
 
+def decoder_only(shape):
+    """A decoder-only model with what these settings have in common with one."""
+    common = {name: getattr(shape, name) for name in BlockSettings.model_fields if name != "family"}
+    tied = shape.tie != "none"
+    return DecoderOnlySettings(
+        **common, layers=shape.decoder_layers, output_bias=shape.output_bias, tie_output=tied
+    )
+
+
 def walk(rng, isa):
     shape = settings(rng)
-    alone = rng.integers(3) == 0  # a decoder without a source
-    if alone:
-        shape = shape.model_copy(update={"positions": "learned"})
+    joint = shape.tie == "all"
+    prompted = rng.integers(3) == 0
+    if prompted:
+        shape, joint = decoder_only(shape), True
     target = int(rng.choice([rng.integers(5, 150), rng.integers(8200, 9000)]))
-    source = 0 if alone else target if shape.tie == "all" else int(rng.integers(5, 150))
+    source = target if joint else int(rng.integers(5, 150))
     shapes = stored_shapes(shape, source, target)
 
     def read(name):
@@ -61,10 +71,10 @@ def walk(rng, isa):
     # From a width of 1 on threads share the columns of few rows; in models below 384 only the rows.
     width = int(rng.choice([1, 384]))
     model = NativeModel(shape, SYMBOLS, source, target, packed, int(rng.integers(1, 5)), isa, width)
-    if source and rng.integers(2):
+    if not prompted and rng.integers(2):
         model = model.with_shortlist(shortlist(rng, source, target))
-    lengths = rng.integers(1, 22 if alone else 41, int(rng.integers(1, 12)))
-    sources = [rng.integers(0, source or target, length).tolist() for length in lengths]
+    lengths = rng.integers(1, 22 if prompted else 41, int(rng.integers(1, 12)))
+    sources = [rng.integers(0, source, length).tolist() for length in lengths]
     beams = int(rng.integers(1, 5))
     memory = model.encode(sources)
     assert memory.lengths.tolist() == lengths.tolist()

@@ -110,7 +110,7 @@ def test_bad_calls_are_refused(filler, peer):
         filler.fill(["[MASK]", "[MASK] " * 60])
     with pytest.raises(DataError, match="the text is not a string but NoneType"):
         filler.fill_all([None], 1, ["the text"])
-    with pytest.raises(ModelError, match=r"'bert' is an encoder alone, which uwaga\.MaskFiller"):
+    with pytest.raises(ModelError, match=r"'bert' is an encoder-only model, which uwaga\.MaskFiller"):
         uwaga.Translator.load(peer[0], device="cpu")
 
 

@@ -26,6 +26,7 @@ from uwaga.conversion.quantise import quantise
 from uwaga.engine import NativeModel
 from uwaga.errors import ModelError, SettingsError, TextTooLongError
 from uwaga.models.decoder_only import DecoderOnly
+from uwaga.settings import DecoderOnlySettings
 from uwaga.translator.native import load_native
 
 WHOLE = Choice(1, whole=True)
@@ -191,7 +192,7 @@ def test_impossible_wishes_are_refused(folder, converted, tmp_path):
             uwaga.load(name, shortlist="list")
     with pytest.raises(SettingsError, match="float32 needs the model that it was made of"):
         load(converted, dtype="float32")
-    with pytest.raises(ModelError, match=r"this int8 model is a decoder without a source, which uwaga\.Text"):
+    with pytest.raises(ModelError, match=r"this int8 model is a decoder-only model, which uwaga\.Text"):
         uwaga.Translator.load(converted)
     make_marian(tmp_path / "marian")
     quantise(tmp_path / "marian", tmp_path / "marian8")
@@ -203,7 +204,7 @@ def test_impossible_wishes_are_refused(folder, converted, tmp_path):
 def test_an_int8_folder_continues_as_the_engine_in_int8(folder, converted):
     loaded = uwaga.load(converted)
     assert isinstance(loaded, uwaga.TextGenerator)
-    assert loaded.decoder.precision == "int8" and loaded.decoder.source_vocabulary == 0
+    assert loaded.decoder.precision == "int8" and isinstance(loaded.decoder.settings, DecoderOnlySettings)
     whole = uwaga.load(folder, device="cpu")
     assert loaded.decoding == whole.decoding
     texts = [*PROMPTS, "<|endoftext|> A dog", "don't"]
@@ -232,9 +233,9 @@ def test_damaged_int8_folders_are_refused(converted, tmp_path):
         (
             ({"frame": None}, "a frame goes with the tokenisers of tokenizers"),
             ({"frame": {"prefix": [99999], "suffix": [], "clean": False}}, "belongs to another model"),
-            ({"model": model | {"positions": "sinusoidal"}}, "has learned positions, not sinusoidal"),
-            ({"model": model | {"decoder_layers": 3}}, WEIGHTS),
-            ({"kind": "encoder"}, "kind: Input should be 'decoder'"),
+            ({"model": model | {"positions": "sinusoidal"}}, "unknown setting 'model.positions'"),
+            ({"model": model | {"layers": 3}}, WEIGHTS),
+            ({"kind": "encoder"}, "unknown setting 'kind'"),
         )
     ):
         with pytest.raises(ModelError, match=message):
@@ -243,9 +244,23 @@ def test_damaged_int8_folders_are_refused(converted, tmp_path):
     (broken / "tokenizer.json").write_text("{")
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
         uwaga.load(broken)
-    without = edited(converted, tmp_path / "without", kind=None)
-    with pytest.raises(ModelError):
-        uwaga.Translator.load(without)
+
+
+def test_version_1_named_a_decoder_only_model_otherwise(converted, tmp_path):
+    """It wrote a Transformer's settings and ``kind``; the same model, or what it cannot be, comes out."""
+    new = json.loads((converted / CONFIG).read_text())["model"]
+    common = {name: value for name, value in new.items() if name not in ("family", "layers", "tie_output")}
+    layers = new["layers"]
+    old = common | {"family": "transformer", "encoder_layers": layers, "decoder_layers": layers}
+    old |= {"positions": "learned", "tie": "decoder" if new["tie_output"] else "none"}
+    first = edited(converted, tmp_path / "first", version=1, kind="decoder", model=old)
+    found, wanted = uwaga.load(first), uwaga.load(converted)
+    assert found.decoder.settings == wanted.decoder.settings
+    assert found.generate(PROMPTS, beam=2) == wanted.generate(PROMPTS, beam=2)
+    for name, value in (("positions", "sinusoidal"), ("output_scale", True), ("decoder_heads", 2)):
+        bad = edited(converted, tmp_path / name, version=1, kind="decoder", model=old | {name: value})
+        with pytest.raises(ModelError, match=f"model.{name} is {value!r}, which a decoder-only"):
+            uwaga.load(bad)
 
 
 def test_the_command_line_chooses_engine_and_precision(folder, tmp_path):

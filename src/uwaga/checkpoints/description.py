@@ -168,7 +168,7 @@ def _int8(folder: Path) -> Description:
     return Description(
         place=str(folder),
         format="uwaga int8",
-        family=f"{family}, {config.kind} only" if config.kind else str(family),
+        family=str(family),
         sizes=sizes,
         weights=Weights(
             sum(math.prod(shape) for shape in stored.values()),

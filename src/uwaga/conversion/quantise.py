@@ -14,6 +14,7 @@ from uwaga.checkpoints.uwaga.schema import CARD
 from uwaga.decoding import SearchOptions, search
 from uwaga.engine import NativeModel
 from uwaga.errors import ModelError
+from uwaga.settings import DecoderOnlySettings
 from uwaga.text.subwords import Subwords
 from uwaga.translator.native import open_weights
 from uwaga.translator.scoring import in_batches, step_scorer
@@ -22,7 +23,7 @@ DRAWN, SHORTEST, LONGEST = 32, 6, 20
 """Sources drawn from the vocabulary where no text is given, and their tokens."""
 BATCH_TOKENS = 2048
 CONTINUED = 32
-"""Tokens made behind each prompt of a decoder without a source."""
+"""Tokens made behind each prompt of a decoder-only model."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ def quantise(
         weights.decoding,
         weights.languages,
         text + "\nWeights quantised to int8 by `uwaga convert --int8`.\n",
-        alone=not weights.source_size,
     )
     return compare(exact, rounded, sources)
 
@@ -80,10 +80,10 @@ def quantise(
 def compare(exact: NativeModel, rounded: NativeModel, sources: Sequence[Sequence[int]]) -> Agreement:
     """How alike two engines of one model translate ``sources``, token ids with their end symbols.
 
-    A decoder without a source continues them as prompts.
+    A decoder-only model continues them as prompts.
     """
     options = SearchOptions(beam=1, max_length=None if exact.max_target else 256, batch_tokens=BATCH_TOKENS)
-    if not exact.source_vocabulary and exact.max_source is not None:
+    if isinstance(exact.settings, DecoderOnlySettings) and exact.max_source is not None:
         room = exact.max_source - max(map(len, sources)) + 1  # the last token made needs no position
         options = options.changed({"max_length": min(CONTINUED, room), "max_ratio": math.inf})
     found = [[one for [one] in search(model, sources, options)] for model in (exact, rounded)]
@@ -116,7 +116,7 @@ def _prefix(one: Sequence[int], other: Sequence[int]) -> int:
 
 def _sources(sample: Sequence[str] | None, tokeniser: Subwords, model: NativeModel) -> list[tuple[int, ...]]:
     limit = model.max_source or 512
-    size = model.source_vocabulary or model.vocabulary
+    size = model.source_vocabulary
     if sample is not None:
         framed = [
             tuple(tokeniser.add_special_tokens(tokeniser.encode(line.strip())))

@@ -22,15 +22,23 @@ from uwaga.settings.training import (
     TextSettings,
     TrainingSettings,
 )
-from uwaga.settings.transformer import TransformerSettings
+from uwaga.settings.transformer import (
+    BlockSettings,
+    DecoderOnlySettings,
+    EncoderOnlySettings,
+    TransformerSettings,
+)
 
 __all__ = [
     "FAMILIES",
     "PRESETS",
     "BahdanauSettings",
+    "BlockSettings",
     "ChoSettings",
     "DataSettings",
+    "DecoderOnlySettings",
     "DecodingSettings",
+    "EncoderOnlySettings",
     "Family",
     "GnmtSettings",
     "LuongSettings",

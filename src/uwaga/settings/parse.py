@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import ValidationError
 
 from uwaga.errors import SettingsError
 from uwaga.settings.base import StrictModel
-from uwaga.settings.training import FAMILIES, Family, Settings
+from uwaga.settings.training import FAMILIES, Settings
 
 Group = TypeVar("Group", bound=StrictModel)
 
@@ -94,17 +94,24 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
 def _follow(kind: type[StrictModel], place: list[str]) -> tuple[list[str], type[StrictModel]]:
     """The place as users write it, without the family that pydantic puts into it, and its group."""
     written: list[str] = []
-    inside, choosing = True, False  # whether `kind` is still the group; whether a family comes next
+    inside = True  # whether `kind` is still the group
+    choices: dict[str, type[StrictModel]] = {}  # families, of which the next key may name one
     for key in place:
-        if choosing and key in FAMILIES:
-            kind, choosing = FAMILIES[key], False
+        if key in choices:
+            kind, choices = choices[key], {}
             continue
         written.append(key)
         field = kind.model_fields.get(key) if inside else None
         inner = field.annotation if field else None
-        choosing = inner == Family
+        choices = _families(inner)
         if isinstance(inner, type) and issubclass(inner, StrictModel):
             kind = inner
-        elif not choosing:
+        elif not choices:
             inside = False
     return written, kind
+
+
+def _families(annotation: object) -> dict[str, type[StrictModel]]:
+    """The settings classes that a field chooses from by their ``family``."""
+    kinds = [one for one in get_args(annotation) if isinstance(one, type) and issubclass(one, StrictModel)]
+    return {str(one.model_fields["family"].default): one for one in kinds if "family" in one.model_fields}

@@ -1,4 +1,4 @@
-"""Settings of the Transformer (M16) and its published variants."""
+"""Settings of the Transformer (M16), of encoder-only (M17) and of decoder-only models (M18)."""
 
 from __future__ import annotations
 
@@ -6,33 +6,23 @@ from typing import Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from uwaga.errors import SettingsError
 from uwaga.settings.base import Probability, StrictModel
 
 
-class TransformerSettings(StrictModel):
-    """The Transformer (M16) and its published variants."""
+class BlockSettings(StrictModel):
+    """What the blocks of every Transformer have, and the embeddings before them."""
 
-    family: Literal["transformer"] = "transformer"
-    encoder_layers: PositiveInt = 6
-    decoder_layers: PositiveInt = 6
+    family: str
     width: PositiveInt = Field(512, description="d_model")
     heads: PositiveInt = 8
     feed_forward: PositiveInt = 2048
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     gated: bool = Field(False, description="gated feed-forward (Shazeer 2020)")
     norm: Literal["post", "pre"] = Field("post", description="layer norm after or before each block")
-    positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
     max_length: PositiveInt = Field(512, description="most tokens on either side")
-    sinusoids: Literal["interleaved", "halves", "tensor2tensor"] = Field(
-        "interleaved",
-        description="order of sines and cosines: by turns, sines first, or with other rates too",
-    )
     position_offset: NonNegativeInt = Field(
         0, description="rows of the position table before the first token's"
     )
-    relative_buckets: int = Field(32, ge=4, description="of relative positions (Raffel 2020)")
-    relative_distance: int = Field(128, ge=4, description="from which on relative positions are alike")
     embedding_scale: bool = Field(True, description="embeddings times the root of the width")
     embedding_norm: bool = Field(False, description="layer norm behind embeddings and positions")
     norm_kind: Literal["layer", "rms"] = Field("layer", description="layer norm, or RMS norm without bias")
@@ -41,6 +31,30 @@ class TransformerSettings(StrictModel):
     feed_forward_bias: bool = Field(True, description="biases in the feed-forward")
     attention_scale: bool = Field(True, description="scores divided by the root of the head width")
     head_width: PositiveInt | None = Field(None, description="width of a head, if not width / heads")
+    dropout: Probability = Field(0.1, description="on embeddings and on every residual branch")
+    attention_dropout: Probability = Field(0.0, description="on attention weights")
+    activation_dropout: Probability = Field(0.0, description="inside the feed-forward")
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> BlockSettings:
+        if self.head_width is None and self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        return self
+
+
+class TransformerSettings(BlockSettings):
+    """The Transformer (M16) and its published variants."""
+
+    family: Literal["transformer"] = "transformer"
+    encoder_layers: PositiveInt = 6
+    decoder_layers: PositiveInt = 6
+    positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
+    sinusoids: Literal["interleaved", "halves", "tensor2tensor"] = Field(
+        "interleaved",
+        description="order of sines and cosines: by turns, sines first, or with other rates too",
+    )
+    relative_buckets: int = Field(32, ge=4, description="of relative positions (Raffel 2020)")
+    relative_distance: int = Field(128, ge=4, description="from which on relative positions are alike")
     decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder, if not those above")
     decoder_feed_forward: PositiveInt | None = Field(None, description="of the decoder, if not the one above")
     output_bias: bool = Field(False, description="a bias for each target token's logit")
@@ -50,30 +64,34 @@ class TransformerSettings(StrictModel):
     tie: Literal["none", "embeddings", "decoder", "all"] = Field(
         "all", description="share both embeddings, or the decoder's with the output, or all three"
     )
-    dropout: Probability = Field(0.1, description="on embeddings and on every residual branch")
-    attention_dropout: Probability = Field(0.0, description="on attention weights")
-    activation_dropout: Probability = Field(0.0, description="inside the feed-forward")
 
     @model_validator(mode="after")
-    def _heads_divide_width(self) -> TransformerSettings:
-        for heads in (self.heads, self.decoder_heads or self.heads):
-            if self.head_width is None and self.width % heads:
-                raise ValueError(f"width {self.width} is not a multiple of heads {heads}")
+    def _positions_fit(self) -> TransformerSettings:
+        heads = self.decoder_heads or self.heads
+        if self.head_width is None and self.width % heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {heads}")
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"sinusoidal positions need an even width, not {self.width}")
         if self.positions == "relative" and self.relative_distance <= self.relative_buckets // 2:
             raise ValueError("relative_distance must be more than half of relative_buckets")
         return self
 
-    def check_alone(self) -> None:
-        """Refuse what a decoder without a source (M18) does not have.
 
-        Raises:
-            SettingsError: names the setting.
-        """
-        if self.positions != "learned":
-            raise SettingsError(f"a decoder without a source has learned positions, not {self.positions}")
-        for name in ("decoder_heads", "decoder_feed_forward", "output_scale"):
-            value = getattr(self, name)
-            if value:
-                raise SettingsError(f"a decoder without a source has no setting {name}, and it is {value}")
+class DecoderOnlySettings(BlockSettings):
+    """A decoder that continues prompts (M18; Radford 2019): causal self-attention, learned positions."""
+
+    family: Literal["decoder-only"] = "decoder-only"
+    layers: PositiveInt = 12
+    output_bias: bool = Field(False, description="a bias for each token's logit")
+    tie_output: bool = Field(True, description="share the embeddings with the output")
+
+
+class EncoderOnlySettings(BlockSettings):
+    """An encoder that reads both ways (M17; Devlin 2018), with learned positions and token types."""
+
+    family: Literal["encoder-only"] = "encoder-only"
+    layers: PositiveInt = 12
+    embedding_norm: Literal[True] = True
+    token_types: PositiveInt = Field(2, description="kinds of segments, as first and second of a pair")
+    head: bool = Field(True, description="whether it predicts masked tokens")
+    tie_output: bool = Field(True, description="share the embeddings with the head's output")

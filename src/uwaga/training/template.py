@@ -17,6 +17,8 @@ _EXAMPLE = {
         "dev": [Path("dev.src.txt"), Path("dev.tgt.txt")],
     },
 }
+_FIRST = ("family", "encoder_layers", "decoder_layers")
+"""What a model is read by, before the settings that it shares with others."""
 _HEAD = """\
 # Settings of a training run: uwaga train THIS-FILE
 # Every setting is here with its default. Delete what you do not change; an unknown key is an error.
@@ -32,7 +34,8 @@ def settings_template() -> str:
 def _group(values: StrictModel, depth: int) -> list[str]:
     lines = []
     indent = "  " * depth
-    for name, field in type(values).model_fields.items():
+    fields = type(values).model_fields.items()
+    for name, field in sorted(fields, key=lambda item: item[0] not in _FIRST):
         value = getattr(values, name)
         if isinstance(value, StrictModel):
             title = (type(value).__doc__ or "").strip().splitlines()[0]

@@ -110,7 +110,7 @@ def load_translator(name: str | Path | None, wanted: LoadOptions) -> LoadedTrans
 
 
 def load_generator(name: str | Path, wanted: LoadOptions) -> tuple[Decoder, Subwords, SearchOptions]:
-    """A decoder without a source, its tokeniser and its decoding settings.
+    """A decoder-only model, its tokeniser and its decoding settings.
 
     Raises:
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.TextGenerator.load`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from uwaga.checkpoints.huggingface.recipe import Recipe
 from uwaga.checkpoints.weight_map import Table
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.masked import MaskedEncoder
-from uwaga.settings import TransformerSettings, parse
+from uwaga.settings import EncoderOnlySettings, parse
 from uwaga.text.pretrained import TokenIds, read_bert_tokeniser
 
 UNSUPPORTED = {
@@ -55,39 +54,35 @@ def bert(folder: Path, config: Mapping[str, Any]) -> Recipe:
     reader = ConfigReader(folder, config)
     reader.refuse(UNSUPPORTED)
     size = reader.whole("vocab_size", 30522, least=4)
-    layers = reader.whole("num_hidden_layers", 12, least=1)
     values = {
-        "encoder_layers": layers,
-        "decoder_layers": layers,
+        "layers": reader.whole("num_hidden_layers", 12, least=1),
         "width": reader.whole("hidden_size", 768, least=1),
         "heads": reader.whole("num_attention_heads", 12, least=1),
         "feed_forward": reader.whole("intermediate_size", 3072, least=1),
         "activation": reader.activation("hidden_act", "gelu"),
         "norm": "post",
         "norm_epsilon": reader.number("layer_norm_eps", 1e-12),
-        "positions": "learned",
         "max_length": reader.whole("max_position_embeddings", 512, least=1),
         "embedding_scale": False,
-        "embedding_norm": True,
-        "tie": "all" if reader.flag("tie_word_embeddings", True) else "none",
+        "token_types": reader.whole("type_vocab_size", 2, least=1),
+        "tie_output": reader.flag("tie_word_embeddings", True),
         "dropout": 0.0,
     }
     try:
-        settings = parse(TransformerSettings, values, str(reader.path))
+        settings = parse(EncoderOnlySettings, values, str(reader.path))
     except SettingsError as error:
         raise ModelError(str(error)) from None
     pad = reader.whole("pad_token_id", 0)
     reader.within(size, pad_token_id=pad)
     tokeniser = read_bert_tokeniser(folder, TokenIds(size, pad=pad)).source
-    types = reader.whole("type_vocab_size", 2, least=1)
-    built = partial(build, types=types)
-    return Recipe(settings, size, size, tokeniser, tokeniser, table, build=built, prepare=prepare)
+    return Recipe(settings, size, size, tokeniser, tokeniser, table, build=build, prepare=prepare)
 
 
-def build(recipe: Recipe, stored: Tensors, types: int) -> MaskedEncoder:
+def build(recipe: Recipe, stored: Tensors) -> MaskedEncoder:
     """The encoder of a recipe's settings, predicting masked tokens if weights for that are stored."""
     head = any(name.startswith(HEAD) for name in stored.values)
-    return MaskedEncoder(recipe.settings, recipe.source_vocabulary, types, head)
+    assert isinstance(recipe.settings, EncoderOnlySettings)
+    return MaskedEncoder(recipe.settings.model_copy(update={"head": head}), recipe.source_vocabulary)
 
 
 def prepare(stored: Tensors) -> Tensors:
@@ -112,7 +107,7 @@ def table(model: MaskedEncoder) -> Table:
     same: dict[str, str] = {}
     for kind in ("weight", "bias"):
         weights[f"embedding_norm.{kind}"] = (f"embeddings.LayerNorm.{kind}",)
-        for layer in range(model.settings.encoder_layers):
+        for layer in range(model.settings.layers):
             for ours, theirs in BLOCK:
                 names = tuple(f"encoder.layer.{layer}.{one}.{kind}" for one in theirs)
                 weights[f"encoder.{layer}.{ours}.{kind}"] = names
@@ -120,7 +115,7 @@ def table(model: MaskedEncoder) -> Table:
             weights[f"head.transform.{kind}"] = (f"{HEAD}transform.dense.{kind}",)
             weights[f"head.norm.{kind}"] = (f"{HEAD}transform.LayerNorm.{kind}",)
     if model.head is not None:
-        tied = model.settings.tie == "all"
+        tied = model.settings.tie_output
         weights["head.weight"] = (EMBEDDING if tied else f"{HEAD}decoder.weight",)
         weights["head.bias"] = (BIAS,)
         if tied:

@@ -19,7 +19,7 @@ LARGEST = 1 << 24
 CONTINUING = frozenset({"gpt2"})
 FILLING = frozenset({"bert"})
 """Families that continue texts, and those that fill gaps in them; the others translate."""
-DECODER = ("a decoder without a source", "uwaga.TextGenerator and `uwaga generate`")
+DECODER = ("a decoder-only model", "uwaga.TextGenerator and `uwaga generate`")
 """What the first are, and what runs them."""
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]

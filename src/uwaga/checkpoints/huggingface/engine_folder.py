@@ -20,6 +20,7 @@ from uwaga.decoding import SearchOptions
 from uwaga.engine.layout import stored_shapes
 from uwaga.engine.positions import sinusoids
 from uwaga.errors import ModelError
+from uwaga.settings import EncoderOnlySettings, TransformerSettings
 
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
@@ -102,6 +103,7 @@ def _resolved(
         found = tensors.pop(name, None)
         if found is None:
             continue
+        assert isinstance(recipe.settings, TransformerSettings)
         wanted = sinusoids(recipe.settings)
         if found.values.shape != wanted.shape or not np.allclose(found.floats(), wanted, atol=CLOSE):
             return None
@@ -144,4 +146,5 @@ def _check_shapes(path: Path, found: ForeignFolder) -> None:
 
 
 def _shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
+    assert not isinstance(recipe.settings, EncoderOnlySettings)
     return stored_shapes(recipe.settings, recipe.source_vocabulary, recipe.target_vocabulary)

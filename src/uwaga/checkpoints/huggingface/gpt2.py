@@ -12,7 +12,7 @@ from uwaga.checkpoints.huggingface.config import ConfigReader
 from uwaga.checkpoints.huggingface.recipe import Recipe
 from uwaga.checkpoints.weight_map import Table
 from uwaga.errors import ModelError, SettingsError
-from uwaga.settings import TransformerSettings, parse
+from uwaga.settings import DecoderOnlySettings, parse
 from uwaga.text.pretrained import TokenIds, read_gpt2_tokeniser
 
 if TYPE_CHECKING:
@@ -55,25 +55,22 @@ def gpt2(folder: Path, config: Mapping[str, Any]) -> Recipe:
     reader.refuse(UNSUPPORTED)
     size = reader.whole("vocab_size", 50257, least=4)
     width = reader.whole("n_embd", 768, least=1)
-    layers = reader.whole("n_layer", 12, least=1)
     values = {
-        "encoder_layers": layers,
-        "decoder_layers": layers,
+        "layers": reader.whole("n_layer", 12, least=1),
         "width": width,
         "heads": reader.whole("n_head", 12, least=1),
         "feed_forward": reader.whole("n_inner", 4 * width, least=1),
         "activation": reader.activation("activation_function", "gelu_new"),
         "norm": "pre",
         "norm_epsilon": reader.number("layer_norm_epsilon", 1e-5),
-        "positions": "learned",
         "max_length": reader.whole("n_positions", 1024, least=1),
         "embedding_scale": False,
         "attention_scale": reader.flag("scale_attn_weights", True),
-        "tie": "decoder" if reader.flag("tie_word_embeddings", True) else "none",
+        "tie_output": reader.flag("tie_word_embeddings", True),
         "dropout": 0.0,
     }
     try:
-        settings = parse(TransformerSettings, values, str(reader.path))
+        settings = parse(DecoderOnlySettings, values, str(reader.path))
     except SettingsError as error:
         raise ModelError(str(error)) from None
     end = reader.whole("eos_token_id", size - 1)
@@ -83,7 +80,7 @@ def gpt2(folder: Path, config: Mapping[str, Any]) -> Recipe:
     tokeniser = read_gpt2_tokeniser(folder, TokenIds(size, start, end, pad)).target
     unstated = {"max_length": LONGEST + 1}
     return Recipe(
-        settings, 0, size, tokeniser, tokeniser, table, build=build, prepare=prepare, unstated=unstated
+        settings, size, size, tokeniser, tokeniser, table, build=build, prepare=prepare, unstated=unstated
     )
 
 
@@ -91,6 +88,7 @@ def build(recipe: Recipe, stored: Tensors) -> DecoderOnly:
     """The decoder of a recipe's settings."""
     from uwaga.models.decoder_only import DecoderOnly
 
+    assert isinstance(recipe.settings, DecoderOnlySettings)
     return DecoderOnly(recipe.settings, recipe.target.symbols, recipe.target_vocabulary)
 
 
@@ -134,7 +132,7 @@ def parts_of(name: str, tensor: Any, path: Path) -> dict[str, Any]:
 
 def table(model: DecoderOnly) -> Table:
     """Where each weight is stored, under the names that :func:`prepare` gives."""
-    tied = model.settings.tie == "decoder"
+    tied = model.settings.tie_output
     weights = {
         "embedding.weight": (EMBEDDING,),
         "positions.weight": ("wpe.weight",),
@@ -142,7 +140,7 @@ def table(model: DecoderOnly) -> Table:
     }
     for kind in ("weight", "bias"):
         weights[f"decoder_norm.{kind}"] = (f"ln_f.{kind}",)
-        for layer in range(model.settings.decoder_layers):
+        for layer in range(model.settings.layers):
             for ours, theirs in BLOCK:
                 weights[f"decoder.{layer}.{ours}.{kind}"] = (f"h.{layer}.{theirs}.{kind}",)
     return Table(weights, {HEAD: EMBEDDING} if tied else {})

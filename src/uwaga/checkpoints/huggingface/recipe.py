@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uwaga.checkpoints.weight_map import Table
-from uwaga.settings import TransformerSettings
+from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, TransformerSettings
 from uwaga.text.subwords import Subwords
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def encoder_decoder(recipe: Recipe, stored: Tensors) -> nn.Module:
     """The Transformer of a recipe's settings."""
     from uwaga.models.transformer import Transformer
 
+    assert isinstance(recipe.settings, TransformerSettings)
     return Transformer(
         recipe.settings, recipe.target.symbols, recipe.source_vocabulary, recipe.target_vocabulary
     )
@@ -37,10 +38,9 @@ class Recipe:
 
     ``table`` takes the model that ``build`` made. ``prepare`` gives stored tensors the names that the table
     uses, before anything is built. ``unstated`` are generation settings to take where the folder has none.
-    ``source_vocabulary`` is 0 of a decoder without a source.
     """
 
-    settings: TransformerSettings
+    settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings
     source_vocabulary: int
     target_vocabulary: int
     source: Subwords

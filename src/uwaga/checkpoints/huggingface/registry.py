@@ -48,7 +48,7 @@ ENCODERS: Mapping[str, Family] = {"bert": bert}
 KINDS = (
     (FAMILIES, "an encoder–decoder", "uwaga.Translator and `uwaga translate`"),
     (DECODERS, *DECODER),
-    (ENCODERS, "an encoder alone", "uwaga.MaskFiller and `uwaga fill`"),
+    (ENCODERS, "an encoder-only model", "uwaga.MaskFiller and `uwaga fill`"),
 )
 """Each kind of model, and what runs it."""
 
@@ -100,7 +100,7 @@ def load_pretrained(
 
 
 def load_decoder(folder: Path, device: str = "cpu", dtype: Dtype = "float32") -> Pretrained:
-    """Load a decoder without a source, as :func:`load_pretrained` loads an encoder–decoder.
+    """Load a decoder-only model, as :func:`load_pretrained` loads an encoder–decoder.
 
     Raises:
         ModelError: as there.
@@ -111,7 +111,7 @@ def load_decoder(folder: Path, device: str = "cpu", dtype: Dtype = "float32") ->
 
 
 def load_encoder(folder: Path, device: str = "cpu", dtype: Dtype = "float32") -> PretrainedEncoder:
-    """Load an encoder alone, as :func:`load_pretrained` loads an encoder–decoder.
+    """Load an encoder-only model, as :func:`load_pretrained` loads an encoder–decoder.
 
     Raises:
         ModelError: as there.

@@ -13,7 +13,7 @@ import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +34,15 @@ from uwaga.checkpoints.uwaga.int8_tokenisers import (
 )
 from uwaga.checkpoints.uwaga.schema import CARD, CONFIG, TARGET, Language, SymbolIds, Vocabulary
 from uwaga.decoding import SearchOptions
-from uwaga.engine.layout import products, vectors
+from uwaga.engine.layout import EngineSettings, Sizes, products, vectors
 from uwaga.engine.packing import PARTS, Matrix, Packed, Precision
 from uwaga.errors import ModelError, SettingsError
-from uwaga.settings import DecodingSettings, StrictModel, TransformerSettings, parse
+from uwaga.settings import DecoderOnlySettings, DecodingSettings, StrictModel, TransformerSettings, parse
 from uwaga.text.subwords import Subwords
 
 FORMAT = "uwaga int8 model"
-VERSION = 1
+VERSION, FIRST_VERSION = 2, 1
+"""Version 2 knows decoder-only models by their settings; whatever version 1 can say is written as that."""
 WEIGHTS = "engine.safetensors"
 FILES = frozenset({CONFIG, WEIGHTS, CARD, *quantised_text.FILES})
 PANEL, DEPTH = 32, 64
@@ -60,18 +61,18 @@ class Weights(StrictModel):
 class QuantisedConfig(StrictModel):
     """All of ``config.json``; ``decoding`` is of a model of ours, ``search`` of another library's.
 
-    ``kind`` is of models that do not translate, ``frame`` of the tokenisers of the ``tokenizers`` library.
+    ``frame`` is of the tokenisers of the ``tokenizers`` library. Version 1 wrote a decoder-only model as a
+    Transformer's settings and ``"kind": "decoder"``; it is read as what it means.
     """
 
     format: Literal["uwaga int8 model"]
     version: int = Field(ge=1)
-    kind: Literal["decoder"] | None = Field(None, description="decoder: it has no source and continues texts")
     languages: tuple[Language, Language]
     tokenisers: Literal["uwaga", "marian", "tokenizers"]
     frame: Frame | None = None
     vocabulary: Vocabulary
     symbols: SymbolIds
-    model: TransformerSettings
+    model: Annotated[TransformerSettings | DecoderOnlySettings, Field(discriminator="family")]
     decoding: DecodingSettings | None = None
     search: dict[str, Any] | None = None
     weights: Weights
@@ -82,36 +83,42 @@ class QuantisedConfig(StrictModel):
             raise ValueError("exactly one of decoding and search is wanted")
         if (self.tokenisers == "tokenizers") != (self.frame is not None):
             raise ValueError("a frame goes with the tokenisers of tokenizers, and with no others")
-        if self.kind == "decoder" and (self.search is None or not self.vocabulary.joint):
-            raise ValueError("a decoder has search settings and one vocabulary")
-        if self.kind == "decoder":
-            try:
-                self.model.check_alone()
-            except SettingsError as error:
-                raise ValueError(str(error)) from None
+        if isinstance(self.model, DecoderOnlySettings) and (self.search is None or not self.vocabulary.joint):
+            raise ValueError("a decoder-only model has search settings and one vocabulary")
         for name, value in self.symbols.model_dump().items():
             if value >= self.vocabulary.target:
                 raise ValueError(f"symbols.{name} is {value}, beyond the vocabulary")
-        if self.model.max_length * self.model.width > LARGEST_BUFFERS and self.model.positions != "relative":
+        relative = isinstance(self.model, TransformerSettings) and self.model.positions == "relative"
+        if self.model.max_length * self.model.width > LARGEST_BUFFERS and not relative:
             raise ValueError(f"model.max_length {self.model.max_length} is too much")
         return self
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The vocabularies as the engine counts them: a decoder without a source has 0 source tokens."""
-        return (0 if self.kind else self.vocabulary.source), self.vocabulary.target
+        """The vocabularies of source and target."""
+        return self.vocabulary.source, self.vocabulary.target
 
 
 @dataclass(frozen=True)
 class QuantisedFolder:
     """An int8 folder with all that is needed to translate; ``packed`` lies in the mapped file."""
 
-    settings: TransformerSettings
+    settings: EngineSettings
     packed: Packed
     source: Subwords
     target: Subwords
     decoding: DecodingSettings | SearchOptions
     config: QuantisedConfig
+
+
+NEUTRAL: Mapping[str, tuple[object, ...]] = {
+    "positions": ("learned",),
+    "decoder_heads": (None,),
+    "decoder_feed_forward": (None,),
+    "output_scale": (False,),
+}
+"""Of a decoder-only model in version 1: settings that only a translator has, with what they must be."""
+WITHOUT_MEANING = ("encoder_layers", "sinusoids", "relative_buckets", "relative_distance")
 
 
 def is_quantised(values: Mapping[str, Any]) -> bool:
@@ -120,24 +127,23 @@ def is_quantised(values: Mapping[str, Any]) -> bool:
 
 
 def continues_texts(values: Mapping[str, Any]) -> bool:
-    """Whether a ``config.json`` is of this format and of a decoder without a source."""
-    return is_quantised(values) and values.get("kind") == "decoder"
+    """Whether a ``config.json`` is of this format and of a decoder-only model."""
+    model = values.get("model")
+    family = model.get("family") if isinstance(model, dict) else None
+    return is_quantised(values) and (values.get("kind") == "decoder" or family == "decoder-only")
 
 
 def write_quantised(
     folder: Path,
-    settings: TransformerSettings,
+    settings: EngineSettings,
     packed: Packed,
     source: Subwords,
     target: Subwords,
     decoding: DecodingSettings | SearchOptions,
     languages: tuple[str, str],
     card: str,
-    alone: bool = False,
 ) -> None:
     """Write an int8 folder in one step, replacing an older one of the same name.
-
-    ``alone`` says that the model is a decoder without a source.
 
     Raises:
         ModelError: the tokenisers are of a kind that such a folder cannot hold, ``folder`` holds something
@@ -152,8 +158,7 @@ def write_quantised(
     output, embedding = matrices["output"], matrices.get("source_embedding", matrices["output"])
     values: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
-        "kind": "decoder" if alone else None,
+        "version": VERSION if isinstance(settings, DecoderOnlySettings) else FIRST_VERSION,
         "languages": languages,
         "tokenisers": library_of(source),
         "frame": frame_of(source),
@@ -191,8 +196,9 @@ def read_quantised(folder: Path) -> QuantisedFolder:
     source, target = read_tokenisers(folder, config)
     path = folder / WEIGHTS
     settings = config.model
+    layers = Sizes.of(settings)
     # Layers are held against the file before they are listed: each has a vector of this width.
-    _check_size(path, config, (settings.encoder_layers + settings.decoder_layers) * settings.width)
+    _check_size(path, config, (layers.encoder_layers + layers.decoder_layers) * settings.width)
     wanted = _wanted(config)
     _check_size(path, config, sum(_bytes(shape, kind) for shape, kind in wanted.values()))
     check_header(
@@ -226,7 +232,28 @@ def read_quantised_config(folder: Path) -> QuantisedConfig:
             f"{path}: written in int8 format {version}, this uwaga reads up to {VERSION}; "
             "install a newer uwaga"
         )
-    return _checked(values, str(path))
+    return _checked(_as_meant(values, path), str(path))
+
+
+def _as_meant(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """Version 1 with its decoder-only model under today's names."""
+    model = values.get("model")
+    if values.get("kind") != "decoder" or not isinstance(model, dict):
+        return values
+    old = dict(model)
+    try:
+        parse(TransformerSettings, old, f"{path}: model")
+    except SettingsError as error:
+        raise ModelError(str(error)) from None
+    for name, neutral in NEUTRAL.items():
+        value = old.pop(name, neutral[0] if name != "positions" else "sinusoidal")
+        if value not in neutral:
+            raise ModelError(f"{path}: model.{name} is {value!r}, which a decoder-only model does not have")
+    for name in WITHOUT_MEANING:
+        old.pop(name, None)
+    old |= {"family": "decoder-only", "layers": old.pop("decoder_layers", 6)}
+    old["tie_output"] = old.pop("tie", "all") in ("all", "decoder")
+    return {name: value for name, value in values.items() if name != "kind"} | {"model": old}
 
 
 def _checked(values: object, where: str) -> QuantisedConfig:
@@ -260,7 +287,7 @@ def _wanted(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
             found[f"{product.name}:sums"] = ((rows,), "I32")
         if product.bias:
             found[f"{product.name}.bias"] = ((sum(product.outputs),), "F32")
-    for name, shape in vectors(config.model, *config.sizes).items():
+    for name, shape in vectors(config.model, config.vocabulary.target).items():
         found["output.bias" if name == "output_bias" else name] = (shape, "F32")
     return found
 
