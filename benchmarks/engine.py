@@ -54,7 +54,7 @@ def prepare(folder: Path) -> None:
     if not (folder / "marian" / "config.json").exists():
         write_marian(folder / "marian")
     if not (folder / "uwaga-int8").exists():
-        from uwaga.translator.quantising import quantise
+        from uwaga.conversion.quantise import quantise
 
         print(quantise(folder / "marian", folder / "uwaga-int8"))
     if not (folder / "ct2-int8").exists():

@@ -60,7 +60,7 @@ def make(folder: Path, which: str) -> Folders:
     """Make what is not there yet."""
     from ctranslate2.converters import TransformersConverter
 
-    from uwaga.translator.quantising import quantise
+    from uwaga.conversion.quantise import quantise
 
     found = folders(folder, which)
     if which == "random":
@@ -95,11 +95,13 @@ def encoded(which: str, text: Path | None, count: int) -> list[list[int]]:
     if which == "random":
         return random_sources(count, seed=3)
     from uwaga.checkpoints.hub import BUNDLED
-    from uwaga.checkpoints.native import open_native
+    from uwaga.checkpoints.uwaga.engine_folder import open_native
 
     lines = text.read_text(encoding="utf-8").splitlines() if text else prose()
     tokeniser = open_native(BUNDLED).source
-    framed = [list(tokeniser.frame(tokeniser.encode(line.strip()))) for line in lines if line.strip()]
+    framed = [
+        list(tokeniser.add_special_tokens(tokeniser.encode(line.strip()))) for line in lines if line.strip()
+    ]
     return [one for one in framed if len(one) <= 100][:count]
 
 

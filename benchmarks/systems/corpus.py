@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from uwaga.config import Settings, parse, read_yaml
+from uwaga.settings import Settings, parse, read_yaml
 from uwaga.training.corpus import prepare_corpora
 
 PAIRS = 29_000

@@ -35,7 +35,7 @@ def write_marian(folder: Path, seed: int = 1) -> None:
     import torch
     from transformers import MarianConfig, MarianMTModel
 
-    from uwaga.config import TextSettings
+    from uwaga.settings import TextSettings
     from uwaga.text.training import train_tokeniser
 
     folder.mkdir(parents=True, exist_ok=True)

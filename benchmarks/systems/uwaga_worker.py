@@ -7,8 +7,8 @@ from clock import Clock, Job
 from rich.console import Console
 
 import uwaga
-from uwaga.config import load_settings
 from uwaga.models.build import build_model
+from uwaga.settings import load_settings
 from uwaga.training.checkpoint import Progress
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.interrupt import Interrupt

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from uwaga.checkpoints.argos import is_argos, load_argos
-from uwaga.checkpoints.ctranslate2 import is_ctranslate2, load_ctranslate2
-from uwaga.checkpoints.languages import agreed
-from uwaga.checkpoints.marian_npz import is_marian_npz, load_marian_npz
-from uwaga.checkpoints.pretrained import Pretrained, load_pretrained
-from uwaga.checkpoints.schema import Dtype
+from uwaga.checkpoints.argos.package import is_argos, load_argos
+from uwaga.checkpoints.ctranslate2.folder import is_ctranslate2, load_ctranslate2
+from uwaga.checkpoints.huggingface.registry import Pretrained, load_pretrained
+from uwaga.checkpoints.languages import resolve_languages
+from uwaga.checkpoints.marian.npz import is_marian_npz, load_marian_npz
+from uwaga.checkpoints.uwaga.schema import Dtype
 
 Reader = Callable[[Path, str, Dtype], Pretrained]
 
@@ -42,10 +42,12 @@ def load_foreign(
     """A translator in any format but uwaga's own.
 
     Raises:
-        ModelError, SettingsError: as :func:`uwaga.checkpoints.pretrained.load_pretrained`.
+        ModelError, SettingsError: as :func:`uwaga.checkpoints.huggingface.registry.load_pretrained`.
     """
     read = other_format(path)
     if read is None:
         return load_pretrained(path, device, dtype, source_language, target_language)
     found = read(path, device, dtype)
-    return replace(found, languages=agreed(found.languages, source_language, target_language, str(path)))
+    return replace(
+        found, languages=resolve_languages(found.languages, source_language, target_language, str(path))
+    )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from uwaga.checkpoints.schema import CARD, CONFIG, SOURCE, TARGET, WEIGHTS
+from uwaga.checkpoints.uwaga.schema import CARD, CONFIG, SOURCE, TARGET, WEIGHTS
 from uwaga.errors import MissingExtraError, ModelError
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from uwaga.checkpoints.recipe import Recipe
+from uwaga.checkpoints.huggingface.recipe import Recipe
 from uwaga.decoding import SearchOptions
 from uwaga.errors import SettingsError
 from uwaga.text.framed import FramedTokeniser
@@ -42,15 +42,15 @@ def in_languages(
         if source_language is not None and target_language is not None and (tasks := _tasks(config)):
             return _task(recipe, source, tasks, (source_language, target_language), where), options
     if isinstance(source, MarianTokeniser) and source.languages and target_language is not None:
-        source = source.towards(target_language)
-        pair = agreed((recipe.languages[0], target_language), source_language, None, where)
+        source = source.with_target(target_language)
+        pair = resolve_languages((recipe.languages[0], target_language), source_language, None, where)
         return replace(recipe, source=source, languages=pair), options
     return replace(
-        recipe, languages=agreed(recipe.languages, source_language, target_language, where)
+        recipe, languages=resolve_languages(recipe.languages, source_language, target_language, where)
     ), options
 
 
-def agreed(
+def resolve_languages(
     languages: tuple[str, str], source_language: str | None, target_language: str | None, where: str
 ) -> tuple[str, str]:
     """The languages of a model of one pair, which must be those asked for; unknown ones are believed.
@@ -95,7 +95,7 @@ def _multilingual(
 
 def _spoken(tokeniser: FramedTokeniser, language: str | None, side: str, where: str) -> FramedTokeniser:
     if language is not None:
-        return tokeniser.speaking(language)
+        return tokeniser.with_language(language)
     if tokeniser.language is None:
         raise SettingsError(f"{where}: a model of several languages without a {side}; {tokeniser.choices()}")
     return tokeniser
@@ -125,7 +125,7 @@ def _task(
         raise SettingsError(
             f"{where}: does not translate {pair[0]} to {pair[1]}; its config.json knows {known}"
         )
-    return replace(recipe, source=source.opened(tasks[pair]), languages=pair)
+    return replace(recipe, source=source.with_prompt_prefix(tasks[pair]), languages=pair)
 
 
 def _base(language: str) -> str:

@@ -89,10 +89,10 @@ def convert(
 
 
 def _export(source: Path, folder: Path, to: Format) -> None:
-    from uwaga.translator.loading import Wanted, load_parts
+    from uwaga.translator.loading import LoadOptions, load_translator
 
-    parts = load_parts(source, Wanted("cpu", "float32", engine="torch"))
-    from uwaga.checkpoints.marian_out import write_hugging_face
+    parts = load_translator(source, LoadOptions("cpu", "float32", engine="torch"))
+    from uwaga.checkpoints.huggingface.export import write_hugging_face
 
     differences = write_hugging_face(
         folder, to.value, parts.decoder, parts.source, parts.target, parts.decoding, parts.languages
@@ -103,9 +103,9 @@ def _export(source: Path, folder: Path, to: Format) -> None:
 
 
 def _quantise(source: Path, folder: Path, keep: tuple[str, ...], sample: Path | None) -> None:
+    from uwaga.conversion.quantise import quantise
     from uwaga.data.lines import read_lines
     from uwaga.translator.native import continues
-    from uwaga.translator.quantising import quantise
 
     lines = None
     if sample is not None:

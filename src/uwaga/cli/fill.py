@@ -60,9 +60,9 @@ def fill(
     if text and input_ is not None:
         raise SettingsError("give texts or --input, not both")
     chunks = chunks_of(text, input_)
-    from uwaga.translator import GapFiller
+    from uwaga.translator import MaskFiller
 
-    filler = GapFiller.load(model, device=device, dtype=dtype, threads=threads)
+    filler = MaskFiller.load(model, device=device, dtype=dtype, threads=threads)
     unit = "text" if text else "line"
     with lines_out(output) as write, meter(input_, "filling") as advance:
         for chunk in chunks:

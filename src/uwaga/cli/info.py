@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from uwaga.checkpoints.describe import Description
+    from uwaga.checkpoints.description import Description
 
 SHOWN = 24
 """Languages of a side in the table; ``--json`` lists all."""
@@ -44,7 +44,7 @@ def info(
 
         uwaga info facebook/nllb-200-distilled-600M --json | jq '.languages.target'
     """
-    from uwaga.checkpoints.describe import describe
+    from uwaga.checkpoints.description import describe
     from uwaga.checkpoints.hub import find_model
 
     found = describe(find_model(model))

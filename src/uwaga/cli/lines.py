@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 from uwaga.data.lines import LONGEST_LINE, read_lines
 from uwaga.errors import DataError
 
-HEAP = 1024
+CHUNK = 1024
 """Lines worked on together: enough to sort into even batches, few enough to be seen soon."""
 
 STANDARD_INPUT = "standard input"
@@ -44,7 +44,7 @@ def chunks_of(texts: list[str] | None, path: Path | None) -> Iterator[Chunk]:
 
 
 def file_chunks(path: Path) -> Iterator[Chunk]:
-    """The lines of a file, plain or compressed, :data:`HEAP` at a time.
+    """The lines of a file, plain or compressed, :data:`CHUNK` at a time.
 
     Raises:
         DataError: missing, unreadable, binary, not UTF-8; names file and line, after the lines before it.
@@ -55,7 +55,7 @@ def file_chunks(path: Path) -> Iterator[Chunk]:
 def standard_input_chunks() -> Iterator[Chunk]:
     """The lines of standard input as they arrive: all that have come, but no waiting for more.
 
-    A line typed by hand is a chunk of its own, a fast pipe gives :data:`HEAP` lines at a time. A thread
+    A line typed by hand is a chunk of its own, a fast pipe gives :data:`CHUNK` lines at a time. A thread
     reads ahead from this call on, so that lines gather while a model loads or works.
 
     Raises:
@@ -133,7 +133,7 @@ def _heaps(raw: Iterable[bytes | None]) -> Iterator[list[bytes | None]]:
     try:
         for line in raw:
             heap.append(line)
-            if len(heap) == HEAP:
+            if len(heap) == CHUNK:
                 yield heap
                 heap = []
     except DataError:
@@ -149,7 +149,7 @@ class _End(NamedTuple):
 
 
 def _arriving(raw: Iterator[bytes | None]) -> Iterator[list[bytes | None]]:
-    ready: queue.Queue[bytes | _End | None] = queue.Queue(maxsize=4 * HEAP)
+    ready: queue.Queue[bytes | _End | None] = queue.Queue(maxsize=4 * CHUNK)
 
     def read() -> None:
         try:
@@ -170,7 +170,7 @@ def _drained(ready: queue.Queue[bytes | _End | None]) -> Iterator[list[bytes | N
         item = ready.get()
         while not isinstance(item, _End):
             heap.append(item)
-            if len(heap) == HEAP:
+            if len(heap) == CHUNK:
                 break
             try:
                 item = ready.get_nowait()

@@ -15,7 +15,7 @@ from uwaga.cli.options import SourceLanguage, TargetLanguage, Threads
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.translator.shortlisting import Trial
+    from uwaga.shortlists.trial import Trial
 
 Pair = tuple[str, str]
 
@@ -82,9 +82,11 @@ def shortlist(
     """
     if (dev_source is None) != (dev_target is None):
         raise SettingsError("give both of --dev-source and --dev-target, or neither")
-    from uwaga.checkpoints.shortlist import write_shortlist
+    from uwaga.checkpoints.uwaga.shortlist import write_shortlist
+    from uwaga.shortlists.build import count_shortlist
+    from uwaga.shortlists.trial import try_shortlist
     from uwaga.translator import Translator
-    from uwaga.translator.shortlisting import count_shortlist, native_of, try_shortlist
+    from uwaga.translator.shortlisting import native_of
 
     learnt, tried = _corpus(source, target, sentences, held_out, dev_source, dev_target)
     translator = Translator.load(

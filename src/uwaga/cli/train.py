@@ -55,7 +55,7 @@ def train(
     if init:
         _write_template(settings)
         return
-    from uwaga.config import Settings, parse, read_yaml
+    from uwaga.settings import Settings, parse, read_yaml
 
     values = read_yaml(settings)
     for change in set_ or []:

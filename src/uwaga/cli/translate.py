@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from uwaga.contracts import Translation
     from uwaga.decoding import SearchOptions
     from uwaga.translator import Translator
-    from uwaga.translator.passage import Split
+    from uwaga.translator.segmentation import Split
 
 NAMED = 3
 """Cut translations that are reported one by one; of the others only the number is."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.config import DataSettings
 from uwaga.contracts import Ids, Symbols
 from uwaga.data.plans import DrawnPlan, Plan, Segmenter, StoredPlan
 from uwaga.data.prefetch import prefetch
 from uwaga.data.rows import Block, Forms
 from uwaga.data.store import Store
 from uwaga.errors import DataError, SettingsError
+from uwaga.settings import DataSettings
 from uwaga.text.augmentation import choose_forms
 from uwaga.text.tokeniser import Tokeniser
 

@@ -7,10 +7,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from uwaga.config import DataSettings
 from uwaga.data.lines import read_lines
 from uwaga.data.report import CorpusReport, Fault
 from uwaga.errors import DataError
+from uwaga.settings import DataSettings
 
 __all__ = ["CorpusReport", "Pair", "PairReader", "corpus_files", "read_pairs"]
 

@@ -21,11 +21,11 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.config import DataSettings
 from uwaga.data.corpus import Pair, PairReader
 from uwaga.data.report import CorpusReport, Fault
 from uwaga.data.rows import Column
 from uwaga.errors import DataError
+from uwaga.settings import DataSettings
 from uwaga.text.augmentation import check_shares, surface
 from uwaga.text.tokeniser import Tokeniser
 

@@ -12,7 +12,7 @@ from uwaga.contracts import WIDEST_BEAM
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.config import DecodingSettings
+    from uwaga.settings import DecodingSettings
 
 LengthFormula = Literal["average", "gnmt", "none"]
 EarlyStopping = bool | Literal["estimate"]
@@ -23,7 +23,7 @@ MOST_SAMPLES = 1 << 16
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search (M22 to M25). The defaults are those of :class:`uwaga.config.DecodingSettings`.
+    """How to search (M22 to M25). The defaults are those of :class:`uwaga.settings.DecodingSettings`.
 
     Width:
         ``beam``: hypotheses kept per sentence; 1 is greedy. ``nbest``: how many to return, at most

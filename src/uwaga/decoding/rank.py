@@ -56,7 +56,7 @@ def columns(values: NDArray[Value], chosen: Ids) -> NDArray[Value]:
     return np.asarray(values[np.arange(len(values))[:, None], chosen])
 
 
-class Pool:
+class FinishedHypotheses:
     """The best finished hypotheses of each sentence, best first.
 
     Axes (sentences, slots); an empty slot scores -inf. ``nodes`` and ``depths`` say where in the trellis
@@ -92,7 +92,7 @@ class Pool:
         self.scores[places] = columns(merged, best)
 
 
-def settled(
+def is_done(
     options: SearchOptions,
     ranking: Ranking,
     running: Scores,

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from uwaga.contracts import Decoder, Hypothesis, JoiningDecoder
-from uwaga.decoding.batch import Batch, Progress
-from uwaga.decoding.batches import length_batches, room
+from uwaga.decoding.beam_batch import Batch, Progress
 from uwaga.decoding.constraints import behind_first, check_prefixes, check_sources, check_tokens, step_limit
+from uwaga.decoding.length_batching import free_slots, length_batches
 from uwaga.decoding.options import SearchOptions
 from uwaga.errors import SettingsError
 
@@ -144,7 +144,7 @@ def _decode_all(
         entering = len(numbers)
         while batch.waiting.size or batch.running.size:
             if joining:
-                entering = room(batch.running, batch.waiting, options.rows, options.batch_tokens)
+                entering = free_slots(batch.running, batch.waiting, options.rows, options.batch_tokens)
             if entering:
                 batch.admit(entering)
             entering = 0

@@ -1,6 +1,7 @@
-"""Which weights a Transformer of given settings has, under the names of ``model.safetensors``.
+"""Which weights a model of given settings has, under the names of ``model.safetensors``.
 
-A source vocabulary of 0 tokens means a decoder without a source (M18): no encoder, no cross-attention.
+The engine runs the encoder-decoder (M16) and the decoder-only model (M18), whose one vocabulary is both the
+source's and the target's.
 """
 
 from __future__ import annotations
@@ -8,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from uwaga.config import TransformerSettings
+from uwaga.settings import DecoderOnlySettings, TransformerSettings
+
+EngineSettings = TransformerSettings | DecoderOnlySettings
+"""Models that the engine runs."""
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "all": {"source_embedding": "output_weight", "target_embedding": "output_weight"},
@@ -20,28 +24,36 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "none": {"source_embedding": "source_embedding.weight", "target_embedding": "target_embedding.weight"},
 }
 """By ``settings.tie``: where each side's embeddings are stored, a tied table once."""
-TIED = ("all", "decoder")
-"""Of ``settings.tie``: what shares the decoder's embeddings with the output."""
 
 
 @dataclass(frozen=True)
 class Sizes:
     """What the engine must know of a Transformer beside its settings, worked out."""
 
+    encoder_layers: int
     encoder_head_width: int
+    decoder_layers: int
     decoder_heads: int
     decoder_head_width: int
     decoder_feed_forward: int
 
     @classmethod
-    def of(cls, settings: TransformerSettings) -> Sizes:
+    def of(cls, settings: EngineSettings) -> Sizes:
         """The sizes that the settings leave to be inferred."""
-        heads = settings.decoder_heads or settings.heads
+        heads, feed_forward = settings.heads, settings.feed_forward
+        if isinstance(settings, DecoderOnlySettings):
+            encoder_layers, decoder_layers = 0, settings.layers
+        else:
+            encoder_layers, decoder_layers = settings.encoder_layers, settings.decoder_layers
+            heads = settings.decoder_heads or heads
+            feed_forward = settings.decoder_feed_forward or feed_forward
         return cls(
+            encoder_layers=encoder_layers,
             encoder_head_width=settings.head_width or settings.width // settings.heads,
+            decoder_layers=decoder_layers,
             decoder_heads=heads,
             decoder_head_width=settings.head_width or settings.width // heads,
-            decoder_feed_forward=settings.decoder_feed_forward or settings.feed_forward,
+            decoder_feed_forward=feed_forward,
         )
 
 
@@ -74,10 +86,10 @@ def weight_name(part: str) -> str:
     return part if part.endswith("weight") else f"{part}.weight"
 
 
-def products(settings: TransformerSettings, source: int, target: int) -> Iterator[Product]:
+def products(settings: EngineSettings, source: int, target: int) -> Iterator[Product]:
     """The matrices of a model with these vocabularies."""
-    if not source:
-        yield from _products_alone(settings, target)
+    if isinstance(settings, DecoderOnlySettings):
+        yield from _decoder_only_products(settings, target)
         return
     sizes, width = Sizes.of(settings), settings.width
     inner = settings.heads * sizes.encoder_head_width
@@ -102,45 +114,42 @@ def products(settings: TransformerSettings, source: int, target: int) -> Iterato
             yield Product(name, (stored,), (size,), width, False)
 
 
-def vectors(settings: TransformerSettings, source: int, target: int) -> dict[str, tuple[int, ...]]:
+def vectors(settings: EngineSettings, target: int) -> dict[str, tuple[int, ...]]:
     """The stored tensors that are no matrices, with their shapes; positions too."""
-    shapes = _positions(settings, source)
+    shapes = _positions(settings)
     kinds = ("weight", "bias") if settings.norm_kind == "layer" else ("weight",)
-    names = _norms(settings) if source else _norms_alone(settings)
-    shapes |= {f"{name}.{kind}": (settings.width,) for name in names for kind in kinds}
+    shapes |= {f"{name}.{kind}": (settings.width,) for name in _norms(settings) for kind in kinds}
     if settings.output_bias:
         shapes["output_bias"] = (target,)
     return shapes
 
 
-def _norms(settings: TransformerSettings) -> list[str]:
-    names = []
-    for stack, layers, blocks in (
-        ("encoder", settings.encoder_layers, ("attention_norm", "feed_forward_norm")),
-        (
-            "decoder",
-            settings.decoder_layers,
-            ("self_attention_norm", "cross_attention_norm", "feed_forward_norm"),
-        ),
-    ):
-        names += [f"{stack}.{layer}.{block}" for layer in range(layers) for block in blocks]
+def _norms(settings: EngineSettings) -> list[str]:
+    sizes = Sizes.of(settings)
+    if isinstance(settings, DecoderOnlySettings):
+        blocks: tuple[str, ...] = ("attention_norm", "feed_forward_norm")
+        embedded = ["embedding_norm"]
+    else:
+        blocks = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
+        embedded = ["source_norm", "target_norm"]
+    stacks = (
+        ("encoder", sizes.encoder_layers, ("attention_norm", "feed_forward_norm")),
+        ("decoder", sizes.decoder_layers, blocks),
+    )
+    names = [
+        f"{stack}.{layer}.{block}"
+        for stack, layers, kinds in stacks
+        for layer in range(layers)
+        for block in kinds
+    ]
     if settings.norm == "pre":
-        names += ["encoder_norm", "decoder_norm"]
-    if settings.embedding_norm:
-        names += ["source_norm", "target_norm"]
-    return names
+        names += [f"{stack}_norm" for stack, layers, _ in stacks if layers]
+    return names + (embedded if settings.embedding_norm else [])
 
 
-def _norms_alone(settings: TransformerSettings) -> list[str]:
-    blocks = ("attention_norm", "feed_forward_norm")
-    names = [f"decoder.{layer}.{block}" for layer in range(settings.decoder_layers) for block in blocks]
-    names += ["decoder_norm"] if settings.norm == "pre" else []
-    return names + (["embedding_norm"] if settings.embedding_norm else [])
-
-
-def _positions(settings: TransformerSettings, source: int) -> dict[str, tuple[int, ...]]:
+def _positions(settings: EngineSettings) -> dict[str, tuple[int, ...]]:
     rows = settings.max_length + settings.position_offset
-    if not source:
+    if isinstance(settings, DecoderOnlySettings):
         return {"positions.weight": (rows, settings.width)}
     shapes: dict[str, tuple[int, ...]] = {}
     heads = (settings.heads, settings.decoder_heads or settings.heads)
@@ -152,24 +161,22 @@ def _positions(settings: TransformerSettings, source: int) -> dict[str, tuple[in
     return shapes
 
 
-def stored_shapes(settings: TransformerSettings, source: int, target: int) -> dict[str, tuple[int, ...]]:
+def stored_shapes(settings: EngineSettings, source: int, target: int) -> dict[str, tuple[int, ...]]:
     """Every stored tensor of a model with these vocabularies and its shape."""
-    shapes = vectors(settings, source, target)
+    shapes = vectors(settings, target)
     for product in products(settings, source, target):
         shapes |= product.stored
     return shapes
 
 
-def _products_alone(settings: TransformerSettings, target: int) -> Iterator[Product]:
-    settings.check_alone()
-    width = settings.width
-    inner = settings.heads * (settings.head_width or width // settings.heads)
-    for layer in range(settings.decoder_layers):
+def _decoder_only_products(settings: DecoderOnlySettings, vocabulary: int) -> Iterator[Product]:
+    width, inner = settings.width, settings.heads * Sizes.of(settings).decoder_head_width
+    for layer in range(settings.layers):
         yield from _attention(f"decoder.{layer}.attention", width, inner, settings.attention_bias)
         yield from _feed_forward(f"decoder.{layer}.feed_forward", settings, settings.feed_forward)
-    yield Product("output", ("output_weight",), (target,), width, False)
-    if settings.tie not in TIED:
-        yield Product("target_embedding", ("embedding.weight",), (target,), width, False)
+    yield Product("output", ("output_weight",), (vocabulary,), width, False)
+    if not settings.tie_output:
+        yield Product("target_embedding", ("embedding.weight",), (vocabulary,), width, False)
 
 
 def _attention(name: str, width: int, inner: int, bias: bool) -> Iterator[Product]:
@@ -178,7 +185,7 @@ def _attention(name: str, width: int, inner: int, bias: bool) -> Iterator[Produc
     yield Product(f"{name}.output", (f"{name}.output",), (width,), inner, bias)
 
 
-def _feed_forward(name: str, settings: TransformerSettings, inner: int) -> Iterator[Product]:
+def _feed_forward(name: str, settings: EngineSettings, inner: int) -> Iterator[Product]:
     bias, width = settings.feed_forward_bias, settings.width
     for part in ("inner", "gate") if settings.gated else ("inner",):
         yield Product(f"{name}.{part}", (f"{name}.{part}",), (inner,), width, bias)

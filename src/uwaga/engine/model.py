@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uwaga.config import TransformerSettings
 from uwaga.contracts import Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.choose import every_token
 from uwaga.engine import _core
 from uwaga.engine.isa import chosen_isa
-from uwaga.engine.layout import Sizes
+from uwaga.engine.layout import EngineSettings, Sizes
 from uwaga.engine.packing import Packed
 from uwaga.engine.positions import distances, sinusoids
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
+from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """As ``Activation`` in native/kernels/kernels.h numbers them."""
@@ -29,8 +29,8 @@ MOST_THREADS = 1024
 class NativeModel:
     """A Transformer that runs in C++ on the CPU.
 
-    Without a source vocabulary it is a decoder that continues prompts (M18): a source is then a prompt, of
-    one token at least, which is read as a block, and the start symbol stands for its last token.
+    A decoder-only model (M18) continues prompts: a source is then a prompt, of one token at least, which is
+    read as a block, and the start symbol stands for its last token.
 
     Tokens and log-probabilities of a row are the same bits whatever rows stand beside it and with any
     number of threads. It holds no state between calls; threads may share it.
@@ -38,7 +38,7 @@ class NativeModel:
     Args:
         settings: of the model.
         symbols: special token ids of the target side.
-        source: source vocabulary, 0 of a decoder without a source.
+        source: source vocabulary; of a decoder-only model the one that there is.
         target: target vocabulary.
         packed: the weights.
         threads: threads of one call, 0 for as many as the process may use.
@@ -47,14 +47,13 @@ class NativeModel:
             rows to share out; in a smaller one they would wait for each other longer than they work.
 
     Raises:
-        SettingsError: the processor lacks the instruction set, an impossible number of threads, or a decoder
-            without a source has no such settings.
+        SettingsError: the processor lacks the instruction set, or an impossible number of threads.
         ModelError: the weights are not of these settings.
     """
 
     def __init__(
         self,
-        settings: TransformerSettings,
+        settings: EngineSettings,
         symbols: Symbols,
         source: int,
         target: int,
@@ -64,29 +63,28 @@ class NativeModel:
         shared_width: int = 384,
     ) -> None:
         number = chosen_isa(isa)
-        if not source:
-            settings.check_alone()
         self.settings, self.symbols, self.vocabulary = settings, symbols, target
         self.source_vocabulary = source
         self.shortlist: Shortlist | None = None
         self._lists: _core.Shortlist | None = None
         # Relative positions know no last one.
-        self.max_source = self.max_target = None if settings.positions == "relative" else settings.max_length
+        self.max_source = self.max_target = None if _relative(settings) else settings.max_length
         self.precision, self.isa = packed.precision, _core.ISAS[number]
         if not 0 <= threads <= MOST_THREADS:
             raise SettingsError(f"threads must be from 0, for all cores, to {MOST_THREADS}, not {threads}")
         self.threads = threads or min(usable_cores(), MOST_THREADS)
         shape = _shape(settings, packed.precision) | {
-            "source_vocabulary": source,
+            "source_vocabulary": 0 if isinstance(settings, DecoderOnlySettings) else source,
             "target_vocabulary": target,
             "threads": self.threads,
             "shared_width": shared_width,
         }
         try:
             matrices = {name: matrix.core() for name, matrix in packed.matrices.items()}
-            if source and settings.tie == "embeddings":  # one table for both sides, but not the output's
+            # One table for both sides, but not the output's.
+            if isinstance(settings, TransformerSettings) and settings.tie == "embeddings":
                 matrices["target_embedding"] = matrices["source_embedding"]
-            self._core = _core.Model(shape, matrices, _vectors(settings, source, packed), number)
+            self._core = _core.Model(shape, matrices, _vectors(settings, packed), number)
         except ValueError as error:
             raise ModelError(f"the engine cannot take these weights: {error}") from None
 
@@ -98,8 +96,10 @@ class NativeModel:
         share theirs.
 
         Raises:
-            ModelError: the shortlist is of other vocabularies.
+            ModelError: the shortlist is of other vocabularies, or the model is decoder-only.
         """
+        if isinstance(self.settings, DecoderOnlySettings):
+            raise ModelError("a shortlist goes by source tokens, and a decoder-only model has no source")
         sizes = (shortlist.source_vocabulary, shortlist.vocabulary)
         if sizes != (self.source_vocabulary, self.vocabulary):
             raise ModelError(
@@ -177,37 +177,44 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _shape(settings: TransformerSettings, precision: str) -> dict[str, float]:
+def _relative(settings: EngineSettings) -> bool:
+    return isinstance(settings, TransformerSettings) and settings.positions == "relative"
+
+
+def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
     """What the core must know beside the weights."""
     sizes = Sizes.of(settings)
-    scaled = settings.attention_scale
+    scaled, distance, divided = settings.attention_scale, 0, False
+    if isinstance(settings, TransformerSettings):
+        distance = settings.relative_distance if settings.positions == "relative" else 0
+        divided = settings.output_scale
     return {
         "width": settings.width,
-        "max_length": UNLIMITED if settings.positions == "relative" else settings.max_length,
-        "encoder_layers": settings.encoder_layers,
-        "decoder_layers": settings.decoder_layers,
+        "max_length": UNLIMITED if distance else settings.max_length,
+        "encoder_layers": sizes.encoder_layers,
+        "decoder_layers": sizes.decoder_layers,
         "encoder_heads": settings.heads,
         "encoder_head_width": sizes.encoder_head_width,
         "decoder_heads": sizes.decoder_heads,
         "decoder_head_width": sizes.decoder_head_width,
-        "max_distance": settings.relative_distance if settings.positions == "relative" else 0,
+        "max_distance": distance,
         "pre_norm": int(settings.norm == "pre"),
         "rms": int(settings.norm_kind == "rms"),
         "gated": int(settings.gated),
         "float16_cache": int(precision != "float32"),
         "epsilon": settings.norm_epsilon,
         "embedding_scale": settings.width**0.5 if settings.embedding_scale else 1.0,
-        "output_scale": settings.width**-0.5 if settings.output_scale else 1.0,
+        "output_scale": settings.width**-0.5 if divided else 1.0,
         "encoder_scale": sizes.encoder_head_width**-0.5 if scaled else 1.0,
         "decoder_scale": sizes.decoder_head_width**-0.5 if scaled else 1.0,
         "activation": ACTIVATIONS[settings.activation],
     }
 
 
-def _vectors(settings: TransformerSettings, source: int, packed: Packed) -> dict[str, Floats]:
+def _vectors(settings: EngineSettings, packed: Packed) -> dict[str, Floats]:
     """The core's vectors: the packed ones, with positions as tables."""
     made = dict(packed.vectors)
-    if source:
+    if isinstance(settings, TransformerSettings):
         _put_positions(settings, made)
     elif "positions.weight" not in made:
         raise ModelError("the engine cannot take these weights: positions.weight is missing")

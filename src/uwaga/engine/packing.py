@@ -11,10 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.config import TransformerSettings
 from uwaga.contracts import Floats
 from uwaga.engine import _core
-from uwaga.engine.layout import Product, products, vectors, weight_name
+from uwaga.engine.layout import EngineSettings, Product, products, vectors, weight_name
 from uwaga.errors import ModelError, SettingsError
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -57,7 +56,7 @@ class Packed:
 
 
 def pack(
-    settings: TransformerSettings,
+    settings: EngineSettings,
     source: int,
     target: int,
     read: Read,
@@ -69,7 +68,7 @@ def pack(
 
     Args:
         settings: of the model.
-        source: source vocabulary, 0 of a decoder without a source.
+        source: source vocabulary; of a decoder-only model the one that there is.
         target: target vocabulary.
         read: gives a stored tensor.
         precision: number format of the matrices; all else stays float32.
@@ -95,7 +94,7 @@ def pack(
             _let_go(part)
         if product.bias:
             made[f"{product.name}.bias"] = _together([read(f"{part}.bias") for part in product.parts])
-    for name in vectors(settings, source, target):
+    for name in vectors(settings, target):
         made["output.bias" if name == "output_bias" else name] = np.array(read(name), dtype=np.float32)
     for name, vector in made.items():
         _check_finite(vector, name)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from uwaga.config import TransformerSettings
 from uwaga.contracts import Floats, Ids
+from uwaga.settings import TransformerSettings
 
 
 def sinusoids(settings: TransformerSettings) -> Floats:

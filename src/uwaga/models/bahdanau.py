@@ -17,7 +17,7 @@ from uwaga.models.recurrent import (
 )
 from uwaga.nn.recurrent import Gru, GruSteps, backwards
 from uwaga.nn.scores import make_score
-from uwaga.recurrent_settings import BahdanauSettings
+from uwaga.settings.recurrent import BahdanauSettings
 
 
 class Bahdanau(Recurrent):

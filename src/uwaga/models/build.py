@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from uwaga.config import ModelSettings, TransformerSettings
 from uwaga.contracts import Symbols
 from uwaga.models.bahdanau import Bahdanau
 from uwaga.models.base import Seq2Seq
@@ -11,7 +10,8 @@ from uwaga.models.gnmt import Gnmt
 from uwaga.models.luong import Luong
 from uwaga.models.sutskever import Sutskever
 from uwaga.models.transformer import Transformer
-from uwaga.recurrent_settings import (
+from uwaga.settings import ModelSettings, TransformerSettings
+from uwaga.settings.recurrent import (
     BahdanauSettings,
     ChoSettings,
     GnmtSettings,

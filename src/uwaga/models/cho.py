@@ -11,7 +11,7 @@ from uwaga.models.recurrent import Maxout, Recurrent, RecurrentMemory, Tensors, 
 from uwaga.nn.cells import gru_cell
 from uwaga.nn.recurrent import Gru, at_end, backwards
 from uwaga.nn.stepwise import StepProduct
-from uwaga.recurrent_settings import ChoSettings
+from uwaga.settings.recurrent import ChoSettings
 
 
 class Cho(Recurrent):

@@ -1,4 +1,4 @@
-"""A Transformer decoder without a source (M18; Radford 2019): it continues what it is given."""
+"""The decoder-only Transformer (M18; Radford 2019): it continues what it is given."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.config import TransformerSettings
 from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.models.transformer import EncoderBlock, norm
+from uwaga.models.blocks import EncoderBlock, norm
 from uwaga.nn.attention import causal_mask
-from uwaga.nn.choice import choose
+from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.multihead import KeysValues
 from uwaga.nn.positions import LearnedPositions
+from uwaga.settings import DecoderOnlySettings
 
 
 @dataclass(frozen=True)
@@ -81,27 +81,23 @@ class DecoderOnly(Seq2Seq):
     """Blocks of causal self-attention behind token embeddings and learned positions (M18).
 
     A source is a prompt, of one token at least and without an end symbol; a target is its continuation,
-    and the start symbol stands for the prompt's last token. There are ``decoder_layers`` blocks.
-
-    Raises:
-        SettingsError: the settings ask for other than learned positions, or for what only a decoder beside an
-            encoder has.
+    and the start symbol stands for the prompt's last token.
     """
 
-    def __init__(self, settings: TransformerSettings, symbols: Symbols, vocabulary: int) -> None:
+    def __init__(self, settings: DecoderOnlySettings, symbols: Symbols, vocabulary: int) -> None:
         super().__init__()
-        settings.check_alone()
         self.settings, self.symbols, self.vocabulary = settings, symbols, vocabulary
         self.max_source = self.max_target = settings.max_length
         self.scale = settings.width**0.5 if settings.embedding_scale else 1.0
         self.embedding = nn.Embedding(vocabulary, settings.width)
         self.positions = LearnedPositions(settings.max_length, settings.width, settings.position_offset)
         self.embedding_norm = norm(settings) if settings.embedding_norm else None
-        self.decoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.decoder_layers))
+        self.decoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.layers))
         self.decoder_norm = norm(settings) if settings.norm == "pre" else nn.Identity()
-        tied = settings.tie in ("all", "decoder")
         self.output_weight = (
-            self.embedding.weight if tied else nn.Parameter(torch.empty(vocabulary, settings.width))
+            self.embedding.weight
+            if settings.tie_output
+            else nn.Parameter(torch.empty(vocabulary, settings.width))
         )
         self.output_bias = nn.Parameter(torch.zeros(vocabulary)) if settings.output_bias else None
         self.dropout = Dropout(settings.dropout)

@@ -18,7 +18,7 @@ from uwaga.models.recurrent import (
 )
 from uwaga.nn.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
 from uwaga.nn.scores import make_score
-from uwaga.recurrent_settings import GnmtSettings
+from uwaga.settings.recurrent import GnmtSettings
 
 
 class Gnmt(Recurrent):

@@ -12,8 +12,8 @@ from uwaga.models.recurrent import (
     StepAttention,
     Tensors,
     Unrolled,
+    attend_memory,
     flat,
-    look,
     stacked,
     with_annotations,
 )
@@ -22,7 +22,7 @@ from uwaga.nn.local import MonotonicWindow, PredictiveWindow
 from uwaga.nn.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
 from uwaga.nn.scores import make_score
 from uwaga.nn.stepwise import StepProduct
-from uwaga.recurrent_settings import LuongSettings
+from uwaga.settings.recurrent import LuongSettings
 
 
 class Luong(Recurrent):
@@ -109,7 +109,7 @@ class Luong(Recurrent):
 
     def _attentional(self, states: Tensor, memory: RecurrentMemory, position: int) -> tuple[Tensor, Tensor]:
         """``h̃`` (rows, time, units) of decoder states (rows, time, units), and the weights."""
-        context, weights = look(self.score, states, memory, position, self.window)
+        context, weights = attend_memory(self.score, states, memory, position, self.window)
         return torch.tanh(self.combine(torch.cat([context, states], dim=-1))), weights
 
 

@@ -1,4 +1,4 @@
-"""A Transformer encoder alone, with masked-token prediction (M17; Devlin 2018)."""
+"""The encoder-only Transformer with masked-token prediction (M17; Devlin 2018)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from uwaga.config import TransformerSettings
-from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, pad
-from uwaga.models.transformer import EncoderBlock, norm
+from uwaga.models.blocks import EncoderBlock, norm
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.feedforward import ACTIVATIONS
 from uwaga.nn.positions import LearnedPositions
+from uwaga.settings import EncoderOnlySettings
 
 FILLER = 0
 """What stands behind shorter texts; it is masked, so any token would do."""
@@ -22,14 +22,14 @@ FILLER = 0
 class MaskedHead(nn.Module):
     """``W_emb norm(f(W h + b)) + c``: logits of the token behind a mask, W_emb being the embeddings."""
 
-    def __init__(self, settings: TransformerSettings, embedding: Tensor) -> None:
+    def __init__(self, settings: EncoderOnlySettings, embedding: Tensor) -> None:
         super().__init__()
         self.transform = nn.Linear(settings.width, settings.width)
         self.activation = ACTIVATIONS[settings.activation]
         self.norm = norm(settings)
-        self.weight = embedding if settings.tie == "all" else nn.Parameter(torch.empty_like(embedding))
+        self.weight = embedding if settings.tie_output else nn.Parameter(torch.empty_like(embedding))
         self.bias = nn.Parameter(torch.zeros(len(embedding)))
-        if settings.tie != "all":
+        if not settings.tie_output:
             nn.init.normal_(self.weight, std=settings.width**-0.5)
 
     @property
@@ -47,27 +47,20 @@ class MaskedEncoder(nn.Module):
     """Embeddings of tokens, positions and token types, a norm, and bidirectional blocks (M17).
 
     Args:
-        settings: those of the encoder count.
+        settings: of the encoder and its head.
         vocabulary: tokens.
-        types: token types (two: first and second text of a pair).
-        head: whether it predicts masked tokens.
-
-    Raises:
-        SettingsError: the settings ask for other than learned positions.
     """
 
-    def __init__(self, settings: TransformerSettings, vocabulary: int, types: int, head: bool) -> None:
+    def __init__(self, settings: EncoderOnlySettings, vocabulary: int) -> None:
         super().__init__()
-        if settings.positions != "learned":
-            raise SettingsError(f"an encoder alone has learned positions, not {settings.positions}")
         self.settings, self.vocabulary = settings, vocabulary
         self.embedding = nn.Embedding(vocabulary, settings.width)
         self.positions = LearnedPositions(settings.max_length, settings.width, settings.position_offset)
-        self.types = nn.Embedding(types, settings.width)
+        self.types = nn.Embedding(settings.token_types, settings.width)
         self.embedding_norm = norm(settings)
-        self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.encoder_layers))
+        self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.layers))
         self.dropout = Dropout(settings.dropout)
-        self.head = MaskedHead(settings, self.embedding.weight) if head else None
+        self.head = MaskedHead(settings, self.embedding.weight) if settings.head else None
         for table in (self.embedding.weight, self.types.weight):
             nn.init.normal_(table, std=settings.width**-0.5)
 

@@ -19,14 +19,14 @@ from torch import Tensor, nn
 from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.nn.attention import attend, weigh
-from uwaga.nn.choice import choose
+from uwaga.nn.attention import attend, attention_weights
+from uwaga.nn.choose import choose
 from uwaga.nn.dropout import SequenceDropout
 from uwaga.nn.local import MonotonicWindow, PredictiveWindow
 from uwaga.nn.recurrent import LstmState
 from uwaga.nn.scores import Score
 from uwaga.nn.stepwise import StepProduct
-from uwaga.recurrent_settings import RecurrentSettings
+from uwaga.settings.recurrent import RecurrentSettings
 
 Tensors = tuple[Tensor, ...]
 
@@ -209,7 +209,7 @@ def with_annotations(score: Score, values: Tensor, lengths: Tensor, first: Tenso
     return RecurrentMemory(lengths, first, values, score.prepare(values), needed)
 
 
-def look(
+def attend_memory(
     score: Score,
     query: Tensor,
     memory: RecurrentMemory,
@@ -267,14 +267,14 @@ class StepAttention:
         """The next context (rows, width), of the next query (rows, units)."""
         at = self.position + len(self.weights)
         if not self.alone:
-            context, weights = look(self.score, query[:, None], self.memory, at, self.window)
+            context, weights = attend_memory(self.score, query[:, None], self.memory, at, self.window)
             self.weights.append(weights[:, 0])
             return context[:, 0]
         mask, gain = self.memory.mask, None
         if self.window is not None:
             steps = torch.full((1,), at, device=query.device)
             mask, gain = self.window(query[:, None], steps, self.memory.tokens, self.source)
-        found = weigh(self.scores(query)[:, None], mask, gain)[:, 0]  # (rows, source)
+        found = attention_weights(self.scores(query)[:, None], mask, gain)[:, 0]  # (rows, source)
         self.weights.append(found)
         return self.sums(found)
 

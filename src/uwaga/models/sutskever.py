@@ -7,7 +7,7 @@ from torch import Tensor
 from uwaga.contracts import Symbols
 from uwaga.models.recurrent import Recurrent, RecurrentMemory, Tensors, Unrolled, flat, stacked
 from uwaga.nn.recurrent import LstmStack, backwards
-from uwaga.recurrent_settings import SutskeverSettings
+from uwaga.settings.recurrent import SutskeverSettings
 
 
 class Sutskever(Recurrent):

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.config import TransformerSettings
 from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
+from uwaga.models.blocks import DecoderBlock, EncoderBlock, norm
 from uwaga.nn.attention import causal_mask
-from uwaga.nn.choice import choose
+from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
-from uwaga.nn.feedforward import FeedForward
-from uwaga.nn.multihead import KeysValues, MultiHeadAttention, extend
+from uwaga.nn.multihead import KeysValues
 from uwaga.nn.positions import LearnedPositions, RelativePositions, SinusoidalPositions
+from uwaga.settings import TransformerSettings
 
 Positions = SinusoidalPositions | LearnedPositions | RelativePositions
 
@@ -80,109 +80,6 @@ class TransformerState:
             KeysValues(layer.keys.index_select(0, rows), layer.values.index_select(0, rows))
             for layer in self.layers
         )
-
-
-class EncoderBlock(nn.Module):
-    """Self-attention and feed-forward, each with a residual and a layer norm."""
-
-    def __init__(self, settings: TransformerSettings) -> None:
-        super().__init__()
-        self.pre = settings.norm == "pre"
-        self.attention = _attention(settings, settings.heads)
-        self.attention_norm = norm(settings)
-        self.feed_forward = _feed_forward(settings, settings.feed_forward)
-        self.feed_forward_norm = norm(settings)
-        self.dropout = Dropout(settings.dropout)
-
-    def forward(self, x: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
-        """(sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores."""
-        return self.extended(x, None, mask, bias)[0]
-
-    def extended(
-        self, x: Tensor, past: KeysValues | None, mask: Tensor | None, bias: Tensor | None = None
-    ) -> tuple[Tensor, KeysValues]:
-        """The block over new positions behind cached ones, as a decoder without a source runs it (M18).
-
-        Args:
-            x: (rows, new, width).
-            past: cached keys and values, (rows, heads, past, head width).
-            mask: broadcasts to (rows, heads, new, past + new); True where a position may look.
-            bias: of the scores, (heads, new, past + new), or None.
-
-        Returns:
-            x of the same shape and the longer cache.
-        """
-        inner = self.attention_norm(x) if self.pre else x
-        cache = extend(past, self.attention.project(inner))
-        context, _ = self.attention(inner, cache, mask, bias=bias)
-        x = x + self.dropout(context)
-        x = x if self.pre else self.attention_norm(x)
-        inner = self.feed_forward_norm(x) if self.pre else x
-        x = x + self.dropout(self.feed_forward(inner))
-        return x if self.pre else self.feed_forward_norm(x), cache
-
-
-class DecoderBlock(nn.Module):
-    """Causal self-attention, cross-attention and feed-forward, each with a residual and a layer norm."""
-
-    def __init__(self, settings: TransformerSettings) -> None:
-        super().__init__()
-        self.pre = settings.norm == "pre"
-        heads = settings.decoder_heads or settings.heads
-        self.self_attention = _attention(settings, heads)
-        self.self_attention_norm = norm(settings)
-        self.cross_attention = _attention(settings, heads)
-        self.cross_attention_norm = norm(settings)
-        self.feed_forward = _feed_forward(settings, settings.decoder_feed_forward or settings.feed_forward)
-        self.feed_forward_norm = norm(settings)
-        self.dropout = Dropout(settings.dropout)
-
-    def forward(
-        self,
-        x: Tensor,
-        past: KeysValues | None,
-        causal: Tensor | None,
-        memory: KeysValues,
-        memory_mask: Tensor | None,
-        need_weights: bool = False,
-        bias: Tensor | None = None,
-    ) -> tuple[Tensor, KeysValues, Tensor | None]:
-        """One block over all target positions, or over new ones behind cached ones.
-
-        Args:
-            x: (sentences * beams, target, width).
-            past: cached self-attention keys and values, (sentences * beams, heads, past, head width).
-            causal: (target, past + target) bool, or None where one new position sees all before it.
-            memory: (sentences, heads, source, head width).
-            memory_mask: (sentences, 1, 1, source) bool.
-            need_weights: return the cross-attention weights.
-            bias: of the self-attention's scores, (heads, target, past + target), or None.
-
-        Returns:
-            x of the same shape, the longer cache, and weights (sentences * beams, target, source),
-            the mean over heads, or None.
-        """
-        inner = self.self_attention_norm(x) if self.pre else x
-        cache = extend(past, self.self_attention.project(inner))
-        context, _ = self.self_attention(inner, cache, causal, bias=bias)
-        x = x + self.dropout(context)
-        x = x if self.pre else self.self_attention_norm(x)
-
-        inner = self.cross_attention_norm(x) if self.pre else x
-        rows, target, width = x.shape
-        sentences = memory.keys.shape[0]
-        # The beams of a sentence stand side by side as its queries, so its memory is never copied.
-        side_by_side = inner.reshape(sentences, rows // sentences * target, width)
-        context, weights = self.cross_attention(side_by_side, memory, memory_mask, need_weights)
-        x = x + self.dropout(context.reshape(rows, target, width))
-        x = x if self.pre else self.cross_attention_norm(x)
-
-        inner = self.feed_forward_norm(x) if self.pre else x
-        x = x + self.dropout(self.feed_forward(inner))
-        x = x if self.pre else self.feed_forward_norm(x)
-        if weights is not None:
-            weights = weights.mean(dim=1).reshape(rows, target, -1)  # heads averaged
-        return x, cache, weights
 
 
 class Transformer(Seq2Seq):
@@ -299,34 +196,6 @@ class Transformer(Seq2Seq):
         if not isinstance(positions, RelativePositions):
             x = x + positions(start, ids.shape[1])
         return self.dropout(x if after is None else after(x))  # type: ignore[no-any-return]
-
-
-def norm(settings: TransformerSettings) -> nn.Module:
-    """The norm of these settings: layer norm (Ba 2016), or RMS norm (Zhang 2019), which has no bias."""
-    kind = nn.LayerNorm if settings.norm_kind == "layer" else nn.RMSNorm
-    return kind(settings.width, eps=settings.norm_epsilon)
-
-
-def _attention(settings: TransformerSettings, heads: int) -> MultiHeadAttention:
-    return MultiHeadAttention(
-        settings.width,
-        heads,
-        settings.attention_dropout,
-        head_width=settings.head_width,
-        bias=settings.attention_bias,
-        scaled=settings.attention_scale,
-    )
-
-
-def _feed_forward(settings: TransformerSettings, inner: int) -> FeedForward:
-    return FeedForward(
-        settings.width,
-        inner,
-        settings.activation,
-        settings.gated,
-        settings.activation_dropout,
-        settings.feed_forward_bias,
-    )
 
 
 def _positions(settings: TransformerSettings, heads: int, both_ways: bool) -> Positions:

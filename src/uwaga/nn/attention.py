@@ -48,11 +48,11 @@ def attend(
     ):
         return _fused(query, prepared, values, mask), None
     scores = score(query, prepared)  # (..., target, source)
-    weights = weigh(scores if bias is None else scores + bias, mask, gain)
+    weights = attention_weights(scores if bias is None else scores + bias, mask, gain)
     return torch.matmul(dropout(weights, drop), values), weights
 
 
-def weigh(scores: Tensor, mask: Tensor | None, gain: Tensor | None = None) -> Tensor:
+def attention_weights(scores: Tensor, mask: Tensor | None, gain: Tensor | None = None) -> Tensor:
     """Weights (..., target, source) of scores of that shape; ``mask`` and ``gain`` as in :func:`attend`."""
     weights = masked_softmax(scores, mask)
     return weights if gain is None else weights * gain

@@ -54,7 +54,7 @@ class FramedTokeniser:
         prefix: ids put before a text.
         suffix: ids put behind it.
         clean: whether spaces before punctuation are taken out of decoded text, as English wants it.
-        opening: text put before every sentence, such as T5's ``translate English to German: ``.
+        prompt_prefix: text put before every sentence, such as T5's ``translate English to German: ``.
         languages: tokens of the languages of a multilingual model by code; empty in others.
         place: where the language's token goes.
         language: the code chosen, None for none.
@@ -67,7 +67,7 @@ class FramedTokeniser:
     prefix: tuple[int, ...] = ()
     suffix: tuple[int, ...] = ()
     clean: bool = False
-    opening: str = ""
+    prompt_prefix: str = ""
     languages: Mapping[str, int] = field(default_factory=dict)
     place: Place = "before"
     language: str | None = None
@@ -75,7 +75,8 @@ class FramedTokeniser:
     @property
     def model_bytes(self) -> bytes:
         """The tokeniser's files, and what is put around a text."""
-        around = (self.symbols, self.prefix, self.suffix, self.clean, self.opening, self.place, self.language)
+        frame = (self.symbols, self.prefix, self.suffix, self.clean)
+        around = (*frame, self.prompt_prefix, self.place, self.language)
         return self.codec.content + repr(around).encode()
 
     @property
@@ -85,7 +86,7 @@ class FramedTokeniser:
             return None
         return self.languages[self.language]
 
-    def speaking(self, language: str) -> FramedTokeniser:
+    def with_language(self, language: str) -> FramedTokeniser:
         """The same tokeniser for texts of a language: a code, or the part before its ``_`` if unique.
 
         Raises:
@@ -97,9 +98,9 @@ class FramedTokeniser:
             symbols = replace(symbols, start=self.languages[code])
         return replace(self, language=code, symbols=symbols)
 
-    def opened(self, opening: str) -> FramedTokeniser:
+    def with_prompt_prefix(self, prefix: str) -> FramedTokeniser:
         """The same tokeniser with a text before every sentence."""
-        return replace(self, opening=opening)
+        return replace(self, prompt_prefix=prefix)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without its frame.
@@ -111,7 +112,7 @@ class FramedTokeniser:
             text.encode("utf-8")
         except UnicodeEncodeError:
             raise DataError(f"{text[:40]!r}: not valid Unicode, remove half surrogate pairs") from None
-        ids = self.codec.encode(self.opening + text)
+        ids = self.codec.encode(self.prompt_prefix + text)
         if ids and max(ids) >= self.vocabulary:
             piece = self.codec.piece(max(ids))
             raise DataError(
@@ -119,7 +120,7 @@ class FramedTokeniser:
             )
         return ids
 
-    def frame(self, ids: Sequence[int]) -> list[int]:
+    def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """The ids with the special tokens that the model expects around them.
 
         Raises:
@@ -134,8 +135,8 @@ class FramedTokeniser:
             return [*self.prefix, token, *ids, *self.suffix]
         return [*self.prefix, *ids, *self.suffix, token]
 
-    def lead(self, text: str) -> str:
-        """Nothing: ``opening`` stands before every sentence by itself."""
+    def language_prefix(self, text: str) -> str:
+        """Nothing: ``prompt_prefix`` stands before every sentence by itself."""
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -30,6 +30,6 @@ class FramedPieces(MarianTokeniser):
         """The SentencePiece model, the vocabulary and what stands around a source."""
         return super().model_bytes + repr((self._before, self._behind)).encode()
 
-    def frame(self, ids: Sequence[int]) -> list[int]:
+    def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """The ids with the special tokens around them."""
         return [*self._before, *ids, *self._behind]

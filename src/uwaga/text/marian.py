@@ -81,11 +81,11 @@ class MarianTokeniser:
             raise DataError(f"{text[:40]!r}: not valid Unicode, remove half surrogate pairs") from None
         return [self._ids.get(piece, self._symbols.unknown) for piece in ([lead] if lead else []) + pieces]
 
-    def frame(self, ids: Sequence[int]) -> list[int]:
+    def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """The ids with the end symbol behind them."""
         return [*ids, self._symbols.end]
 
-    def lead(self, text: str) -> str:
+    def language_prefix(self, text: str) -> str:
         """The target language's token at the beginning of a text, or the one chosen, or nothing.
 
         With the space behind it, which some models' pieces keep.
@@ -95,7 +95,7 @@ class MarianTokeniser:
             return text[: found.end() + text.startswith(" ", found.end())]
         return f"{self._chosen} " if self._chosen else ""
 
-    def towards(self, language: str) -> MarianTokeniser:
+    def with_target(self, language: str) -> MarianTokeniser:
         """The same tokeniser that puts the token of a target language before texts that have none.
 
         Raises:

@@ -1,7 +1,7 @@
 """The tokenisers of the multilingual families: SentencePiece, and a token for each language.
 
 They return tokenisers whose languages are those that the folder states; where it states none, one is
-chosen with :meth:`uwaga.text.framed.FramedTokeniser.speaking`.
+chosen with :meth:`uwaga.text.framed.FramedTokeniser.with_language`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _sides(
     source, target = (replace(plain, place=place) for place in places)
     start = {number: code for code, number in languages.items()}.get(plain.symbols.start)
     if places[1] == "start" and start is not None:
-        target = target.speaking(start)
+        target = target.with_language(start)
     return Sides(_stated(source, declared, "src_lang"), _stated(target, declared, "tgt_lang"))
 
 
@@ -141,4 +141,4 @@ def _languages(codec: TokenizersCodec | SentencePieceCodec, codes: Sequence[str]
 
 def _stated(tokeniser: FramedTokeniser, declared: Declared, key: str) -> FramedTokeniser:
     code = declared.text(key)
-    return tokeniser.speaking(code) if code in tokeniser.languages and code is not None else tokeniser
+    return tokeniser.with_language(code) if code in tokeniser.languages and code is not None else tokeniser

@@ -6,7 +6,7 @@ from functools import cache
 
 from sentencepiece import SentencePieceNormalizer
 
-from uwaga.config import TextSettings
+from uwaga.settings import TextSettings
 
 
 def normalise(text: str, settings: TextSettings) -> str:

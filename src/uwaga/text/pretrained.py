@@ -79,7 +79,7 @@ def read_bart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     special = {**BART_SPECIAL, **declared.named}
     tokeniser = framed(codec, ids, special, declared, folder)
     if (folder / TOKENIZER).exists():
-        return _alike(tokeniser, *codec.frame())
+        return _alike(tokeniser, *codec.add_special_tokens())
     start = _must(codec, special["cls" if "cls" in special else "bos"], folder)
     return _alike(tokeniser, (start,), (_must(codec, special["sep" if "sep" in special else "eos"], folder),))
 
@@ -91,7 +91,7 @@ def read_gpt2_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     special = {**GPT2_SPECIAL, **declared.named}
     tokeniser = framed(codec, ids, special, declared, folder)
     if (folder / TOKENIZER).exists() and not {"add_bos_token", "add_eos_token"} & set(declared.settings):
-        return _alike(tokeniser, *codec.frame())
+        return _alike(tokeniser, *codec.add_special_tokens())
     prefix = (_must(codec, special["bos"], folder),) if declared.flag("add_bos_token", False) else ()
     suffix = (_must(codec, special["eos"], folder),) if declared.flag("add_eos_token", False) else ()
     return _alike(tokeniser, prefix, suffix)
@@ -103,7 +103,7 @@ def read_bert_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     special = {**BERT_SPECIAL, **declared.named}
     if (folder / TOKENIZER).exists():
         codec = read_tokenizer_json(folder, declared)
-        frame = codec.frame()
+        frame = codec.add_special_tokens()
     elif (folder / "vocab.txt").exists():
         codec = read_word_piece(folder / "vocab.txt", declared, BERT_SPECIAL)
         frame = (_must(codec, special["cls"], folder),), (_must(codec, special["sep"], folder),)
@@ -121,7 +121,7 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     codec: Codec
     if (folder / TOKENIZER).exists():
         codec = read_tokenizer_json(folder, declared)
-        return _alike(framed(codec, ids, special, declared, folder), *codec.frame())
+        return _alike(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
     model = read_sentencepiece(sentencepiece_file(folder))
     size = model.get_piece_size()
     count = declared.settings.get("extra_ids", T5_SENTINELS)
@@ -145,7 +145,7 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     codec: Codec
     if (folder / TOKENIZER).exists():
         codec = read_tokenizer_json(folder, declared)
-        return _alike(framed(codec, ids, special, declared, folder), *codec.frame())
+        return _alike(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
     model = read_sentencepiece(sentencepiece_file(folder))
     offset = declared.settings.get("offset", PEGASUS_OFFSET)
     if type(offset) is not int or not 3 <= offset < ids.vocabulary:

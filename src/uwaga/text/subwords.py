@@ -25,11 +25,11 @@ class Subwords(Protocol):
         """The ids of a text, without start and end symbols."""
         ...
 
-    def frame(self, ids: Sequence[int]) -> list[int]:
+    def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """The ids with the special tokens that the model expects around them."""
         ...
 
-    def lead(self, text: str) -> str:
+    def language_prefix(self, text: str) -> str:
         """The beginning of a text that each of its sentences needs, such as a target language's token."""
         ...
 

@@ -123,11 +123,11 @@ class Tokeniser:
             raise
         return ids
 
-    def frame(self, ids: Sequence[int]) -> list[int]:
+    def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """The ids with the end symbol behind them."""
         return [*ids, self._symbols.end]
 
-    def lead(self, text: str) -> str:
+    def language_prefix(self, text: str) -> str:
         """Nothing: no token of ours asks for a language; see :class:`uwaga.text.subwords.Subwords`."""
         return ""
 

@@ -76,7 +76,7 @@ class TokenizersCodec:
         found: int | None = self._model.token_to_id(piece)
         return found
 
-    def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def add_special_tokens(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """What the file itself puts before and behind a text.
 
         Raises:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from sentencepiece import SentencePieceTrainer, set_random_generator_seed
 
-from uwaga.config import TextSettings
 from uwaga.errors import DataError, SettingsError
+from uwaga.settings import TextSettings
 from uwaga.text.tokeniser import MARK, Tokeniser
 
 SEED = 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from uwaga.checkpoints.folder import save_model
-from uwaga.config import Settings, load_settings
+from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.errors import CheckpointError
 from uwaga.models.build import build_model
+from uwaga.settings import Settings, load_settings
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.training.card import model_card
 from uwaga.training.checkpoint import (

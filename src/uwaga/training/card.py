@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from uwaga.config import Settings
+from uwaga.settings import Settings
 from uwaga.training.checkpoint import Progress
 from uwaga.training.validation import Validation
 

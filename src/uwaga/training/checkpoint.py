@@ -20,8 +20,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from uwaga.config import TrainingSettings
 from uwaga.errors import CheckpointError
+from uwaga.settings import TrainingSettings
 
 _PATTERN = "step-*.safetensors"
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from uwaga.config import Settings
 from uwaga.data.batches import Batch, Batches
 from uwaga.data.corpus import CorpusReport, Pair, read_pairs
 from uwaga.data.prefetch import prefetch
 from uwaga.data.store import build_store
+from uwaga.settings import Settings
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.text.training import train_tokeniser
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from uwaga.config import TrainingSettings
 from uwaga.errors import CheckpointError
+from uwaga.settings import TrainingSettings
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 

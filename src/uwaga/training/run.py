@@ -21,10 +21,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from uwaga.config import Settings
 from uwaga.data.batches import Batch
 from uwaga.errors import CheckpointError
 from uwaga.models.base import Seq2Seq
+from uwaga.settings import Settings
 from uwaga.training.allocator import keep_freed_memory
 from uwaga.training.checkpoint import (
     Progress,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from uwaga.config import ScheduleSettings
+from uwaga.settings import ScheduleSettings
 
 
 def learning_rate(settings: ScheduleSettings, step: int, steps: int) -> float:

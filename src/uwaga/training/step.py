@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.config import TrainingSettings
 from uwaga.data.batches import Batch
 from uwaga.models.base import Seq2Seq
 from uwaga.nn.dropout import seeded_dropout
+from uwaga.settings import TrainingSettings
 from uwaga.training.loss import Loss, cross_entropy
 from uwaga.training.schedule import learning_rate
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from uwaga.config import Closed, Settings
+from uwaga.settings import Settings, StrictModel
 
 _EXAMPLE = {
     "run": Path("runs/my-model"),
@@ -17,6 +17,8 @@ _EXAMPLE = {
         "dev": [Path("dev.src.txt"), Path("dev.tgt.txt")],
     },
 }
+_FIRST = ("family", "encoder_layers", "decoder_layers")
+"""What a model is read by, before the settings that it shares with others."""
 _HEAD = """\
 # Settings of a training run: uwaga train THIS-FILE
 # Every setting is here with its default. Delete what you do not change; an unknown key is an error.
@@ -29,12 +31,13 @@ def settings_template() -> str:
     return _HEAD + "\n".join(_group(Settings.model_validate(_EXAMPLE), 0)) + "\n"
 
 
-def _group(values: Closed, depth: int) -> list[str]:
+def _group(values: StrictModel, depth: int) -> list[str]:
     lines = []
     indent = "  " * depth
-    for name, field in type(values).model_fields.items():
+    fields = type(values).model_fields.items()
+    for name, field in sorted(fields, key=lambda item: item[0] not in _FIRST):
         value = getattr(values, name)
-        if isinstance(value, Closed):
+        if isinstance(value, StrictModel):
             title = (type(value).__doc__ or "").strip().splitlines()[0]
             about = [f"{indent}# {field.description}"] if field.description else []
             head = ["", f"{indent}# {title}", *about, f"{indent}{name}:"]

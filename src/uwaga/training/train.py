@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 import yaml
 
-from uwaga.checkpoints.folder import save_model
-from uwaga.config import Settings
+from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.errors import SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
+from uwaga.settings import Settings
 from uwaga.training.card import model_card
 from uwaga.training.checkpoint import average_checkpoints, checkpoint_path, regular_steps
 from uwaga.training.corpus import Corpora, prepare_corpora

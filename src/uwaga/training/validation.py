@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import torch
 
-from uwaga.config import DecodingSettings, TrainingSettings
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
 from uwaga.decoding.options import SearchOptions
 from uwaga.decoding.search import search
 from uwaga.evaluation import MetricScore, evaluate
 from uwaga.models.base import Seq2Seq
+from uwaga.settings import DecodingSettings, TrainingSettings
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.training.step import batch_loss
 

@@ -1,16 +1,20 @@
 """Text in, translations out: the face of uwaga."""
 
-from uwaga.translator.filler import Encoding, Filling, GapFiller
-from uwaga.translator.generator import Continuation, TextGenerator
 from uwaga.translator.kinds import load
+from uwaga.translator.mask_filler import Encoding, Filling, MaskFiller
 from uwaga.translator.scoring import Score
+from uwaga.translator.text_generator import Continuation, TextGenerator
 from uwaga.translator.translator import Translator
+
+GapFiller = MaskFiller
+"""The name that it had at first."""
 
 __all__ = [
     "Continuation",
     "Encoding",
     "Filling",
     "GapFiller",
+    "MaskFiller",
     "Score",
     "TextGenerator",
     "Translator",

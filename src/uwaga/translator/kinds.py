@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from uwaga.checkpoints.foreign import FILLING, family_of
 from uwaga.checkpoints.hub import find_model
+from uwaga.checkpoints.huggingface.config import FILLING, family_of
 from uwaga.errors import SettingsError
-from uwaga.translator.filler import GapFiller
-from uwaga.translator.generator import TextGenerator
+from uwaga.translator.mask_filler import MaskFiller
 from uwaga.translator.native import continues
+from uwaga.translator.text_generator import TextGenerator
 from uwaga.translator.translator import Translator
 
 
@@ -50,10 +50,10 @@ def load(
     source_language: str | None = None,
     target_language: str | None = None,
     shortlist: str | Path | None = None,
-) -> Translator | TextGenerator | GapFiller:
+) -> Translator | TextGenerator | MaskFiller:
     """Load a model, whatever it does.
 
-    Where types matter, ``Translator.load``, ``TextGenerator.load`` and ``GapFiller.load`` say which it is.
+    Where types matter, ``Translator.load``, ``TextGenerator.load`` and ``MaskFiller.load`` say which it is.
 
     Args:
         name: a model folder, a Hugging Face name, several of them (an ensemble of translators), or None for
@@ -67,7 +67,7 @@ def load(
         shortlist: as there; of translators alone.
 
     Returns:
-        a ``TextGenerator`` for GPT-2, a ``GapFiller`` for BERT, a ``Translator`` for all others.
+        a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``Translator`` for all others.
 
     Raises:
         ModelError, SettingsError, MissingExtraError: as there.
@@ -86,5 +86,5 @@ def load(
                 return TextGenerator.load(folder, device, dtype, threads, engine)
             if engine == "native":
                 raise SettingsError(f"{name}: {what} runs on torch; leave engine out")
-            return GapFiller.load(folder, device, dtype, threads)
+            return MaskFiller.load(folder, device, dtype, threads)
     return Translator.load(name, device, dtype, threads, engine, source_language, target_language, shortlist)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from uwaga.checkpoints.hub import find_model
-from uwaga.checkpoints.languages import agreed
-from uwaga.checkpoints.schema import CONFIG
-from uwaga.config import DecodingSettings
+from uwaga.checkpoints.languages import resolve_languages
+from uwaga.checkpoints.uwaga.schema import CONFIG
 from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
+from uwaga.settings import DecodingSettings
 from uwaga.text.subwords import Subwords
 from uwaga.translator.native import (
     check_translates,
@@ -32,7 +32,7 @@ GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device files of which there is one where torch may find a GPU."""
 
 
-class Parts(NamedTuple):
+class LoadedTranslator(NamedTuple):
     """What a :class:`uwaga.translator.Translator` is made of."""
 
     decoder: Decoder
@@ -43,7 +43,7 @@ class Parts(NamedTuple):
     scorer: Scorer
 
 
-class Place(NamedTuple):
+class TorchTarget(NamedTuple):
     """A model's folder, and where and in what number format torch is to compute."""
 
     folder: Path
@@ -51,7 +51,7 @@ class Place(NamedTuple):
     dtype: Any
 
 
-class Wanted(NamedTuple):
+class LoadOptions(NamedTuple):
     """What a user asks for, as :meth:`Translator.load` has it."""
 
     device: str = "auto"
@@ -75,7 +75,7 @@ class Wanted(NamedTuple):
             raise SettingsError(f"threads must be a whole number, 0 or more, not {self.threads!r}")
 
 
-def prepared(name: str | Path | None, device: str, dtype: str, threads: int) -> Place:
+def prepared(name: str | Path | None, device: str, dtype: str, threads: int) -> TorchTarget:
     """Find the folder and the device for a model that torch is to run.
 
     Raises:
@@ -83,7 +83,7 @@ def prepared(name: str | Path | None, device: str, dtype: str, threads: int) -> 
         SettingsError: an impossible device, dtype or number of threads.
         MissingExtraError: torch is not installed.
     """
-    Wanted(device, dtype, threads).check()
+    LoadOptions(device, dtype, threads).check()
     folder = find_model(name)
     torch = _need_torch(folder)
     if dtype == "int8" or is_int8(folder):
@@ -93,10 +93,10 @@ def prepared(name: str | Path | None, device: str, dtype: str, threads: int) -> 
     place = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
     if threads:
         torch.set_num_threads(threads)
-    return Place(folder, place, "float32" if dtype == "auto" else dtype)
+    return TorchTarget(folder, place, "float32" if dtype == "auto" else dtype)
 
 
-def load_parts(name: str | Path | None, wanted: Wanted) -> Parts:
+def load_translator(name: str | Path | None, wanted: LoadOptions) -> LoadedTranslator:
     """One model and its scorer; errors are those of :meth:`Translator.load`."""
     wanted.check()
     folder = find_model(name)
@@ -109,8 +109,8 @@ def load_parts(name: str | Path | None, wanted: Wanted) -> Parts:
     return parts if wanted.shortlist is None else _limited(parts, Path(wanted.shortlist))
 
 
-def load_generator(name: str | Path, wanted: Wanted) -> tuple[Decoder, Subwords, SearchOptions]:
-    """A decoder without a source, its tokeniser and its decoding settings.
+def load_generator(name: str | Path, wanted: LoadOptions) -> tuple[Decoder, Subwords, SearchOptions]:
+    """A decoder-only model, its tokeniser and its decoding settings.
 
     Raises:
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.TextGenerator.load`.
@@ -124,13 +124,13 @@ def load_generator(name: str | Path, wanted: Wanted) -> tuple[Decoder, Subwords,
         assert isinstance(loaded.decoding, SearchOptions)
         return loaded.model, loaded.target, loaded.decoding
     place = prepared(folder, wanted.device, wanted.dtype, wanted.threads)
-    from uwaga.checkpoints.pretrained import load_decoder
+    from uwaga.checkpoints.huggingface.registry import load_decoder
 
     found = load_decoder(place.folder, place.device, place.dtype)
     return found.model, found.target, found.options
 
 
-def _natively(folder: Path, wanted: Wanted) -> bool:
+def _natively(folder: Path, wanted: LoadOptions) -> bool:
     """Whether the native engine is to run a model.
 
     Raises:
@@ -144,18 +144,18 @@ def _natively(folder: Path, wanted: Wanted) -> bool:
     return True
 
 
-def _precision(wanted: Wanted) -> Any:
+def _precision(wanted: LoadOptions) -> Any:
     return None if wanted.dtype == "auto" else wanted.dtype
 
 
-def _limited(parts: Parts, path: Path) -> Parts:
+def _limited(parts: LoadedTranslator, path: Path) -> LoadedTranslator:
     from uwaga.translator.shortlisting import limited
 
     decoder = limited(parts.decoder, parts.source, parts.target, path)
     return parts._replace(decoder=decoder, scorer=step_scorer(decoder))
 
 
-def _runs_natively(folder: Path, wanted: Wanted) -> bool:
+def _runs_natively(folder: Path, wanted: LoadOptions) -> bool:
     """Whether the native engine is what this model runs on unless told otherwise."""
     if wanted.dtype == "int8" or is_int8(folder) or wanted.shortlist is not None:
         return wanted.device in ("auto", "cpu")
@@ -164,16 +164,16 @@ def _runs_natively(folder: Path, wanted: Wanted) -> bool:
     return is_native(folder) and not (wanted.device == "auto" and _has_gpu())
 
 
-def _native_parts(folder: Path, wanted: Wanted) -> Parts:
+def _native_parts(folder: Path, wanted: LoadOptions) -> LoadedTranslator:
     languages = (wanted.source_language, wanted.target_language)
     found = load_native(folder, _precision(wanted), wanted.threads, *languages)
     scorer = step_scorer(found.model)
-    return Parts(found.model, found.source, found.target, found.decoding, found.languages, scorer)
+    return LoadedTranslator(found.model, found.source, found.target, found.decoding, found.languages, scorer)
 
 
-def _torch_parts(folder: Path, wanted: Wanted) -> Parts:
+def _torch_parts(folder: Path, wanted: LoadOptions) -> LoadedTranslator:
     folder, place, number_format = prepared(folder, wanted.device, wanted.dtype, wanted.threads)
-    from uwaga.translator.teacher_forcing import parallel_scorer
+    from uwaga.translator.parallel_scoring import parallel_scorer
 
     if not is_own(folder):
         from uwaga.checkpoints.formats import load_foreign
@@ -181,13 +181,17 @@ def _torch_parts(folder: Path, wanted: Wanted) -> Parts:
         languages = (wanted.source_language, wanted.target_language)
         found = load_foreign(folder, place, number_format, *languages)
         scorer = parallel_scorer(found.model)
-        return Parts(found.model, found.source, found.target, found.options, found.languages, scorer)
-    from uwaga.checkpoints.folder import load_model
+        return LoadedTranslator(
+            found.model, found.source, found.target, found.options, found.languages, scorer
+        )
+    from uwaga.checkpoints.uwaga.folder import load_model
 
     loaded = load_model(folder, place, number_format)
     model, config = loaded.model, loaded.config
-    pair = agreed(config.languages, wanted.source_language, wanted.target_language, str(folder))
-    return Parts(model, loaded.source, loaded.target, config.decoding, pair, parallel_scorer(model))
+    pair = resolve_languages(config.languages, wanted.source_language, wanted.target_language, str(folder))
+    return LoadedTranslator(
+        model, loaded.source, loaded.target, config.decoding, pair, parallel_scorer(model)
+    )
 
 
 def _need_torch(folder: Path) -> Any:

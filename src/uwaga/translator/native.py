@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uwaga.checkpoints.foreign import CONTINUING, DECODER, family_of, read_mapping
-from uwaga.checkpoints.foreign_native import open_foreign
-from uwaga.checkpoints.languages import agreed, in_languages
-from uwaga.checkpoints.native import open_native
-from uwaga.checkpoints.quantised import continues_texts, is_quantised, read_quantised
-from uwaga.checkpoints.schema import CONFIG, FORMAT
-from uwaga.config import DecodingSettings, TransformerSettings
+from uwaga.checkpoints.huggingface.config import CONTINUING, DECODER, family_of, read_mapping
+from uwaga.checkpoints.huggingface.engine_folder import open_foreign
+from uwaga.checkpoints.languages import in_languages, resolve_languages
+from uwaga.checkpoints.uwaga.engine_folder import open_native
+from uwaga.checkpoints.uwaga.int8 import continues_texts, is_quantised, read_quantised
+from uwaga.checkpoints.uwaga.schema import CONFIG, FORMAT
 from uwaga.contracts import Floats, Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.engine import NativeModel, Packed, Precision, pack
+from uwaga.engine.layout import EngineSettings
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
+from uwaga.settings import DecodingSettings
 from uwaga.text.subwords import Subwords
 
 if TYPE_CHECKING:
@@ -29,12 +30,9 @@ EXACT = 127
 
 @dataclass(frozen=True)
 class Weights:
-    """A folder understood for the engine; nothing is packed yet. ``read`` gives a stored tensor.
+    """A folder understood for the engine; nothing is packed yet. ``read`` gives a stored tensor."""
 
-    ``source_size`` is 0 of a decoder without a source.
-    """
-
-    settings: TransformerSettings
+    settings: EngineSettings
     symbols: Symbols
     source_size: int
     target_size: int
@@ -103,7 +101,7 @@ def load_native(
             model = NativeModel(found.settings, symbols, *found.config.sizes, found.packed, threads)
         except ModelError as error:
             raise ModelError(f"{folder}: {error}") from None
-        languages = agreed(found.config.languages, source_language, target_language, str(folder))
+        languages = resolve_languages(found.config.languages, source_language, target_language, str(folder))
         return Loaded(model, found.source, found.target, found.decoding, languages)
     weights = open_weights(folder, source_language, target_language)
     model = weights.model(precision or "float32", threads)
@@ -134,13 +132,13 @@ def open_weights(
         source=found.source,
         target=found.target,
         decoding=config.decoding,
-        languages=agreed(config.languages, source_language, target_language, str(folder)),
+        languages=resolve_languages(config.languages, source_language, target_language, str(folder)),
         where=str(found.path),
     )
 
 
 def of_torch(model: Seq2Seq, where: str) -> dict[str, Any]:
-    """What of :class:`Weights` a torch Transformer, or a decoder without a source, says.
+    """What of :class:`Weights` a torch Transformer, or a decoder-only model, says.
 
     Raises:
         ModelError: it is neither; the message begins with ``where``.
@@ -151,10 +149,11 @@ def of_torch(model: Seq2Seq, where: str) -> dict[str, Any]:
     if not isinstance(model, (Transformer, DecoderOnly)):
         raise ModelError(f"{where}: the native engine runs Transformers; use the engine torch")
     state = model.state_dict()
+    source = model.source_embedding if isinstance(model, Transformer) else model.embedding
     return {
         "settings": model.settings,
         "symbols": model.symbols,
-        "source_size": model.source_embedding.num_embeddings if isinstance(model, Transformer) else 0,
+        "source_size": source.num_embeddings,
         "target_size": model.vocabulary,
         "read": lambda name: state[name].detach().cpu().float().numpy(),
         "where": where,
@@ -185,7 +184,7 @@ def is_native(folder: Path) -> bool:
 
 
 def continues(folder: Path) -> bool:
-    """Whether a folder holds a decoder without a source."""
+    """Whether a folder holds a decoder-only model."""
     return family_of(folder) in CONTINUING or continues_texts(_config(folder))
 
 
@@ -225,7 +224,7 @@ def _foreign(folder: Path, source_language: str | None, target_language: str | N
         ) from None
     recipe, options = in_languages(found.recipe, found.options, config, *languages, str(folder))
     return Weights(
-        settings=recipe.settings,
+        settings=recipe.settings,  # type: ignore[arg-type]
         symbols=recipe.target.symbols,
         source_size=recipe.source_vocabulary,
         target_size=recipe.target_vocabulary,
@@ -240,7 +239,7 @@ def _foreign(folder: Path, source_language: str | None, target_language: str | N
 
 def _by_torch(folder: Path, source_language: str | None, target_language: str | None) -> Weights:
     from uwaga.checkpoints.formats import load_foreign
-    from uwaga.checkpoints.pretrained import load_decoder
+    from uwaga.checkpoints.huggingface.registry import load_decoder
 
     if continues(folder):
         found = load_decoder(folder)

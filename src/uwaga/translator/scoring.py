@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uwaga.contracts import Choice, Decoder, Ids
-from uwaga.decoding.batches import length_batches
+from uwaga.decoding.length_batching import length_batches
 
 LARGEST_EXPONENT = 709.0
 

@@ -8,19 +8,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from uwaga.config import DecodingSettings
 from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions, search, stream
 from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.settings import DecodingSettings
 from uwaga.text.subwords import Subwords
-from uwaga.translator.assembly import assemble, sentence_text
-from uwaga.translator.forcing import force, no_attention
-from uwaga.translator.passage import Cutter, Passage, Sentence, Split
+from uwaga.translator.forced_decoding import force, no_attention
+from uwaga.translator.joining import assemble, sentence_text
 from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
+from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split
 from uwaga.translator.streaming import GrowingText
 
 if TYPE_CHECKING:
-    from uwaga.translator.loading import Wanted
+    from uwaga.translator.loading import LoadOptions
 
 
 class Translator:
@@ -54,7 +54,9 @@ class Translator:
         self.languages = languages
         self._scorer = scorer or step_scorer(decoder)
         own = self.decoding if isinstance(self.decoding, DecodingSettings) else DecodingSettings()
-        self._cutter = Cutter(source, decoder.max_source, own.split_above, languages, own.lower_capitals)
+        self._segmenter = Segmenter(
+            source, decoder.max_source, own.split_above, languages, own.lower_capitals
+        )
 
     @classmethod
     def load(
@@ -95,15 +97,15 @@ class Translator:
                 tokenisers, or a language that the model lacks or that is not chosen and must be.
             MissingExtraError: the model needs torch, which is not installed.
         """
-        from uwaga.translator.loading import Wanted, load_parts
+        from uwaga.translator.loading import LoadOptions, load_translator
 
-        wanted = Wanted(device, dtype, threads, engine, source_language, target_language, shortlist)
+        wanted = LoadOptions(device, dtype, threads, engine, source_language, target_language, shortlist)
         if name is not None and not isinstance(name, (str, Path)):
             return cls._together([str(one) for one in name], wanted)
-        return cls(*load_parts(name, wanted))
+        return cls(*load_translator(name, wanted))
 
     @classmethod
-    def _together(cls, names: Sequence[str], wanted: Wanted) -> Translator:
+    def _together(cls, names: Sequence[str], wanted: LoadOptions) -> Translator:
         """One translator of several models."""
         if len(names) < 2:
             return cls.load(names[0] if names else None, *wanted)
@@ -383,7 +385,7 @@ class Translator:
             TextTooLongError: a side is longer than the model can take.
             DataError: there is nothing to read in ``source``, or a text is not valid Unicode.
         """
-        if not self._cutter.ids(source):
+        if not self._segmenter.ids(source):
             raise DataError("there is nothing to read in the text, so nothing to attend to")
         if target is None:
             found = self.translate(source, attention=True)
@@ -400,9 +402,9 @@ class Translator:
         """The ids of both sides of every pair, end symbols included, each within the model's limits."""
         sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
         for number, (source, target) in enumerate(pairs, start=first):
-            ids = self._cutter.ids(source) or tuple(self.source.frame([]))
+            ids = self._segmenter.ids(source) or tuple(self.source.add_special_tokens([]))
             sources.append(_within(ids, self.decoder.max_source, f"pair {number}", "source"))
-            ids = tuple(self.target.frame(self.target.encode(target.strip())))
+            ids = tuple(self.target.add_special_tokens(self.target.encode(target.strip())))
             targets.append(_within(ids, self.decoder.max_target, f"pair {number}", "target"))
         return sources, targets
 
@@ -430,7 +432,7 @@ class Translator:
         for text, name in zip(texts, names, strict=True):
             if not isinstance(text, str):
                 raise DataError(f"{name} is not a string but {type(text).__name__}")
-        return [self._cutter.cut(text, split, name) for text, name in zip(texts, names, strict=True)]
+        return [self._segmenter.cut(text, split, name) for text, name in zip(texts, names, strict=True)]
 
     def _prefixes(
         self, passages: Sequence[Passage], prefix: str | Sequence[str] | None

@@ -1,0 +1,1 @@
+"""Argos Translate's packages."""

@@ -1,0 +1,428 @@
+"""CTranslate2's model folders (Klein et al. 2020): its ``TransformerSpec``, from whichever converter.
+
+Whole-number weights are read as the floats that they stand for. CTranslate2 pads without a token, and can
+start a decoder from a zero embedding; we need a token for both, so the vocabulary becomes one longer:
+``<pad>``, with zero embeddings and probability 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from uwaga.checkpoints.ctranslate2.binary import ModelFile, Variable, read_model_file
+from uwaga.checkpoints.ctranslate2.vocabulary import Vocabularies, epsilon, read_vocabularies, tokenisers
+from uwaga.checkpoints.files.torch_files import Tensors
+from uwaga.checkpoints.huggingface.registry import Pretrained
+from uwaga.checkpoints.skip_init import SkipInit
+from uwaga.checkpoints.uwaga.schema import Dtype
+from uwaga.checkpoints.uwaga.weights import DTYPES
+from uwaga.checkpoints.weight_map import Table, fill
+from uwaga.decoding import SearchOptions
+from uwaga.errors import ModelError, SettingsError
+from uwaga.models.transformer import Transformer
+from uwaga.settings import TransformerSettings, parse
+
+Value = TypeVar("Value")
+
+MODEL = "model.bin"
+SPECIFICATIONS = {"TransformerSpec": 0, "TransformerBase": 8, "TransformerBig": 16, "": 8}
+"""Those that are encoder-decoder Transformers, with their heads where the file does not say them."""
+REVISIONS = range(2, 8)
+ACTIVATIONS = ("relu", "gelu_tanh", "silu", "gelu")
+UNSUPPORTED = {4: "the sigmoid approximation of GELU", 5: "tanh", 6: "sigmoid"}
+NEUTRAL = {
+    "alibi": (0,),
+    "multi_query_attention": (0,),
+    "with_relative_position": (0,),
+    "scale_outputs": (1,),
+}
+"""Features that we lack, with the values that switch them off."""
+SILENT = (
+    "alibi_use_positive_positions",
+    "scale_alibi",
+    "alignment_layer",
+    "alignment_heads",
+    "embeddings_merge",
+)
+"""What has no effect on translations where ``NEUTRAL`` is neutral and there is one source."""
+FRAMING = ("with_source_bos", "with_source_eos", "with_target_bos", "num_heads", "pre_norm", "activation")
+LONGEST = 1024
+"""Positions where the model computes its own sinusoids, of which it knows no last one."""
+NEVER = -1e4
+"""A logit bias that makes a probability exactly 0 in float32, and is a number in 16 bits too."""
+
+OPTIONS = SearchOptions(beam=2, max_length=256, max_ratio=math.inf, min_length=1)
+"""CTranslate2's own defaults: it never gives an empty translation."""
+
+
+def is_ctranslate2(folder: Path) -> bool:
+    """Whether the folder holds a CTranslate2 model."""
+    return (folder / MODEL).is_file()
+
+
+def load_ctranslate2(
+    folder: Path,
+    device: str = "cpu",
+    dtype: Dtype = "float32",
+    *,
+    pieces: Path | None = None,
+    options: SearchOptions = OPTIONS,
+    languages: tuple[str, str] = ("src", "tgt"),
+) -> Pretrained:
+    """Load a CTranslate2 model folder.
+
+    Args:
+        folder: the folder, with ``model.bin`` and its vocabularies.
+        device: ``cpu``, ``cuda`` or ``cuda:N``.
+        dtype: number format to compute in.
+        pieces: the SentencePiece model of both sides; None for ``source.spm`` and ``target.spm`` (Marian's,
+            which ends every source with ``</s>``) or ``sentencepiece.model`` in the folder.
+        options: how to search unless told otherwise.
+        languages: codes of source and target.
+
+    Raises:
+        ModelError: a missing or damaged file, a kind of model or a feature that uwaga lacks, a vocabulary
+            of another size.
+    """
+    file = read_model_file(folder / MODEL)
+    if file.specification not in SPECIFICATIONS or file.revision not in REVISIONS:
+        raise ModelError(
+            f"{file.path}: a model of the kind {file.specification or 'unnamed'!r}, revision "
+            f"{file.revision}; uwaga reads TransformerSpec of revisions {REVISIONS.start} to "
+            f"{REVISIONS.stop - 1}"
+        )
+    stored = _Stored(file)
+    settings = _settings(stored, folder)
+    words = read_vocabularies(
+        folder, file, bool(stored.flag("decoder", "start_from_zero_embedding", False)), stored.framing()
+    )
+    weights = _weights(stored, settings, words)
+    stored.refuse_the_rest()
+    source, target = tokenisers(folder, words, pieces)
+    with SkipInit():
+        model = Transformer(settings, words.symbols, words.size, words.size)
+    names = tuple(model.state_dict())
+    table = Table({name: (name,) for name in names}, zero={name for name in names if name.endswith("bias")})
+    fill(model, table, Tensors(weights, dict.fromkeys(weights, file.path)))
+    model.eval()
+    try:
+        model.to(device=device, dtype=DTYPES[dtype])
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(f"{folder}: cannot be put on device {device!r}: {error}") from None
+    return Pretrained(model, source, target, options, languages)
+
+
+class _Stored:
+    """The variables of a file, each of which must be looked at once."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self.file = file
+        self._seen: set[str] = set()
+
+    def has(self, name: str) -> bool:
+        """Whether there is a variable of this name."""
+        return name in self.file.variables
+
+    def variable(self, name: str) -> Variable:
+        """The variable of this name, for use."""
+        found = self.file.variables.get(name)
+        if found is None:
+            raise ModelError(f"{self.file.path}: {name!r} is missing, which a TransformerSpec holds")
+        self._seen |= {name, f"{name}_scale"}
+        return found
+
+    def tensor(self, name: str) -> Tensor:
+        """Its numbers in float32."""
+        return torch.from_numpy(self.variable(name).floats(self.file.path))
+
+    def scalar(self, scope: str, name: str) -> float | None:
+        """A single number, of this scope or of the whole file (before revision 5), None where it is not."""
+        for full in (f"{scope}/{name}", name):
+            if full in self.file.variables:
+                stored = self.variable(full).stored
+                if stored.size != 1:
+                    raise ModelError(f"{self.file.path}: {full!r} should be one number, not {stored.shape}")
+                return float(stored.reshape(()))
+        return None
+
+    def flag(self, scope: str, name: str, default: bool) -> bool:
+        """A truth value."""
+        value = self.scalar(scope, name)
+        return default if value is None else bool(value)
+
+    def framing(self) -> dict[str, bool]:
+        """What files before version 6 say of special tokens."""
+        return {
+            name: self.flag("", name, name == "with_target_bos")
+            for name in ("with_source_bos", "with_source_eos", "with_target_bos")
+        }
+
+    def refuse_the_rest(self) -> None:
+        """Name a variable that nothing has asked for: it belongs to a feature that we lack."""
+        for scope in ("encoder", "decoder", ""):
+            for name, neutral in NEUTRAL.items():
+                value = self.scalar(scope, name)
+                if value is not None and value not in neutral:
+                    raise ModelError(f"{self.file.path}: {name!r} = {value:g} is a feature that uwaga lacks")
+            for name in SILENT:
+                self._seen.add(f"{scope}/{name}" if scope else name)
+        for name in FRAMING:
+            self._seen.add(name)
+        rest = sorted(set(self.file.variables) - self._seen)
+        if rest:
+            raise ModelError(
+                f"{self.file.path}: {rest[0]!r}{f' and {len(rest) - 1} more' if rest[1:] else ''}: of a "
+                "feature that uwaga lacks"
+            )
+
+    def layers(self, scope: str) -> int:
+        """How many layers a stack has."""
+        count = 0
+        while self.has(f"{scope}/layer_{count}/ffn/linear_0/weight"):
+            count += 1
+        if not count:
+            raise ModelError(f"{self.file.path}: the {scope} has no layers")
+        return count
+
+    def shape(self, name: str, axes: int) -> tuple[int, ...]:
+        """The shape of a variable of so many axes."""
+        found = self.variable(name).stored.shape
+        if len(found) != axes or not all(found):
+            raise ModelError(f"{self.file.path}: {name!r} has shape {found}, not {axes} axes")
+        return found
+
+
+def _settings(stored: _Stored, folder: Path) -> TransformerSettings:
+    """The settings that the file's numbers and shapes say."""
+    path = stored.file.path
+    values = {
+        "encoder_layers": stored.layers("encoder"),
+        "decoder_layers": stored.layers("decoder"),
+        "width": _alike(stored, "width", lambda scope: stored.shape(_embedding(stored, scope), 2)[1]),
+        "heads": _heads(stored, "encoder"),
+        "decoder_heads": _heads(stored, "decoder"),
+        "feed_forward": stored.shape("encoder/layer_0/ffn/linear_0/weight", 2)[0],
+        "decoder_feed_forward": stored.shape("decoder/layer_0/ffn/linear_0/weight", 2)[0],
+        "norm": _alike(
+            stored, "norm", lambda scope: "pre" if stored.flag(scope, "pre_norm", True) else "post"
+        ),
+        "activation": _alike(stored, "activation", lambda scope: _activation(stored, scope)),
+        "embedding_scale": _alike(stored, "scale", lambda scope: _scaled(stored, scope)),
+        "embedding_norm": _alike(
+            stored, "embedding norm", lambda scope: stored.has(f"{scope}/layernorm_embedding/gamma")
+        ),
+        "norm_epsilon": epsilon(folder),
+        "output_bias": True,
+        "tie": _tie(stored),
+        "dropout": 0.0,
+    }
+    rows = _alike(stored, "positions", lambda scope: _positions(stored, scope))
+    if rows:
+        values |= {"positions": "learned", "max_length": rows}
+    else:
+        values |= {"sinusoids": "tensor2tensor", "position_offset": 1, "max_length": LONGEST}
+    try:
+        return parse(TransformerSettings, values, str(path))
+    except SettingsError as error:
+        raise ModelError(str(error)) from None
+
+
+def _alike(stored: _Stored, name: str, value: Callable[[str], Value]) -> Value:
+    """What encoder and decoder must have in common."""
+    ours, theirs = value("encoder"), value("decoder")
+    if ours != theirs:
+        raise ModelError(
+            f"{stored.file.path}: {name} {ours} in the encoder and {theirs} in the decoder, a difference "
+            "that uwaga lacks"
+        )
+    return ours
+
+
+def _heads(stored: _Stored, scope: str) -> int:
+    usual = SPECIFICATIONS[stored.file.specification] or 8
+    heads = stored.scalar(scope, "num_heads")
+    return usual if heads is None else int(heads)
+
+
+def _activation(stored: _Stored, scope: str) -> str:
+    number = int(stored.scalar(scope, "activation") or 0)
+    if not 0 <= number < len(ACTIVATIONS):
+        raise ModelError(
+            f"{stored.file.path}: activation {number} ({UNSUPPORTED.get(number, 'unknown')}) is a feature "
+            "that uwaga lacks"
+        )
+    return ACTIVATIONS[number]
+
+
+def _positions(stored: _Stored, scope: str) -> int:
+    """Rows of the position table, 0 where the positions are computed."""
+    name = f"{scope}/position_encodings/encodings"
+    return stored.shape(name, 2)[0] if stored.has(name) else 0
+
+
+def _embedding(stored: _Stored, scope: str) -> str:
+    name = f"{scope}/embeddings_0/weight"
+    return name if stored.has(name) else f"{scope}/embeddings/weight"
+
+
+def _scaled(stored: _Stored, scope: str) -> bool:
+    """Whether embeddings are multiplied by the root of the width; another factor is refused."""
+    embedding = _embedding(stored, scope)
+    older = f"{embedding.removesuffix('/weight')}/multiply_by_sqrt_depth"
+    name = f"{scope}/scale_embeddings" if stored.has(f"{scope}/scale_embeddings") else older
+    if not stored.has(name):
+        return True
+    variable = stored.variable(name)
+    if variable.stored.size != 1:
+        raise ModelError(f"{stored.file.path}: {name!r} should be one number, not {variable.stored.shape}")
+    if not _is_float(variable):
+        return bool(variable.stored.reshape(()))
+    value = float(variable.floats(stored.file.path).reshape(()))
+    root = math.sqrt(stored.shape(embedding, 2)[1])
+    for known, answer in ((1.0, False), (root, True)):
+        if math.isclose(value, known, rel_tol=1e-3):  # it may have been rounded to 16 bits
+            return answer
+    raise ModelError(
+        f"{stored.file.path}: embeddings are multiplied by {value:g}, a feature that uwaga lacks"
+    )
+
+
+def _is_float(variable: Variable) -> bool:
+    return variable.bfloat16 or variable.stored.dtype.kind == "f"
+
+
+def _tie(stored: _Stored) -> str:
+    """Which of the three tables are one."""
+    source, target, output = (
+        stored.variable(name)
+        for name in (
+            _embedding(stored, "encoder"),
+            _embedding(stored, "decoder"),
+            "decoder/projection/weight",
+        )
+    )
+    if target is output:
+        return "all" if source is target else "decoder"
+    return "embeddings" if source is target else "none"
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A linear layer of ours, and where CTranslate2 keeps it: parts ``first`` to ``last - 1`` ``of`` it."""
+
+    ours: str
+    theirs: str
+    first: int = 0
+    last: int = 1
+    of: int = 1
+
+
+def _layers(settings: TransformerSettings) -> list[_Layer]:
+    found: list[_Layer] = []
+    for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
+        own = "attention" if stack == "encoder" else "self_attention"
+        for number in range(count):
+            ours, theirs = f"{stack}.{number}", f"{stack}/layer_{number}"
+            found += [
+                _Layer(f"{ours}.{own}.query", f"{theirs}/self_attention/linear_0", 0, 1, 3),
+                _Layer(f"{ours}.{own}.key_value", f"{theirs}/self_attention/linear_0", 1, 3, 3),
+                _Layer(f"{ours}.{own}.output", f"{theirs}/self_attention/linear_1"),
+                _Layer(f"{ours}.feed_forward.inner", f"{theirs}/ffn/linear_0"),
+                _Layer(f"{ours}.feed_forward.outer", f"{theirs}/ffn/linear_1"),
+            ]
+            if stack == "decoder":
+                found += [
+                    _Layer(f"{ours}.cross_attention.query", f"{theirs}/attention/linear_0"),
+                    _Layer(f"{ours}.cross_attention.key_value", f"{theirs}/attention/linear_1"),
+                    _Layer(f"{ours}.cross_attention.output", f"{theirs}/attention/linear_2"),
+                ]
+    return found
+
+
+def _norms(settings: TransformerSettings) -> dict[str, str]:
+    """Our norms, and where CTranslate2 keeps them."""
+    found: dict[str, str] = {}
+    for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
+        own = "attention" if stack == "encoder" else "self_attention"
+        for number in range(count):
+            theirs = f"{stack}/layer_{number}"
+            found[f"{stack}.{number}.{own}_norm"] = f"{theirs}/self_attention/layer_norm"
+            found[f"{stack}.{number}.feed_forward_norm"] = f"{theirs}/ffn/layer_norm"
+            if stack == "decoder":
+                found[f"{stack}.{number}.cross_attention_norm"] = f"{theirs}/attention/layer_norm"
+        side = "source" if stack == "encoder" else "target"
+        if settings.norm == "pre":
+            found[f"{stack}_norm"] = f"{stack}/layer_norm"
+        if settings.embedding_norm:
+            found[f"{side}_norm"] = f"{stack}/layernorm_embedding"
+    return found
+
+
+def _weights(stored: _Stored, settings: TransformerSettings, words: Vocabularies) -> dict[str, Tensor]:
+    """All weights by our names."""
+    found: dict[str, Tensor] = {}
+    read: dict[str, Tensor] = {}
+    for layer in _layers(settings):
+        for kind in ("weight", "bias"):
+            name = f"{layer.theirs}/{kind}"
+            if kind == "bias" and not stored.has(name):
+                continue
+            if name not in read:
+                read[name] = stored.tensor(name)
+            whole = read[name]
+            if whole.shape[0] % layer.of:
+                raise ModelError(
+                    f"{stored.file.path}: {name!r} has {whole.shape[0]} rows, not a multiple of {layer.of}"
+                )
+            rows = whole.shape[0] // layer.of
+            found[f"{layer.ours}.{kind}"] = whole[layer.first * rows : layer.last * rows]
+    for ours, theirs in _norms(settings).items():
+        found[f"{ours}.weight"] = stored.tensor(f"{theirs}/gamma")
+        found[f"{ours}.bias"] = stored.tensor(f"{theirs}/beta")
+    if settings.positions == "learned":
+        for side, stack in (("source", "encoder"), ("target", "decoder")):
+            found[f"{side}_positions.weight"] = stored.tensor(f"{stack}/position_encodings/encodings")
+    return found | _tables(stored, words)
+
+
+def _tables(stored: _Stored, words: Vocabularies) -> dict[str, Tensor]:
+    """Embeddings and output layer, as long as the vocabulary with its padding token."""
+    made: dict[int, Tensor] = {}
+    found: dict[str, Tensor] = {}
+    names = {
+        "source_embedding.weight": (_embedding(stored, "encoder"), words.source),
+        "target_embedding.weight": (_embedding(stored, "decoder"), words.target),
+        "output_weight": ("decoder/projection/weight", words.target),
+    }
+    for ours, (theirs, pieces) in names.items():
+        variable = stored.variable(theirs)
+        rows, width = stored.shape(theirs, 2)
+        if rows != len(pieces):
+            raise ModelError(
+                f"{stored.file.path}: {theirs!r} is for {rows} tokens, but the vocabulary has {len(pieces)}; "
+                "the files are of different models"
+            )
+        if id(variable) not in made:
+            table = np.zeros((words.size, width), dtype=np.float32)
+            table[:rows] = variable.floats(stored.file.path)
+            made[id(variable)] = torch.from_numpy(table)
+        found[ours] = made[id(variable)]
+    bias = torch.full((words.size,), NEVER)
+    bias[: len(words.target)] = 0.0
+    if stored.has("decoder/projection/bias"):
+        given = stored.tensor("decoder/projection/bias")
+        if given.shape != (len(words.target),):
+            raise ModelError(
+                f"{stored.file.path}: 'decoder/projection/bias' has shape {tuple(given.shape)}, not "
+                f"({len(words.target)},)"
+            )
+        bias[: len(words.target)] = given
+    return found | {"output_bias": bias}

@@ -1,0 +1,1 @@
+"""Files of numbers, and files written whole or not at all."""

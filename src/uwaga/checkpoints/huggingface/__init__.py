@@ -1,0 +1,1 @@
+"""Folders in Hugging Face's format, one file a family."""

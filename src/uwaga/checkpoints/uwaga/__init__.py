@@ -1,0 +1,1 @@
+"""uwaga's own model folders: float and int8."""

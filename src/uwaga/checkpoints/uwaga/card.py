@@ -1,0 +1,61 @@
+"""What a model card states in a form that programs can read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from uwaga.checkpoints.uwaga.schema import CARD
+
+README = "README.md"
+LARGEST = 1 << 22
+"""Bytes that are looked at."""
+FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+ROW = re.compile(r"^\|\s*licen[cs]e[^|]*\|\s*([^|]+?)\s*\|", re.IGNORECASE | re.MULTILINE)
+UNSTATED = ("", "not stated", "unknown")
+
+
+@dataclass(frozen=True)
+class Card:
+    """Licence and languages as far as they are stated."""
+
+    licence: str | None = None
+    languages: tuple[str, ...] = ()
+
+
+def read_card(folder: Path) -> Card:
+    """The card of a model folder: ``card.md``, or Hugging Face's ``README.md`` with its front matter.
+
+    What is missing or unreadable is not stated; a card is for people.
+    """
+    for name in (CARD, README):
+        try:
+            with (folder / name).open("rb") as file:
+                text = file.read(LARGEST).decode("utf-8", errors="replace")
+        except OSError:
+            continue
+        return _front(text)
+    return Card()
+
+
+def _front(text: str) -> Card:
+    values: object = None
+    if found := FRONT.match(text):
+        try:
+            values = yaml.safe_load(found[1])
+        except (yaml.YAMLError, ValueError, RecursionError):
+            values = None
+    values = values if isinstance(values, dict) else {}
+    licence = values.get("license_name") or values.get("license") or values.get("licence")
+    if isinstance(licence, list):
+        licence = ", ".join(str(one) for one in licence)
+    if not isinstance(licence, str) and (row := ROW.search(text)):
+        licence = row[1]
+    stated = values.get("language")
+    languages = [stated] if isinstance(stated, str) else stated if isinstance(stated, list) else []
+    codes = tuple("no" if code is False else str(code) for code in languages)  # YAML 1.1 reads `no` as false
+    usable = isinstance(licence, str) and licence.strip().lower() not in UNSTATED
+    return Card(licence.strip() if usable and isinstance(licence, str) else None, codes)

@@ -1,0 +1,164 @@
+"""``config.json`` of a model folder: a closed schema with a format version. Nothing here needs torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from uwaga.contracts import Symbols
+from uwaga.errors import ModelError, SettingsError
+from uwaga.settings import FAMILIES, DecodingSettings, ModelSettings, StrictModel, parse
+
+FORMAT = "uwaga model"
+VERSION = 1
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+SOURCE = "source.spm"
+TARGET = "target.spm"
+CARD = "card.md"
+FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD})
+
+LARGEST_CONFIG = 1 << 20
+"""Bytes. A real one has about two thousand."""
+
+Dtype = Literal["float32", "float16", "bfloat16"]
+Language = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_\-]+$")]
+TokenId = Annotated[int, Field(ge=0, lt=1 << 24)]
+
+
+class SymbolIds(StrictModel):
+    """The special token ids of one side, as :class:`uwaga.contracts.Symbols`."""
+
+    start: TokenId
+    end: TokenId
+    pad: TokenId
+    unknown: TokenId
+
+    def symbols(self) -> Symbols:
+        """The same ids as search wants them."""
+        return Symbols(start=self.start, end=self.end, pad=self.pad, unknown=self.unknown)
+
+
+class Vocabulary(StrictModel):
+    """The pieces of both sides; ``joint``: ``source.spm`` serves the target too and is stored once."""
+
+    source: int = Field(ge=4, lt=1 << 24)
+    target: int = Field(ge=4, lt=1 << 24)
+    joint: bool
+
+    @model_validator(mode="after")
+    def _joint_means_equal(self) -> Vocabulary:
+        if self.joint and self.source != self.target:
+            raise ValueError(f"a joint vocabulary has one size, not {self.source} and {self.target}")
+        return self
+
+
+class FolderConfig(StrictModel):
+    """All of ``config.json``."""
+
+    format: Literal["uwaga model"]
+    version: int = Field(ge=1)
+    languages: tuple[Language, Language]
+    normalisation: Literal["nfkc", "identity"] = Field(
+        description="what the tokenisers do to text; checked against them"
+    )
+    weights: Dtype = Field(description="number format of the stored floating-point weights")
+    vocabulary: Vocabulary
+    symbols: SymbolIds
+    model: ModelSettings
+    decoding: DecodingSettings
+
+    @model_validator(mode="after")
+    def _symbols_fit(self) -> FolderConfig:
+        for name, value in self.symbols.model_dump().items():
+            if value >= self.vocabulary.target:
+                raise ValueError(
+                    f"symbols.{name} is {value}, the vocabulary has {self.vocabulary.target} pieces"
+                )
+        return self
+
+
+def is_model_folder(folder: Path) -> bool:
+    """Whether ``folder`` holds a ``config.json`` of this format, of any version, sound or not."""
+    try:
+        values = _read_json(folder / CONFIG)
+    except ModelError:
+        return False
+    return isinstance(values, dict) and values.get("format") == FORMAT
+
+
+def read_config(folder: Path) -> FolderConfig:
+    """Read and check ``folder/config.json``.
+
+    Raises:
+        ModelError: missing, unreadable, not this format, a newer version, an unknown family or setting,
+            an impossible value. The message names the file, the key and the way out.
+    """
+    path = folder / CONFIG
+    values = _read_json(path)
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise ModelError(f"{path}: {_foreign(values)}")
+    version = values.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise ModelError(
+            f"{path}: written in model format {version}, this uwaga reads up to {VERSION}; "
+            "install a newer uwaga"
+        )
+    model = values.get("model")
+    family = model.get("family") if isinstance(model, dict) else None
+    if family is not None and not (isinstance(family, str) and family in FAMILIES):
+        raise ModelError(
+            f"{path}: model.family {family!r} is unknown; this uwaga knows {', '.join(FAMILIES)}"
+        )
+    return check_config(values, str(path))
+
+
+def check_config(values: object, where: str) -> FolderConfig:
+    """Check raw values against the schema.
+
+    Raises:
+        ModelError: names ``where``, the key and what is wrong.
+    """
+    try:
+        return parse(FolderConfig, values, where)
+    except SettingsError as error:
+        raise ModelError(str(error)) from None
+
+
+def config_bytes(config: FolderConfig) -> bytes:
+    """``config`` as the bytes of ``config.json``."""
+    return (json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _read_json(path: Path) -> object:
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
+    try:
+        if path.stat().st_size > LARGEST_CONFIG:
+            raise ModelError(f"{path}: larger than {LARGEST_CONFIG} bytes, not a model's configuration")
+        values: object = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse_constant)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: not valid JSON: {error}; fetch or save the model again") from None
+    return values
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _foreign(values: object) -> str:
+    """What a configuration that is not ours seems to be."""
+    if isinstance(values, dict) and isinstance(values.get("model_type"), str):
+        return (
+            f"a Hugging Face configuration of the family {values['model_type']!r}, which this uwaga cannot "
+            "read; it reads folders that `uwaga train` has written"
+        )
+    return (
+        f'not the configuration of a uwaga model (no "format": "{FORMAT}"); give a folder `uwaga train` wrote'
+    )

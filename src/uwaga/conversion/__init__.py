@@ -1,0 +1,1 @@
+"""Models in other formats and number formats."""

@@ -1,0 +1,332 @@
+"""A batch of sentences being decoded, one token further at each step (M21 to M25)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from uwaga.contracts import Choice, Decoder, Hypothesis, Ids, JoiningDecoder, State, Step
+from uwaga.decoding.constraints import Constraints
+from uwaga.decoding.options import SearchOptions
+from uwaga.decoding.rank import FinishedHypotheses, Flags, Ranking, Scores, columns, is_done
+from uwaga.decoding.trellis import Layer, Path, Trellis
+from uwaga.errors import ModelError
+
+IMPOSSIBLE = -1e6
+"""What a forced token of probability 0 adds to a hypothesis's rank, so that it is kept all the same."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one step decided, of use where each sentence has one row.
+
+    ``places``, ``tokens``, ``log_probs``: (extended,) the sentences that got a further token, and which.
+    ``left``: (left,) the sentences that are done.
+    """
+
+    places: Ids
+    tokens: Ids
+    log_probs: Scores
+    left: Ids
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The continuations of one step that are looked at, best first; axes (sentences, candidates).
+
+    ``beams`` is the beam that each continues; ``log_probs`` the token's own log-probability; ``ranks``
+    that of the whole as ranked, -inf for none; ``ended`` whether it ends here; ``cut`` whether a limit
+    ended it.
+    """
+
+    tokens: Ids
+    beams: Ids
+    log_probs: Scores
+    ranks: Scores
+    ended: Flags
+    cut: Flags
+
+
+class Batch:
+    """Sentences enter the batch and leave it when they are done; what they finished with stays in its pool.
+
+    Args:
+        limits: (sentences,) most steps of each sentence.
+    """
+
+    # _starts, _lengths (all sentences,): steps of the batch before a sentence's first; its source tokens.
+    # _places (sentences,): the batch's numbers of the sentences now decoded.
+    # _ranks, _nodes, _tokens (sentences, beams): of each running hypothesis the log-probability as ranked
+    # (-inf where none runs), the trellis node and the last token.
+    # _history (sentences, beams, target): its tokens behind -1s, where n-grams are blocked.
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        options: SearchOptions,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        limits: Sequence[int],
+    ) -> None:
+        sentences, beams = len(sources), options.rows
+        self._decoder = decoder
+        self._sources = sources
+        self._end = decoder.symbols.end
+        self._options = options
+        self._constraints = Constraints(decoder, options, sources, prefixes, limits)
+        self._ranking = Ranking(options.length_formula, options.length_penalty)
+        self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
+        self._pool = FinishedHypotheses(sentences, beams)
+        self._trellis = Trellis()
+        self._clock = self._entered = 0
+        self._starts: Ids = np.zeros(sentences, dtype=np.int64)
+        self._places: Ids = np.zeros(0, dtype=np.int64)
+        self._ranks: Scores = np.zeros((0, beams))
+        self._nodes: Ids = np.zeros((0, beams), dtype=np.int64)
+        self._tokens: Ids = np.zeros((0, beams), dtype=np.int64)
+        self._history: Ids | None = None
+        if options.no_repeat_ngram:
+            self._history = np.zeros((0, beams, 0), dtype=np.int64)
+        self._state: State | None = None
+
+    @property
+    def running(self) -> Ids:
+        """(sentences,) source tokens of those that are being decoded."""
+        return np.asarray(self._lengths[self._places])
+
+    @property
+    def waiting(self) -> Ids:
+        """(sentences,) source tokens of those that have not entered, in the order in which they will."""
+        return self._lengths[self._entered :]
+
+    def admit(self, count: int) -> None:
+        """Let the next ``count`` sentences in, beside others only where the decoder joins states."""
+        entering = self._sources[self._entered : self._entered + count]
+        places = np.arange(self._entered, self._entered + count)
+        beams = self._options.rows
+        memory = self._decoder.encode(entering)
+        state = self._decoder.start(memory, beams)
+        if len(self._places):
+            assert isinstance(self._decoder, JoiningDecoder)
+            assert self._state is not None
+            state = self._decoder.join(self._state, state)
+        self._state = state
+        self._entered += count
+        self._starts[places] = self._clock
+        ranks = np.zeros((count, beams))
+        if not self._options.sample:
+            ranks[:, 1:] = -np.inf  # before the first token all beams are alike: one goes on
+        first = np.full((count, beams), self._decoder.symbols.start, dtype=np.int64)
+        self._places = np.concatenate([self._places, places])
+        self._ranks = np.concatenate([self._ranks, ranks])
+        self._nodes = np.concatenate([self._nodes, np.zeros_like(first)])
+        self._tokens = np.concatenate([self._tokens, first])
+        if self._history is not None:
+            nothing = np.full((count, beams, self._history.shape[2]), -1, dtype=np.int64)
+            self._history = np.concatenate([self._history, nothing])
+
+    def step(self) -> Progress:
+        """Make one more token of every hypothesis.
+
+        Raises:
+            ModelError: the decoder's answer is not what the contract says.
+        """
+        assert self._state is not None
+        self._clock += 1
+        rows = self._tokens.size
+        steps = self._clock - self._starts[self._places]  # (sentences,)
+        history = None if self._history is None else self._history.reshape(rows, -1)
+        choice = self._constraints.choice(steps, self._places, history)
+        made = self._decoder.step(self._tokens.reshape(rows), self._state, choice)
+        self._check(made, steps)
+        found = self._candidates(made, choice, steps)
+        nodes = self._record(made, found)
+        self._finish(found, nodes, steps)
+        extended = (found.ranks[:, 0] > -np.inf) & (found.tokens[:, 0] != self._end)
+        places = self._places
+        stay = self._continue(found, nodes, made.state, steps)
+        return Progress(
+            places[extended], found.tokens[extended, 0], found.log_probs[extended, 0], places[~stay]
+        )
+
+    def hypotheses(self, places: Ids) -> list[list[Hypothesis]]:
+        """The n-best finished hypotheses of sentences, best first."""
+        pool = self._pool
+        row, slot = np.nonzero(pool.scores[places, : self._options.nbest] > -np.inf)
+        place = places[row]
+        paths = self._trellis.paths(
+            pool.nodes[place, slot], self._starts[place], pool.depths[place, slot], self._lengths[place]
+        )
+        scores, cut = pool.scores[place, slot].tolist(), pool.truncated[place, slot].tolist()
+        found: list[list[Hypothesis]] = [[] for _ in places]
+        for into, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
+            found[into].append(_hypothesis(path, score, truncated, self._end))
+        return found
+
+    def _check(self, made: Step, steps: Ids) -> None:
+        rows = len(steps) * self._options.rows
+        if made.tokens.shape != made.log_probs.shape or made.tokens.shape[0] != rows:
+            raise ModelError(
+                f"the decoder returned tokens {made.tokens.shape} and log-probabilities "
+                f"{made.log_probs.shape} (rows, k) for {rows} rows"
+            )
+        if np.isnan(made.log_probs).any():
+            wrong = np.isnan(made.log_probs).any(axis=1)  # (rows,)
+            token = steps[int(np.argmax(wrong)) // self._options.rows]
+            raise ModelError(
+                f"the model's log-probabilities are not numbers at target token {token}: "
+                "its weights are damaged, or overflow in this precision"
+            )
+
+    def _candidates(self, made: Step, choice: Choice, steps: Ids) -> Candidates:
+        """The continuations to look at: the best of all beams together, or the one of each sample."""
+        sentences, beams = self._tokens.shape
+        k = made.tokens.shape[1]
+        log_probs = made.log_probs.astype(np.float64).reshape(sentences, beams, k)
+        ranks = self._ranks[:, :, None] + self._gains(log_probs, choice)  # (sentences, beams, k)
+        if beams * k == 1:
+            order = np.zeros((sentences, 1), dtype=np.int64)
+        elif self._options.sample:
+            order = np.broadcast_to(np.arange(beams) * k, (sentences, beams))
+        else:
+            flat = ranks.reshape(sentences, beams * k)
+            order = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
+
+        ranks = columns(ranks.reshape(sentences, beams * k), order)
+        tokens = columns(made.tokens.reshape(sentences, beams * k), order)
+        log_probs = columns(log_probs.reshape(sentences, beams * k), order)
+        alive = ranks > -np.inf
+        limited = (self._constraints.limits[self._places] == steps)[:, None] & alive
+        ends = (tokens == self._end) & alive
+        cut = limited if self._options.force_end else limited & ~ends
+        return Candidates(tokens, order // k, log_probs, ranks, ends | limited, cut)
+
+    def _gains(self, log_probs: Scores, choice: Choice) -> Scores:
+        """What each candidate adds to its hypothesis's rank, (sentences, beams, k)."""
+        if choice.forced is None:
+            return log_probs
+        forced = (choice.forced >= 0).reshape(log_probs.shape[:2])
+        gains = log_probs.copy()
+        gains[forced, 0] = np.maximum(gains[forced, 0], IMPOSSIBLE) if self._options.score_forced else 0.0
+        return gains
+
+    def _record(self, made: Step, found: Candidates) -> Ids:
+        """Append the candidates to the trellis and return their nodes, (sentences, candidates)."""
+        rows = found.beams + np.arange(len(self._places))[:, None] * self._options.rows
+        self._trellis.append(
+            Layer(
+                tokens=found.tokens.ravel(),
+                parents=self._nodes.ravel()[rows.ravel()],
+                log_probs=found.log_probs.ravel(),
+                rows=rows.ravel(),
+                attention=made.attention,
+            )
+        )
+        return np.arange(rows.size).reshape(rows.shape)
+
+    def _finish(self, found: Candidates, nodes: Ids, steps: Ids) -> None:
+        """Put what ended into the pool, and what cannot go on at all where nothing has ended."""
+        beams = self._options.rows
+        ended = found.ended[:, :beams]  # a beam step finishes only what is among the best `beam`
+        hit = np.nonzero(ended.any(axis=1))[0]
+        if len(hit):
+            scores = np.where(ended[hit], self._scored(found.ranks[hit, :beams], hit, steps), -np.inf)
+            self._pool.add(self._places[hit], scores, nodes[hit, :beams], steps[hit], found.cut[hit, :beams])
+        stuck = self._stuck(found)  # (sentences, beams)
+        hit = np.nonzero(stuck.any(axis=1))[0]
+        if len(hit):
+            scores = np.where(stuck[hit], self._scored(self._ranks[hit], hit, steps - 1), -np.inf)
+            self._pool.add(self._places[hit], scores, self._nodes[hit], steps[hit] - 1, stuck[hit])
+
+    def _stuck(self, found: Candidates) -> Flags:
+        """Running hypotheses that every token is banned for: their sentence is cut here, and says so.
+
+        Among beams that happens to a sentence only if none of them goes on and none has finished.
+        """
+        alive, goes_on = self._ranks > -np.inf, found.ranks > -np.inf
+        if self._options.sample:
+            return np.asarray(alive & ~goes_on)
+        if goes_on.all():
+            return np.zeros_like(alive)
+        nothing = ~goes_on.any(axis=1) & (self._pool.scores[self._places, 0] == -np.inf)
+        return np.asarray(alive & nothing[:, None])
+
+    def _scored(self, ranks: Scores, hit: Ids, depths: Ids) -> Scores:
+        """Scores (hit, candidates) of hypotheses of ``depths`` (sentences,) tokens."""
+        return np.asarray(ranks / self._ranking.divisor(self._counted(depths)[hit])[:, None])
+
+    def _counted(self, depths: Ids) -> Ids:
+        return np.asarray(depths - self._constraints.uncounted[self._places])
+
+    def _continue(self, found: Candidates, nodes: Ids, state: State, steps: Ids) -> Flags:
+        """Run on with what did not end; returns which of the sentences stay, (sentences,)."""
+        sentences, beams = self._tokens.shape
+        stopped = found.ended | (found.ranks == -np.inf)  # (sentences, candidates)
+        if self._options.sample or stopped.shape[1] == 1:
+            keep = np.broadcast_to(np.arange(beams), (sentences, beams))
+        else:
+            keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
+        ranks = columns(np.where(stopped, -np.inf, found.ranks), keep)
+        stay = self._undecided(ranks, steps)
+        at = np.nonzero(stay)[0]
+        keep, self._ranks = keep[at], ranks[at]
+        came_from = columns(found.beams[at], keep)  # (sentences, beams)
+        self._tokens = columns(found.tokens[at], keep)
+        self._nodes = columns(nodes[at], keep)
+        self._places = self._places[at]
+        if self._history is not None:
+            before = columns(self._history[at], came_from)
+            self._history = np.concatenate([before, self._tokens[:, :, None]], axis=2)
+        self._state = _moved(state, at, came_from, sentences)
+        return stay
+
+    def _undecided(self, ranks: Scores, steps: Ids) -> Flags:
+        """(sentences,) whether a further step can change the result; ``ranks`` are of what runs on."""
+        best = ranks.max(axis=1)
+        going: Flags = best > -np.inf
+        if self._options.sample or self._options.beam == 1 or not going.any():
+            return going
+        longest = self._constraints.limits[self._places] - self._constraints.uncounted[self._places]
+        finished = self._pool.scores[self._places]
+        return going & ~is_done(self._options, self._ranking, best, finished, self._counted(steps), longest)
+
+
+def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:
+    """The state of the sentences that stay, each beam's row taken from the row it continues.
+
+    Args:
+        state: the state of ``before`` sentences.
+        sentences: (staying,) which of them stay.
+        came_from: (staying, beams) the beam that each beam continues.
+        before: how many sentences the state holds.
+    """
+    if not len(sentences):
+        return state
+    if len(sentences) < before:
+        state = state.select(sentences)
+    beams = came_from.shape[1]
+    here = np.arange(beams)
+    if (came_from == here).all():
+        return state
+    return state.reorder((came_from + np.arange(len(sentences))[:, None] * beams).ravel())
+
+
+def _hypothesis(path: Path, score: float, truncated: bool, end: int) -> Hypothesis:
+    """A path as the caller sees it: without its end symbol, and unless truncated with that one's score."""
+    tokens, token_scores, attention = path.tokens.tolist(), path.log_probs.tolist(), path.attention
+    if tokens and tokens[-1] == end:
+        tokens.pop()
+    if truncated:
+        token_scores = token_scores[: len(tokens)]
+        attention = None if attention is None else attention[: len(tokens)]
+    return Hypothesis(
+        tokens=tuple(tokens),
+        score=score,
+        log_prob=math.fsum(token_scores),
+        token_scores=tuple(token_scores),
+        truncated=truncated,
+        attention=attention,
+    )

@@ -1,0 +1,152 @@
+"""The blocks of every Transformer (Vaswani 2017 §3.1): sublayers, each with a residual and a norm."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from uwaga.nn.dropout import Dropout
+from uwaga.nn.feedforward import FeedForward
+from uwaga.nn.multihead import KeysValues, MultiHeadAttention, extend
+from uwaga.settings import BlockSettings, TransformerSettings
+
+
+class ResidualBlock(nn.Module):
+    """Where the norms of a block stand: ``x + f(norm(x))`` (pre) or ``norm(x + f(x))`` (post)."""
+
+    def __init__(self, settings: BlockSettings) -> None:
+        super().__init__()
+        self.pre = settings.norm == "pre"
+        self.dropout = Dropout(settings.dropout)
+
+    def before(self, x: Tensor, norm: nn.Module) -> Tensor:
+        """What a sublayer reads of the residual stream (rows, positions, width)."""
+        out: Tensor = norm(x) if self.pre else x
+        return out
+
+    def after(self, x: Tensor, branch: Tensor, norm: nn.Module) -> Tensor:
+        """The residual stream with a sublayer's output added, both (rows, positions, width)."""
+        x = x + self.dropout(branch)
+        out: Tensor = x if self.pre else norm(x)
+        return out
+
+
+class EncoderBlock(ResidualBlock):
+    """Self-attention and feed-forward, each with a residual and a layer norm."""
+
+    def __init__(self, settings: BlockSettings) -> None:
+        super().__init__(settings)
+        self.attention = _attention(settings, settings.heads)
+        self.attention_norm = norm(settings)
+        self.feed_forward = _feed_forward(settings, settings.feed_forward)
+        self.feed_forward_norm = norm(settings)
+
+    def forward(self, x: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
+        """(sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores."""
+        return self.extended(x, None, mask, bias)[0]
+
+    def extended(
+        self, x: Tensor, past: KeysValues | None, mask: Tensor | None, bias: Tensor | None = None
+    ) -> tuple[Tensor, KeysValues]:
+        """The block over new positions behind cached ones, as a decoder-only model runs it (M18).
+
+        Args:
+            x: (rows, new, width).
+            past: cached keys and values, (rows, heads, past, head width).
+            mask: broadcasts to (rows, heads, new, past + new); True where a position may look.
+            bias: of the scores, (heads, new, past + new), or None.
+
+        Returns:
+            x of the same shape and the longer cache.
+        """
+        inner = self.before(x, self.attention_norm)
+        cache = extend(past, self.attention.project(inner))
+        context, _ = self.attention(inner, cache, mask, bias=bias)
+        x = self.after(x, context, self.attention_norm)
+        branch = self.feed_forward(self.before(x, self.feed_forward_norm))
+        return self.after(x, branch, self.feed_forward_norm), cache
+
+
+class DecoderBlock(ResidualBlock):
+    """Causal self-attention, cross-attention and feed-forward, each with a residual and a layer norm."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__(settings)
+        heads = settings.decoder_heads or settings.heads
+        self.self_attention = _attention(settings, heads)
+        self.self_attention_norm = norm(settings)
+        self.cross_attention = _attention(settings, heads)
+        self.cross_attention_norm = norm(settings)
+        self.feed_forward = _feed_forward(settings, settings.decoder_feed_forward or settings.feed_forward)
+        self.feed_forward_norm = norm(settings)
+
+    def forward(
+        self,
+        x: Tensor,
+        past: KeysValues | None,
+        causal: Tensor | None,
+        memory: KeysValues,
+        memory_mask: Tensor | None,
+        need_weights: bool = False,
+        bias: Tensor | None = None,
+    ) -> tuple[Tensor, KeysValues, Tensor | None]:
+        """One block over all target positions, or over new ones behind cached ones.
+
+        Args:
+            x: (sentences * beams, target, width).
+            past: cached self-attention keys and values, (sentences * beams, heads, past, head width).
+            causal: (target, past + target) bool, or None where one new position sees all before it.
+            memory: (sentences, heads, source, head width).
+            memory_mask: (sentences, 1, 1, source) bool.
+            need_weights: return the cross-attention weights.
+            bias: of the self-attention's scores, (heads, target, past + target), or None.
+
+        Returns:
+            x of the same shape, the longer cache, and weights (sentences * beams, target, source),
+            the mean over heads, or None.
+        """
+        inner = self.before(x, self.self_attention_norm)
+        cache = extend(past, self.self_attention.project(inner))
+        context, _ = self.self_attention(inner, cache, causal, bias=bias)
+        x = self.after(x, context, self.self_attention_norm)
+
+        inner = self.before(x, self.cross_attention_norm)
+        rows, target, width = x.shape
+        sentences = memory.keys.shape[0]
+        # The beams of a sentence stand side by side as its queries, so its memory is never copied.
+        side_by_side = inner.reshape(sentences, rows // sentences * target, width)
+        context, weights = self.cross_attention(side_by_side, memory, memory_mask, need_weights)
+        x = self.after(x, context.reshape(rows, target, width), self.cross_attention_norm)
+
+        branch = self.feed_forward(self.before(x, self.feed_forward_norm))
+        x = self.after(x, branch, self.feed_forward_norm)
+        if weights is not None:
+            weights = weights.mean(dim=1).reshape(rows, target, -1)  # heads averaged
+        return x, cache, weights
+
+
+def norm(settings: BlockSettings) -> nn.Module:
+    """The norm of these settings: layer norm (Ba 2016), or RMS norm (Zhang 2019), which has no bias."""
+    kind = nn.LayerNorm if settings.norm_kind == "layer" else nn.RMSNorm
+    return kind(settings.width, eps=settings.norm_epsilon)
+
+
+def _attention(settings: BlockSettings, heads: int) -> MultiHeadAttention:
+    return MultiHeadAttention(
+        settings.width,
+        heads,
+        settings.attention_dropout,
+        head_width=settings.head_width,
+        bias=settings.attention_bias,
+        scaled=settings.attention_scale,
+    )
+
+
+def _feed_forward(settings: BlockSettings, inner: int) -> FeedForward:
+    return FeedForward(
+        settings.width,
+        inner,
+        settings.activation,
+        settings.gated,
+        settings.activation_dropout,
+        settings.feed_forward_bias,
+    )

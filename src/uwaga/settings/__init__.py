@@ -1,0 +1,58 @@
+"""Typed, closed settings. An unknown key is an error that names the nearest known key."""
+
+from uwaga.settings.base import Probability, StrictModel
+from uwaga.settings.parse import load_settings, parse, read_yaml
+from uwaga.settings.recurrent import (
+    PRESETS,
+    BahdanauSettings,
+    ChoSettings,
+    GnmtSettings,
+    LuongSettings,
+    RecurrentSettings,
+    SutskeverSettings,
+)
+from uwaga.settings.training import (
+    FAMILIES,
+    DataSettings,
+    DecodingSettings,
+    Family,
+    ModelSettings,
+    ScheduleSettings,
+    Settings,
+    TextSettings,
+    TrainingSettings,
+)
+from uwaga.settings.transformer import (
+    BlockSettings,
+    DecoderOnlySettings,
+    EncoderOnlySettings,
+    TransformerSettings,
+)
+
+__all__ = [
+    "FAMILIES",
+    "PRESETS",
+    "BahdanauSettings",
+    "BlockSettings",
+    "ChoSettings",
+    "DataSettings",
+    "DecoderOnlySettings",
+    "DecodingSettings",
+    "EncoderOnlySettings",
+    "Family",
+    "GnmtSettings",
+    "LuongSettings",
+    "ModelSettings",
+    "Probability",
+    "RecurrentSettings",
+    "ScheduleSettings",
+    "Settings",
+    "StrictModel",
+    "SutskeverSettings",
+    "TextSettings",
+    "TrainingSettings",
+    "TransformerSettings",
+    "load_settings",
+    "parse",
+    "read_yaml",
+]

@@ -1,0 +1,117 @@
+"""Raw values and YAML files checked against settings classes."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import ValidationError
+
+from uwaga.errors import SettingsError
+from uwaga.settings.base import StrictModel
+from uwaga.settings.training import FAMILIES, Settings
+
+Group = TypeVar("Group", bound=StrictModel)
+
+
+def parse(kind: type[Group], values: object, where: str) -> Group:
+    """Check raw values against a settings class.
+
+    Raises:
+        SettingsError: names ``where``, the key, what is wrong and the nearest known key.
+    """
+    if not isinstance(values, dict):
+        raise SettingsError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(kind, detail) for detail in error.errors(include_url=False)]
+        raise SettingsError(f"{where}: " + "; ".join(lines)) from None
+
+
+def load_settings(path: Path) -> Settings:
+    """Read a training run's YAML settings file.
+
+    Raises:
+        SettingsError: the file is missing, is not YAML, or holds a bad setting.
+    """
+    return parse(Settings, read_yaml(path), str(path))
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file, unchecked.
+
+    Raises:
+        SettingsError: the file is missing, cannot be read or does not hold a YAML mapping.
+    """
+    try:
+        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 (a safe loader)
+    except FileNotFoundError:
+        raise SettingsError(
+            f"{path}: no such settings file; `uwaga train --init {path}` writes one to start from"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {error}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise SettingsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path}: expected a mapping of settings, found {type(values).__name__}")
+    return values
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, which also reads 1e-4 as a number (YAML 1.2) and not as text (YAML 1.1)."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)$"),
+    list("-+0123456789."),
+)
+
+
+def _explain(kind: type[StrictModel], detail: Any) -> str:
+    place, group = _follow(kind, [str(part) for part in detail["loc"]])
+    name = ".".join(place)
+    if detail["type"] == "extra_forbidden":
+        known = list(group.model_fields)
+        near = difflib.get_close_matches(place[-1], known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+        return f"unknown setting {name!r}; {hint}"
+    if detail["type"] == "missing":
+        return f"setting {name!r} is missing"
+    if detail["type"] == "union_tag_invalid":
+        found = detail["input"]["family"] if isinstance(detail["input"], dict) else detail["input"]
+        near = difflib.get_close_matches(str(found), list(FAMILIES), n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(FAMILIES)}"
+        return f"{name}.family: no model family is called {found!r}; {hint}"
+    return f"{name}: {detail['msg']} (found {detail['input']!r})" if name else str(detail["msg"])
+
+
+def _follow(kind: type[StrictModel], place: list[str]) -> tuple[list[str], type[StrictModel]]:
+    """The place as users write it, without the family that pydantic puts into it, and its group."""
+    written: list[str] = []
+    inside = True  # whether `kind` is still the group
+    choices: dict[str, type[StrictModel]] = {}  # families, of which the next key may name one
+    for key in place:
+        if key in choices:
+            kind, choices = choices[key], {}
+            continue
+        written.append(key)
+        field = kind.model_fields.get(key) if inside else None
+        inner = field.annotation if field else None
+        choices = _families(inner)
+        if isinstance(inner, type) and issubclass(inner, StrictModel):
+            kind = inner
+        elif not choices:
+            inside = False
+    return written, kind
+
+
+def _families(annotation: object) -> dict[str, type[StrictModel]]:
+    """The settings classes that a field chooses from by their ``family``."""
+    kinds = [one for one in get_args(annotation) if isinstance(one, type) and issubclass(one, StrictModel)]
+    return {str(one.model_fields["family"].default): one for one in kinds if "family" in one.model_fields}

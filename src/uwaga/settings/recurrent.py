@@ -1,0 +1,255 @@
+"""Settings of the recurrent family (M11 to M15): a closed class per paper, and presets by name.
+
+The defaults are the papers' own sizes; the ``-small`` presets are for corpora of some ten thousand pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from pydantic import Field, PositiveInt, model_validator
+
+from uwaga.settings.base import Probability, StrictModel
+
+ScoreName = Literal["additive", "additive_joint", "concat", "dot", "general", "location", "scaled_dot"]
+Gru = Literal["paper", "fused"]
+
+_GRU = "reset gate as Cho 2014 writes it (a loop), or behind the matrix as in torch (one fused call)"
+
+
+class RecurrentSettings(StrictModel):
+    """What all recurrent models have."""
+
+    embedding: PositiveInt = Field(1000, description="width of the word vectors")
+    hidden: PositiveInt = Field(1000, description="units of each recurrent layer")
+    dropout: Probability = Field(0.0, description="on embeddings, between layers and before the output")
+    variational: bool = Field(False, description="one dropout mask for all positions (Gal 2016)")
+    tie: Literal["none", "decoder", "all"] = Field(
+        "none", description="share decoder embeddings with the output, or all three"
+    )
+    max_length: PositiveInt = Field(512, description="most tokens on either side")
+
+    @property
+    def features(self) -> int:
+        """Width of what goes into the output layer."""
+        return self.hidden
+
+    @property
+    def layers_in_all(self) -> int:
+        """Recurrent layers of both sides, each direction counted once."""
+        return 2
+
+    @model_validator(mode="after")
+    def _tied_widths_agree(self) -> RecurrentSettings:
+        if self.tie != "none" and self.embedding != self.features:
+            raise ValueError(
+                f"tie {self.tie} shares embeddings of width {self.embedding} with an output layer of width "
+                f"{self.features}; make them equal or set tie: none"
+            )
+        return self
+
+
+class ChoSettings(RecurrentSettings):
+    """The RNN encoder-decoder (M11; Cho 2014): one vector for the whole sentence."""
+
+    family: Literal["cho"] = "cho"
+    embedding: PositiveInt = Field(100, description="width of the word vectors")
+    read_out: PositiveInt = Field(500, description="maxout units before the output")
+    gru: Gru = Field("paper", description=_GRU)
+    reverse: bool = Field(False, description="read the source backwards")
+
+    @property
+    def features(self) -> int:
+        """Width of what goes into the output layer."""
+        return self.read_out
+
+
+class SutskeverSettings(RecurrentSettings):
+    """Deep LSTMs, source reversed, final states handed over (M12; Sutskever 2014)."""
+
+    family: Literal["sutskever"] = "sutskever"
+    layers: PositiveInt = Field(4, description="of each side")
+    reverse: bool = Field(True, description="read the source backwards")
+
+    @property
+    def layers_in_all(self) -> int:
+        """Recurrent layers of both sides, each direction counted once."""
+        return 2 * self.layers
+
+
+class BahdanauSettings(RecurrentSettings):
+    """Bidirectional GRU and attention from the previous decoder state (M13; Bahdanau 2014)."""
+
+    family: Literal["bahdanau"] = "bahdanau"
+    embedding: PositiveInt = Field(620, description="width of the word vectors")
+    read_out: PositiveInt = Field(500, description="maxout units before the output")
+    score: ScoreName = "additive"
+    gru: Gru = Field("paper", description=_GRU)
+    decoder: Literal["paper", "conditional"] = Field(
+        "paper", description="one GRU fed with word and context, or two with the attention between them"
+    )
+
+    @property
+    def features(self) -> int:
+        """Width of what goes into the output layer."""
+        return self.read_out
+
+    @property
+    def layers_in_all(self) -> int:
+        """Recurrent layers of both sides, each direction counted once."""
+        return 3 if self.decoder == "paper" else 4
+
+    @model_validator(mode="after")
+    def _score_fits(self) -> BahdanauSettings:
+        if self.score in ("dot", "scaled_dot"):
+            raise ValueError(
+                f"score {self.score} needs states and annotations of one width, but annotations of a "
+                "bidirectional encoder are twice as wide; use general"
+            )
+        return self
+
+
+class LuongSettings(RecurrentSettings):
+    """Stacked LSTMs and attention from the current decoder state (M14; Luong 2015)."""
+
+    family: Literal["luong"] = "luong"
+    layers: PositiveInt = Field(4, description="of each side")
+    dropout: Probability = Field(0.2, description="on embeddings, between layers and before the output")
+    score: ScoreName = "general"
+    attention: Literal["global", "local-m", "local-p"] = Field(
+        "global", description="over the whole source, or a window that is monotonic or predicted"
+    )
+    window: PositiveInt | None = Field(None, description="D: the window of local attention is 2 D + 1 wide")
+    input_feeding: bool = Field(True, description="feed the attentional vector to the next step")
+    bidirectional: bool = Field(False, description="encoder of two directions, each half as wide")
+    reverse: bool = Field(True, description="read the source backwards")
+
+    @property
+    def layers_in_all(self) -> int:
+        """Recurrent layers of both sides, each direction counted once."""
+        return self.layers * (3 if self.bidirectional else 2)
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> LuongSettings:
+        if self.attention != "global" and self.window is None:
+            raise ValueError(f"attention {self.attention} needs a window, e.g. window: 10 (Luong 2015 §4.1)")
+        if self.attention == "global" and self.window is not None:
+            raise ValueError(
+                f"window {self.window} is for local attention; set attention to local-m or local-p"
+            )
+        if self.bidirectional and self.reverse:
+            raise ValueError("a bidirectional encoder reads both ways; set reverse: false")
+        if self.bidirectional and self.hidden % 2:
+            raise ValueError(f"two directions share hidden {self.hidden}, which is odd")
+        return self
+
+
+class GnmtSettings(RecurrentSettings):
+    """Bidirectional first layer, residual stacks, attention from the first decoder layer (M15; Wu 2016)."""
+
+    family: Literal["gnmt"] = "gnmt"
+    embedding: PositiveInt = Field(1024, description="width of the word vectors")
+    hidden: PositiveInt = Field(1024, description="units of each recurrent layer")
+    encoder_layers: int = Field(8, ge=2, description="the first of two directions")
+    decoder_layers: PositiveInt = 8
+    dropout: Probability = Field(0.2, description="on embeddings, between layers and before the output")
+    score: ScoreName = "additive"
+
+    @property
+    def layers_in_all(self) -> int:
+        """Recurrent layers of both sides, each direction counted once."""
+        return self.encoder_layers + 1 + self.decoder_layers
+
+
+def cho(small: bool = False) -> ChoSettings:
+    """Cho 2014 §4.1.1."""
+    if small:
+        return ChoSettings(
+            embedding=256, hidden=384, read_out=256, gru="fused", dropout=0.3, variational=True, tie="all"
+        )
+    return ChoSettings()
+
+
+def sutskever(small: bool = False) -> SutskeverSettings:
+    """Sutskever 2014 §3.4."""
+    if small:
+        return SutskeverSettings(
+            embedding=256, hidden=256, layers=2, dropout=0.3, variational=True, tie="all"
+        )
+    return SutskeverSettings()
+
+
+def bahdanau(small: bool = False) -> BahdanauSettings:
+    """Bahdanau 2014 §A.2.3; the small one with the conditional GRU of Sennrich 2017 (Nematus)."""
+    if small:
+        return BahdanauSettings(
+            embedding=256,
+            hidden=256,
+            read_out=256,
+            gru="fused",
+            decoder="conditional",
+            dropout=0.4,
+            variational=True,
+            tie="all",
+        )
+    return BahdanauSettings()
+
+
+def luong(small: bool = False) -> LuongSettings:
+    """Luong 2015 §4.1: global attention, general score, input feeding."""
+    if small:
+        return LuongSettings(
+            embedding=512,
+            hidden=512,
+            layers=1,
+            dropout=0.35,
+            variational=True,
+            bidirectional=True,
+            reverse=False,
+            tie="all",
+        )
+    return LuongSettings()
+
+
+def luong_local_p(small: bool = False) -> LuongSettings:
+    """Luong 2015 §3.2: local attention whose window is predicted, D = 10."""
+    changes = {"attention": "local-p", "window": 4 if small else 10}
+    return LuongSettings.model_validate(luong(small).model_dump() | changes)
+
+
+def gnmt(small: bool = False) -> GnmtSettings:
+    """Wu 2016 §3."""
+    if small:
+        return GnmtSettings(
+            embedding=256,
+            hidden=256,
+            encoder_layers=3,
+            decoder_layers=3,
+            dropout=0.3,
+            variational=True,
+            tie="all",
+        )
+    return GnmtSettings()
+
+
+_MADE: tuple[tuple[str, Callable[[bool], RecurrentSettings]], ...] = (
+    ("cho", cho),
+    ("sutskever", sutskever),
+    ("bahdanau", bahdanau),
+    ("luong", luong),
+    ("luong-local-p", luong_local_p),
+    ("gnmt", gnmt),
+)
+
+
+def _preset(make: Callable[[bool], RecurrentSettings], small: bool) -> Callable[[], RecurrentSettings]:
+    return lambda: make(small)
+
+
+PRESETS: Mapping[str, Callable[[], RecurrentSettings]] = {
+    name + suffix: _preset(make, small)
+    for suffix, small in (("", False), ("-small", True))
+    for name, make in _MADE
+}
+"""Settings by the name that a settings file may give: ``model: bahdanau-small``."""

@@ -1,0 +1,169 @@
+"""Settings of a training run: its corpora, text, model, training and decoding."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
+
+from uwaga.contracts import WIDEST_BEAM
+from uwaga.settings.base import Probability, StrictModel
+from uwaga.settings.recurrent import (
+    PRESETS,
+    BahdanauSettings,
+    ChoSettings,
+    GnmtSettings,
+    LuongSettings,
+    SutskeverSettings,
+)
+from uwaga.settings.transformer import TransformerSettings
+
+
+class TextSettings(StrictModel):
+    """How text becomes subword ids."""
+
+    kind: Literal["unigram", "bpe"] = Field("unigram", description="subword model")
+    size: int = Field(8000, ge=16, description="pieces in the vocabulary, special symbols included")
+    joint: bool = Field(True, description="one model for both sides, or one per side")
+    normalisation: Literal["nfkc", "identity"] = Field("nfkc", description="Unicode normalisation")
+    coverage: float = Field(1.0, gt=0.9, le=1.0, description="share of characters kept as pieces")
+    byte_fallback: bool = Field(True, description="spell unknown characters in bytes: nothing is lost")
+
+
+class DataSettings(StrictModel):
+    """The corpora.
+
+    ``train``, ``dev``: one TSV file, a pair of aligned files, or a Moses prefix with ``languages``;
+    plain, .gz, .zst or .xz.
+    """
+
+    train: list[Path] = Field(min_length=1, max_length=2)
+    dev: list[Path] = Field(min_length=1, max_length=2)
+    languages: tuple[str, str] = Field(("src", "tgt"), description="source and target language codes")
+    licence: str = Field("", description="licence and attribution of the corpora, for the model card")
+    bad_lines: Literal["skip", "stop"] = Field("skip", description="empty, over-long or bad UTF-8 lines")
+    max_tokens: PositiveInt = Field(256, description="longest side of a training pair, in subwords")
+    max_ratio: float = Field(9.0, gt=1.0, description="longest side divided by shortest, at most")
+    augment: dict[Literal["lower", "upper", "unpunctuated"], Probability] = Field(
+        default_factory=dict,
+        description="share of training sources shown in another surface form",
+    )
+    subword_sampling: Probability = Field(
+        0.0, description="alpha of subword regularisation (Kudo 2018) or BPE dropout, 0 for none"
+    )
+
+
+def _model(values: object) -> object:
+    """A preset's name as its settings; settings that name no family as a Transformer's."""
+    if isinstance(values, str):
+        name = values.replace("_", "-")
+        if name == "transformer":
+            return TransformerSettings()
+        if name not in PRESETS:
+            known = ["transformer", *PRESETS]
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
+            raise ValueError(f"no model preset is called {values!r}; {hint}")
+        return PRESETS[name]()
+    if isinstance(values, dict) and "family" not in values:
+        return {"family": "transformer", **values}
+    return values
+
+
+Family = (
+    TransformerSettings | ChoSettings | SutskeverSettings | BahdanauSettings | LuongSettings | GnmtSettings
+)
+FAMILIES: dict[str, type[StrictModel]] = {
+    kind.model_fields["family"].default: kind for kind in get_args(Family)
+}
+ModelSettings = Annotated[
+    Annotated[Family, Field(discriminator="family")],
+    BeforeValidator(_model),
+]
+
+
+class ScheduleSettings(StrictModel):
+    """The learning rate over time."""
+
+    kind: Literal["inverse_sqrt", "cosine", "linear", "constant"] = "inverse_sqrt"
+    peak: float = Field(5e-4, gt=0.0, description="learning rate at the end of the warm-up")
+    warmup: NonNegativeInt = Field(4000, description="steps of linear warm-up")
+    floor: float = Field(0.0, ge=0.0, description="lowest rate of cosine and linear")
+
+
+class TrainingSettings(StrictModel):
+    """The training loop."""
+
+    seed: int = 1
+    steps: PositiveInt = Field(100_000, description="updates at most")
+    batch_tokens: PositiveInt = Field(4096, description="target tokens in a batch, padding included")
+    accumulate: PositiveInt = Field(1, description="batches per update")
+    schedule: ScheduleSettings = Field(default_factory=ScheduleSettings)
+    weight_decay: float = Field(0.0, ge=0.0, description="decoupled, as in AdamW")
+    betas: tuple[float, float] = (0.9, 0.98)
+    epsilon: float = Field(1e-9, gt=0.0)
+    clip: float = Field(0.0, ge=0.0, description="largest gradient norm, 0 for no clipping")
+    label_smoothing: Probability = 0.1
+    precision: Literal["float32", "bfloat16"] = "float32"
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
+    threads: NonNegativeInt = Field(0, description="CPU cores that share an update, 0 for all")
+    validate_every: PositiveInt = Field(1000, description="steps between validations")
+    validation_sentences: NonNegativeInt = Field(
+        500, description="dev sentences decoded for BLEU, 0 for none"
+    )
+    validation_beam: PositiveInt = 1
+    patience: NonNegativeInt = Field(
+        0, description="validations without a better score before stopping, 0: never"
+    )
+    early_stopping_metric: Literal["loss", "bleu", "chrf"] = "loss"
+    bleu_tokenise: str = Field("13a", description="sacreBLEU tokeniser; none for tokenised corpora")
+    save_every: PositiveInt = Field(1000, description="steps between checkpoints")
+    save_dtype: Literal["float32", "float16", "bfloat16"] = Field(
+        "float32", description="weights of the finished model"
+    )
+    keep_last: PositiveInt = Field(5, description="newest checkpoints kept")
+    keep_best: NonNegativeInt = Field(1, description="best checkpoints kept")
+    average: NonNegativeInt = Field(
+        5, description="newest checkpoints averaged into the final model, 0: none"
+    )
+
+
+class DecodingSettings(StrictModel):
+    """How a trained model translates unless told otherwise (M23 to M25)."""
+
+    beam: PositiveInt = Field(5, le=WIDEST_BEAM)
+    length_penalty: float = Field(1.0, description="exponent alpha")
+    length_formula: Literal["average", "gnmt", "none"] = Field(
+        "average", description="divide by length**alpha, or by ((5 + length) / 6)**alpha, or not"
+    )
+    early_stopping: bool = Field(
+        True, description="stop at `beam` finished hypotheses, or only when none can win"
+    )
+    min_length: NonNegativeInt = Field(0, description="fewest target tokens")
+    max_length: PositiveInt = Field(256, description="most target tokens")
+    max_ratio: float = Field(3.0, gt=0.0, description="most target tokens as a multiple of the source's")
+    max_extra: NonNegativeInt = Field(20, description="added to that multiple")
+    no_repeat_ngram: NonNegativeInt = Field(0, description="no n-gram of this size twice, 0 for off")
+    split_above: NonNegativeInt = Field(
+        0,
+        description="source tokens above which a line is split into sentences: 1 any line, 0 at the limit",
+    )
+    lower_capitals: bool = Field(
+        False, description="lower-case a source sentence that is written in capitals, two words or more"
+    )
+
+
+class Settings(StrictModel):
+    """A whole training run: the file that `uwaga train` reads."""
+
+    run: Path = Field(description="folder for checkpoints, logs and the finished model")
+    data: DataSettings
+    text: TextSettings = Field(default_factory=TextSettings)
+    model: ModelSettings = Field(
+        default_factory=TransformerSettings,
+        description="a preset's name (transformer, " + ", ".join(PRESETS) + ") or a family with its settings",
+    )
+    training: TrainingSettings = Field(default_factory=TrainingSettings)
+    decoding: DecodingSettings = Field(default_factory=DecodingSettings)

@@ -1,0 +1,97 @@
+"""Settings of the Transformer (M16), of encoder-only (M17) and of decoder-only models (M18)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from uwaga.settings.base import Probability, StrictModel
+
+
+class BlockSettings(StrictModel):
+    """What the blocks of every Transformer have, and the embeddings before them."""
+
+    family: str
+    width: PositiveInt = Field(512, description="d_model")
+    heads: PositiveInt = 8
+    feed_forward: PositiveInt = 2048
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    gated: bool = Field(False, description="gated feed-forward (Shazeer 2020)")
+    norm: Literal["post", "pre"] = Field("post", description="layer norm after or before each block")
+    max_length: PositiveInt = Field(512, description="most tokens on either side")
+    position_offset: NonNegativeInt = Field(
+        0, description="rows of the position table before the first token's"
+    )
+    embedding_scale: bool = Field(True, description="embeddings times the root of the width")
+    embedding_norm: bool = Field(False, description="layer norm behind embeddings and positions")
+    norm_kind: Literal["layer", "rms"] = Field("layer", description="layer norm, or RMS norm without bias")
+    norm_epsilon: float = Field(1e-5, gt=0.0, description="added to the variance in norms")
+    attention_bias: bool = Field(True, description="biases in attention's projections")
+    feed_forward_bias: bool = Field(True, description="biases in the feed-forward")
+    attention_scale: bool = Field(True, description="scores divided by the root of the head width")
+    head_width: PositiveInt | None = Field(None, description="width of a head, if not width / heads")
+    dropout: Probability = Field(0.1, description="on embeddings and on every residual branch")
+    attention_dropout: Probability = Field(0.0, description="on attention weights")
+    activation_dropout: Probability = Field(0.0, description="inside the feed-forward")
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> BlockSettings:
+        if self.head_width is None and self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        return self
+
+
+class TransformerSettings(BlockSettings):
+    """The Transformer (M16) and its published variants."""
+
+    family: Literal["transformer"] = "transformer"
+    encoder_layers: PositiveInt = 6
+    decoder_layers: PositiveInt = 6
+    positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
+    sinusoids: Literal["interleaved", "halves", "tensor2tensor"] = Field(
+        "interleaved",
+        description="order of sines and cosines: by turns, sines first, or with other rates too",
+    )
+    relative_buckets: int = Field(32, ge=4, description="of relative positions (Raffel 2020)")
+    relative_distance: int = Field(128, ge=4, description="from which on relative positions are alike")
+    decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder, if not those above")
+    decoder_feed_forward: PositiveInt | None = Field(None, description="of the decoder, if not the one above")
+    output_bias: bool = Field(False, description="a bias for each target token's logit")
+    output_scale: bool = Field(
+        False, description="features divided by the root of the width before the output"
+    )
+    tie: Literal["none", "embeddings", "decoder", "all"] = Field(
+        "all", description="share both embeddings, or the decoder's with the output, or all three"
+    )
+
+    @model_validator(mode="after")
+    def _positions_fit(self) -> TransformerSettings:
+        heads = self.decoder_heads or self.heads
+        if self.head_width is None and self.width % heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {heads}")
+        if self.positions == "sinusoidal" and self.width % 2:
+            raise ValueError(f"sinusoidal positions need an even width, not {self.width}")
+        if self.positions == "relative" and self.relative_distance <= self.relative_buckets // 2:
+            raise ValueError("relative_distance must be more than half of relative_buckets")
+        return self
+
+
+class DecoderOnlySettings(BlockSettings):
+    """A decoder that continues prompts (M18; Radford 2019): causal self-attention, learned positions."""
+
+    family: Literal["decoder-only"] = "decoder-only"
+    layers: PositiveInt = 12
+    output_bias: bool = Field(False, description="a bias for each token's logit")
+    tie_output: bool = Field(True, description="share the embeddings with the output")
+
+
+class EncoderOnlySettings(BlockSettings):
+    """An encoder that reads both ways (M17; Devlin 2018), with learned positions and token types."""
+
+    family: Literal["encoder-only"] = "encoder-only"
+    layers: PositiveInt = 12
+    embedding_norm: Literal[True] = True
+    token_types: PositiveInt = Field(2, description="kinds of segments, as first and second of a pair")
+    head: bool = Field(True, description="whether it predicts masked tokens")
+    tie_output: bool = Field(True, description="share the embeddings with the head's output")

@@ -1,0 +1,1 @@
+"""Vocabulary shortlists: made from a model's attention, tried, stored."""

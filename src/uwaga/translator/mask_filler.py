@@ -1,0 +1,201 @@
+"""Fill the gaps of texts with an encoder that predicts masked tokens (M17)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from uwaga.contracts import Choice, Floats
+from uwaga.decoding.length_batching import length_batches
+from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
+from uwaga.text.framed import FramedTokeniser
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from uwaga.models.masked import MaskedEncoder
+
+MASK = "[MASK]"
+INSIDE = "##"
+"""What begins a piece that goes on a word."""
+
+BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What a gap may hold: a ``token`` of this ``probability``, and the ``text`` with it in the gap."""
+
+    token: str
+    probability: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """A text to the encoder: its ``tokens``, special ones included, and their ``states`` (tokens, width)."""
+
+    tokens: tuple[str, ...]
+    states: Floats
+
+
+class MaskFiller:
+    """An encoder with its tokeniser: fills gaps in texts, and gives the states of their tokens.
+
+    What comes out for a text does not depend on the texts it comes with.
+
+    Args:
+        model: the encoder.
+        tokeniser: from text to ids and back.
+    """
+
+    def __init__(self, model: MaskedEncoder, tokeniser: FramedTokeniser) -> None:
+        self.model, self.tokeniser = model, tokeniser
+
+    @classmethod
+    def load(
+        cls, name: str | Path, device: str = "auto", dtype: str = "auto", threads: int = 0
+    ) -> MaskFiller:
+        """Load a BERT model.
+
+        Args:
+            name: a model folder or a Hugging Face name.
+            device: as in :meth:`uwaga.translator.Translator.load`.
+            dtype: as there.
+            threads: as there.
+
+        Raises:
+            ModelError: there is no such model, or it is incomplete, damaged or of another kind.
+            SettingsError: an impossible device, dtype or number of threads.
+            MissingExtraError: torch is not installed.
+        """
+        from uwaga.translator.loading import prepared
+
+        place = prepared(name, device, dtype, threads)
+        from uwaga.checkpoints.huggingface.registry import load_encoder
+
+        found = load_encoder(place.folder, place.device, place.dtype)
+        return cls(found.model, found.tokeniser)
+
+    @overload
+    def fill(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first
+        self, text: str, k: int = ...
+    ) -> list[list[Filling]]: ...
+
+    @overload
+    def fill(self, text: Sequence[str], k: int = ...) -> list[list[list[Filling]]]: ...
+
+    def fill(self, text: str | Sequence[str], k: int = 5) -> list[list[Filling]] | list[list[list[Filling]]]:
+        """What may stand where a text, or each of several, has ``[MASK]``.
+
+        Args:
+            text: one text, or a sequence of them. It may have several gaps: each is filled on its own.
+            k: candidates for each gap.
+
+        Returns:
+            for each gap of a text the ``k`` most probable tokens, best first; a list of these for a sequence.
+
+        Raises:
+            DataError: a text has no gap, or is not valid Unicode.
+            TextTooLongError: a text is longer than the model can take.
+            SettingsError: ``k`` is not between 1 and the size of the vocabulary.
+            ModelError: the model does not predict tokens.
+        """
+        if isinstance(text, str):
+            return self.fill_all([text], k, ["the text"])[0]
+        return self.fill_all(text, k, [f"text {number}" for number in range(1, len(text) + 1)])
+
+    def fill_all(self, texts: Sequence[str], k: int, names: Sequence[str]) -> list[list[list[Filling]]]:
+        """As :meth:`fill`; ``names`` are for error messages."""
+        head = self.model.head
+        if head is None:
+            raise ModelError(
+                f"{self.tokeniser.name}: the model gives states but predicts no tokens, for its folder holds "
+                "no 'cls.predictions' weights"
+            )
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= self.model.vocabulary:
+            raise SettingsError(f"k must be a whole number from 1 to {self.model.vocabulary}, not {k!r}")
+        mask = self.tokeniser.number(MASK)
+        if mask is None:
+            raise ModelError(f"{self.tokeniser.name}: the tokeniser has no {MASK}")
+        ids = [self._ids(text, name) for text, name in zip(texts, names, strict=True)]
+        places = [[at for at, token in enumerate(row) if token == mask] for row in ids]
+        for gaps, name in zip(places, names, strict=True):
+            if not gaps:
+                raise DataError(f"{name} has no {MASK}: put one where a word is to be found")
+        results: list[list[list[Filling]]] = [[] for _ in texts]
+        for numbers, states in self._states(ids):
+            for number, found in zip(numbers, states, strict=True):
+                logits = head(found[places[number]])  # (gaps, vocabulary)
+                results[number] = self._fillings(texts[number], logits, k)
+        return results
+
+    @overload
+    def encode(  # type: ignore[overload-overlap]
+        self, text: str
+    ) -> Encoding: ...
+
+    @overload
+    def encode(self, text: Sequence[str]) -> list[Encoding]: ...
+
+    def encode(self, text: str | Sequence[str]) -> Encoding | list[Encoding]:
+        """The tokens of a text, or of several, and the encoder's last state of each.
+
+        Raises:
+            TextTooLongError: a text is longer than the model can take.
+            DataError: a text is not valid Unicode.
+        """
+        texts = [text] if isinstance(text, str) else list(text)
+        ids = [self._ids(one, f"text {number}") for number, one in enumerate(texts, start=1)]
+        results: dict[int, Encoding] = {}
+        for numbers, states in self._states(ids):
+            for number, found in zip(numbers, states, strict=True):
+                pieces = tuple(self.tokeniser.pieces(ids[number]))
+                results[number] = Encoding(pieces, found.float().cpu().numpy())
+        ordered = [results[number] for number in range(len(texts))]
+        return ordered[0] if isinstance(text, str) else ordered
+
+    def _states(self, ids: Sequence[Sequence[int]]) -> list[tuple[list[int], list[Tensor]]]:
+        """Texts of like length together: their numbers and states."""
+        return [
+            (numbers, self.model.encode([ids[number] for number in numbers]))
+            for numbers in length_batches([len(row) for row in ids], 1, BATCH_TOKENS)
+        ]
+
+    def _ids(self, text: str, name: str) -> list[int]:
+        if not isinstance(text, str):
+            raise DataError(f"{name} is not a string but {type(text).__name__}")
+        ids = self.tokeniser.add_special_tokens(self.tokeniser.encode(text))
+        limit = self.model.settings.max_length
+        if len(ids) > limit:
+            raise TextTooLongError(
+                f"{name} has {len(ids)} tokens, special ones included, and the model takes at most {limit}: "
+                "shorten it"
+            )
+        return ids
+
+    def _fillings(self, text: str, logits: Tensor, k: int) -> list[list[Filling]]:
+        from uwaga.nn.choose import choose
+
+        tokens, log_probs = choose(logits, Choice(k))  # (gaps, k)
+        rows = zip(tokens.tolist(), np.exp(log_probs.astype(np.float64)).tolist(), strict=True)
+        return [
+            [
+                Filling(piece, probability, _filled(text, gap, piece))
+                for piece, probability in zip(self.tokeniser.pieces(row), chances, strict=True)
+            ]
+            for gap, (row, chances) in enumerate(rows)
+        ]
+
+
+def _filled(text: str, gap: int, piece: str) -> str:
+    """The text with a piece in one of its gaps; one that goes on a word is put to that word."""
+    parts = text.split(MASK)
+    before, behind = MASK.join(parts[: gap + 1]), MASK.join(parts[gap + 1 :])
+    if piece.startswith(INSIDE):
+        before, piece = before.rstrip(), piece.removeprefix(INSIDE)
+    return before + piece + behind

@@ -1,0 +1,127 @@
+"""A text as the sentences that a model can take."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.text.normalisation import in_capitals
+from uwaga.text.sentences import split_sentences
+from uwaga.text.subwords import Subwords
+
+Split = Literal["auto", "sentences", "never"]
+
+LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
+BLANKS = re.compile(r"[ \t\v\f]+")
+UNSPACED = frozenset(
+    "bo bod dz dzo ja jpn km khm lo lao my mya th tha yue zh zho cmn".split()  # noqa: SIM905
+)
+"""Languages that put no space between sentences."""
+
+INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
+"""Unicode categories of white space, controls and marks such as a byte-order mark."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One input of the model.
+
+    ``ids`` are its tokens, end symbol included; ``behind`` stands between its translation and the next.
+    """
+
+    ids: tuple[int, ...]
+    behind: str
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text taken apart; ``before`` are the line breaks in front of the first sentence."""
+
+    before: str
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True)
+class Segmenter:
+    """How texts are taken apart for one model.
+
+    ``limit``: most source tokens of the model, end symbol included, None for no limit. ``split_above``:
+    source tokens, end symbol included, above which a line is split into sentences although the model
+    could take it, 0 for none. ``languages``: codes of source and target. ``lower_capitals``: whether a
+    sentence in capitals is lower-cased.
+    """
+
+    source: Subwords
+    limit: int | None
+    split_above: int
+    languages: tuple[str, str]
+    lower_capitals: bool = False
+
+    def cut(self, text: str, split: Split, name: str) -> Passage:
+        """Take a text apart.
+
+        Lines are translated apart and their breaks kept. A line is split into sentences where it is
+        longer than ``limit`` or ``split_above`` (``auto``), always (``sentences``) or never. White space
+        at the ends of a line goes, and a run of blanks inside it becomes one space.
+
+        Raises:
+            TextTooLongError: a sentence is longer than the model can take; it belongs to ``name``.
+            SettingsError: there is no such ``split``.
+        """
+        if split not in get_args(Split):
+            raise SettingsError(f"split must be one of {', '.join(get_args(Split))}, not {split!r}")
+        pieces = LINE_BREAK.split(text)
+        before, sentences = "", list[Sentence]()
+        for line, line_break in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
+            found = list(self._line(line, split, name))
+            sentences += found
+            if not sentences:
+                before += line_break
+                continue
+            behind = "" if found else sentences[-1].behind
+            sentences[-1] = Sentence(sentences[-1].ids, behind + line_break)
+        return Passage(before, tuple(sentences))
+
+    def ids(self, line: str) -> tuple[int, ...]:
+        """The tokens of a line or sentence, end symbol included; none where it holds nothing to read."""
+        if all(unicodedata.category(character) in INVISIBLE for character in line):
+            return ()
+        text = BLANKS.sub(" ", line.strip())
+        ids = self.source.encode(text.lower() if self.lower_capitals and in_capitals(text) else text)
+        return tuple(self.source.add_special_tokens(ids)) if ids else ()
+
+    def _line(self, line: str, split: Split, name: str) -> Iterator[Sentence]:
+        whole = self.ids(line)
+        if not whole:
+            return
+        bounds = [bound for bound in (self.limit, self.split_above or None) if bound is not None]
+        fits = len(whole) <= min(bounds, default=len(whole))
+        if split == "never" or (split == "auto" and fits):
+            yield self._checked(whole, line, name)
+            return
+        lead = self.source.language_prefix(line.strip())
+        for number, part in enumerate(split_sentences(line, self.languages[0])):
+            ids = self.ids(part if number == 0 else lead + part)
+            if ids:
+                yield self._checked(ids, part, name)
+
+    def _checked(self, ids: tuple[int, ...], part: str, name: str) -> Sentence:
+        if self.limit is not None and len(ids) > self.limit:
+            raise TextTooLongError(
+                f"{name}: the sentence {_shortened(part)!r} has {len(ids)} tokens, end symbol included, and "
+                f"the model takes at most {self.limit}; break it into shorter sentences"
+            )
+        return Sentence(ids, "" if _base(self.languages[1]) in UNSPACED else " ")
+
+
+def _shortened(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _base(language: str) -> str:
+    return re.split("[-_]", language.lower())[0]

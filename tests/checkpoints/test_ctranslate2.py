@@ -1,0 +1,434 @@
+"""CTranslate2 folders and Argos packages: what that library gives, and files that lie are refused."""
+
+import json
+import shutil
+import stat
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from marian_folders import make
+from typer.testing import CliRunner
+
+import uwaga
+from uwaga.checkpoints.argos.package import is_argos, load_argos
+from uwaga.checkpoints.ctranslate2.binary import read_model_file
+from uwaga.checkpoints.ctranslate2.folder import load_ctranslate2
+from uwaga.cli.main import app
+from uwaga.decoding import search
+from uwaga.errors import ModelError
+
+transformers = pytest.importorskip("transformers")
+ctranslate2 = pytest.importorskip("ctranslate2")
+TEXTS = ["the dog sees the cat", "Hi", "Where is the station? It is not far from here.", "a car"]
+FORMATS = ["float32", "float16", "bfloat16", "int8", "int16", "int8_float16"]
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory):
+    """A Marian folder whose encoder and decoder have the same heads, as CTranslate2's converter wants."""
+    folder = tmp_path_factory.mktemp("ct2") / "marian"
+    make(folder, decoder_attention_heads=3, end=3.0)
+    return folder
+
+
+def converted(marian, folder, quantisation):
+    from ctranslate2.converters import TransformersConverter
+
+    TransformersConverter(str(marian)).convert(str(folder), quantization=quantisation)
+    for name in ("source.spm", "target.spm"):
+        shutil.copy(marian / name, folder / name)
+    return folder
+
+
+def greedy(found, folder, texts=TEXTS, **options):
+    """Our greedy pieces and CTranslate2's."""
+    peer = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32", intra_threads=1)
+    sources = [found.source.add_special_tokens(found.source.encode(text)) for text in texts]
+    theirs = peer.translate_batch(
+        [found.source.pieces(row) for row in sources], beam_size=1, max_decoding_length=14, **options
+    )
+    ours = search(found.model, sources, found.options.changed({"beam": 1, "max_length": 14}))
+    return [found.target.pieces(one.tokens) for (one,) in ours], [one.hypotheses[0] for one in theirs]
+
+
+@pytest.mark.parametrize("quantisation", FORMATS)
+def test_models_from_marian_equal_ctranslate2(marian, tmp_path, quantisation):
+    folder = converted(marian, tmp_path / "m", quantisation)
+    found = load_ctranslate2(folder)
+    ours, theirs = greedy(found, folder)
+    assert ours == theirs
+    assert len({len(row) for row in ours}) > 1
+    # The floats that the whole numbers stand for, computed by hand, in transformers' own model.
+    peer = transformers.MarianMTModel.from_pretrained(marian).eval()
+    words = transformers.MarianTokenizer.from_pretrained(marian)
+    with torch.no_grad():
+        weights = dict(peer.named_parameters())
+        kept = {name: by_hand(name, weights, quantisation) for name in weights}
+        for name, weight in weights.items():
+            weight.copy_(kept[name])
+        if quantisation in ("float16", "bfloat16", "int8_float16"):
+            half = torch.bfloat16 if quantisation == "bfloat16" else torch.float16
+            peer.final_logits_bias.copy_(peer.final_logits_bias.to(half).float())
+        batch = words(TEXTS, return_tensors="pt", padding=True)
+        target = torch.randint(2, 200, (len(TEXTS), 6), generator=torch.manual_seed(1))
+        target[:, 0] = words.pad_token_id
+        wanted = peer(**batch, decoder_input_ids=target).logits
+        source = batch.input_ids.masked_fill(batch.input_ids == words.pad_token_id, found.model.symbols.pad)
+        logits = found.model.logits(found.model.features(source, target))
+    size = words.pad_token_id  # CTranslate2 has no padding token
+    assert (logits[..., size:] < -9000).all()
+    torch.testing.assert_close(logits[..., :size], wanted[..., :size], atol=2e-5, rtol=1e-5)
+
+
+FUSED = {"self_attn": ("q_proj", "k_proj", "v_proj"), "encoder_attn": ("k_proj", "v_proj")}
+
+
+def by_hand(name, weights, quantisation):
+    """What CTranslate2 keeps of a weight: 8 bits and a scale per row, or 16 bits and a scale for all of it,
+    where the projections of one input are one weight."""
+    weight = weights[name]
+    floats = {"float16": torch.float16, "bfloat16": torch.bfloat16, "int8_float16": torch.float16}
+    if "embed_positions" in name or weight.dim() == 1:
+        return weight.to(floats.get(quantisation, torch.float32)).float()
+    if quantisation in ("float16", "bfloat16"):
+        return weight.to(floats[quantisation]).float()
+    if quantisation.startswith("int8"):
+        most = weight.abs().amax(dim=1, keepdim=True)
+        scale = 127.0 / torch.where(most == 0, 127.0, most)
+        return (weight * scale).round() / scale
+    if quantisation == "int16":
+        owner, _, layer = name.removesuffix(".weight").rpartition(".")
+        fused = FUSED.get(owner.rpartition(".")[2], ())
+        together = [weights[f"{owner}.{one}.weight"] for one in fused] if layer in fused else [weight]
+        scale = 1024 / torch.stack([one.abs().max() for one in together]).max()
+        return (weight * scale).round() / scale
+    return weight.clone()
+
+
+def test_sixteen_bit_weights_have_one_scale(marian, tmp_path):
+    file = read_model_file(converted(marian, tmp_path / "m", "int16") / "model.bin")
+    variable = file.variables["encoder/layer_0/ffn/linear_0/weight"]
+    peer = transformers.MarianMTModel.from_pretrained(marian)
+    weight = peer.model.encoder.layers[0].fc1.weight.detach().numpy()
+    scale = np.float32(1024 / np.abs(weight).max())
+    np.testing.assert_array_equal(variable.stored, np.rint(weight * scale))
+    np.testing.assert_allclose(variable.floats(file.path), np.rint(weight * scale) / scale, rtol=1e-6)
+
+
+def spec(folder, seed=0, pre_norm=True, encodings=None, scale=True, size=24, **changes):
+    """A random model of CTranslate2's own specification, as OpenNMT's converters make it."""
+    from ctranslate2.specs import transformer_spec
+
+    made = transformer_spec.TransformerSpec.from_config((2, 1), 2, pre_norm=pre_norm, **changes)
+    draws = np.random.default_rng(seed)
+    tokeniser = tiny.tokeniser(size=340)
+    pieces = [tokeniser.pieces([n])[0] for n in range(4, tokeniser.size)]
+    vocabulary = ["<unk>", "<s>", "</s>", *pieces]
+    shapes = {"linear_0": (size * 3, size), "linear_1": (size, size)}
+
+    def fill(layer, name, value):
+        if value is not None and not (name.endswith("/bias") or name.endswith("encodings")):
+            return
+        place = name.split("/")
+        shape = {"gamma": (size,), "beta": (size,)}.get(place[-1])
+        if "ffn" in place and shape is None:
+            shape = (20, size) if "linear_0" in place else (size, 20)
+        elif "attention" in place and shape is None:
+            shape = {"linear_0": (size, size), "linear_1": (2 * size, size), "linear_2": (size, size)}[
+                place[-2]
+            ]
+        elif "self_attention" in place and shape is None:
+            shape = shapes[place[-2]]
+        elif place[-1] == "encodings":
+            if encodings is None:
+                return
+            shape = (encodings, size)
+        elif shape is None:
+            shape = (len(vocabulary), size)
+        if place[-1] == "bias":
+            shape = shape[:1]
+        centre = 1.0 if place[-1] == "gamma" else 0.0
+        setattr(layer, place[-1], (centre + 0.4 * draws.standard_normal(shape)).astype(np.float32))
+
+    made._visit(fill)
+    made.encoder.scale_embeddings = made.decoder.scale_embeddings = scale
+    made.decoder.projection.bias[vocabulary.index("</s>")] = 2.0
+    made.register_source_vocabulary(vocabulary)
+    made.register_target_vocabulary(vocabulary)
+    made.validate()
+    made.optimize()
+    folder.mkdir(parents=True)
+    made.save(str(folder))
+    (folder / "sentencepiece.model").write_bytes(tokeniser.model_bytes)
+    return folder
+
+
+SPECIFICATIONS = {
+    "OpenNMT-py": {"encodings": 50},
+    "OpenNMT-tf, own sinusoids": {"scale": np.float32(24**0.5)},
+    "fairseq": {"pre_norm": False, "encodings": 50, "layernorm_embedding": True, "scale": np.float32(1.0)},
+    "GELU": {"encodings": 50, "activation": 3, "alignment_layer": 0, "alignment_heads": 2},
+    "GELU, tanh": {"encodings": 50, "activation": 1},
+    "swish, unscaled": {"encodings": 50, "activation": 2, "scale": False},
+}
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_every_converters_flags_equal_ctranslate2(tmp_path, name):
+    folder = spec(tmp_path / "m", **SPECIFICATIONS[name])
+    found = load_ctranslate2(folder)
+    never = {"suppress_sequences": [["<s>"]]}  # our search never makes the start symbol
+    ours, theirs = greedy(found, folder, [*TEXTS, *tiny.ENGLISH], **never)
+    assert ours == theirs
+    assert len({tuple(row) for row in ours}) > 1
+
+
+def test_start_and_end_are_what_config_json_says(tmp_path):
+    folder = spec(tmp_path / "m", encodings=50)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"decoder_start_token": "</s>", "add_source_eos": True, "add_source_bos": True}
+    config["layer_norm_epsilon"] = 1e-3
+    (folder / "config.json").write_text(json.dumps(config))
+    found = load_ctranslate2(folder)
+    assert found.source.add_special_tokens([7]) == [1, 7, 2]
+    assert (found.model.symbols.start, found.model.settings.norm_epsilon) == (2, 1e-3)
+    peer = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
+    sources = [found.source.encode(text) for text in TEXTS]
+    theirs = peer.translate_batch(
+        [found.source.pieces(row) for row in sources], beam_size=1, max_decoding_length=20
+    )
+    framed = [found.source.add_special_tokens(row) for row in sources]
+    ours = search(found.model, framed, found.options.changed({"beam": 1, "max_length": 20}))
+    for (one,), other in zip(ours, theirs, strict=True):
+        assert found.target.pieces(one.tokens) == other.hypotheses[0][: len(one.tokens)]
+
+
+def rewrite(path, version=6, revision=7, name="TransformerSpec", drop=(), add=None, aliases=True):
+    """The same variables as a file of another format, by the layout that its source gives."""
+    file = read_model_file(path)
+    numbers = {"float32": 0, "int8": 1, "int16": 2, "int32": 3, "float16": 4}
+
+    def text(value):
+        return struct.pack("<H", len(value) + 1) + value.encode() + b"\0"
+
+    variables = {key: one.stored for key, one in file.variables.items() if key not in drop} | (add or {})
+    content = struct.pack("<I", version) + text(name) + struct.pack("<II", revision, len(variables))
+    for key, array in sorted(variables.items()):
+        content += text(key) + struct.pack("<B", array.ndim) + struct.pack(f"<{array.ndim}I", *array.shape)
+        if version >= 4:
+            content += struct.pack("<BI", numbers[array.dtype.name], array.nbytes)
+        else:
+            content += struct.pack("<BI", array.itemsize, array.size)
+        content += array.tobytes()
+    path.write_bytes(content + (struct.pack("<I", 0) if version >= 3 else b""))
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5])
+def test_older_formats_are_read_alike(tmp_path, version):
+    folder = spec(tmp_path / "m", encodings=50)
+    wanted = load_ctranslate2(folder).model.state_dict()
+    scoped = [f"{scope}/{name}" for scope in ("encoder", "decoder") for name in ("num_heads", "pre_norm")]
+    old = {"num_heads": np.int8(2), "pre_norm": np.int8(1), "with_source_eos": np.int8(1)}
+    add = {key: np.array(value) for key, value in old.items()}
+    rewrite(folder / "model.bin", version, revision=4, drop=scoped, add=add)
+    (folder / "config.json").unlink()
+    words = json.loads((folder / "shared_vocabulary.json").read_text())
+    (folder / "shared_vocabulary.json").unlink()
+    (folder / "shared_vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    found = load_ctranslate2(folder)
+    assert found.source.add_special_tokens([7]) == [7, 2]
+    assert found.model.settings.heads == 2
+    for name, weight in found.model.state_dict().items():
+        assert torch.equal(weight, wanted[name])
+
+
+@pytest.fixture(scope="module")
+def opennmt(tmp_path_factory):
+    return spec(tmp_path_factory.mktemp("bad") / "m", encodings=50)
+
+
+def replaced(path, old, new, count=1):
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new, count))
+
+
+def claim(path):
+    """An axis of four billion rows."""
+    content = path.read_bytes()
+    at = content.index(b"decoder/embeddings/weight\0") + len("decoder/embeddings/weight\0") + 1
+    path.write_bytes(content[:at] + struct.pack("<I", 0xFFFFFFFF) + content[at + 4 :])
+
+
+def wrong_vocabulary(folder):
+    words = json.loads((folder / "shared_vocabulary.json").read_text())
+    (folder / "shared_vocabulary.json").write_text(json.dumps(words[:-1]))
+
+
+BAD = {
+    r"model\.bin: cut short or damaged": lambda f: (f / "model.bin").write_bytes(
+        (f / "model.bin").read_bytes()[:-50]
+    ),
+    r"model\.bin: .* bytes more than it says": lambda f: (f / "model.bin").write_bytes(
+        (f / "model.bin").read_bytes() + b"\0\0"
+    ),
+    r"model\.bin: the file is empty": lambda f: (f / "model.bin").write_bytes(b""),
+    r"of shape \(4294967295, 24\) needs \d+ bytes": lambda f: claim(f / "model.bin"),
+    r"CTranslate2 format 7, or not such": lambda f: replaced(f / "model.bin", b"\6\0\0\0", b"\7\0\0\0"),
+    r"of the kind 'WhisperSpec'": lambda f: rewrite(f / "model.bin", name="WhisperSpec"),
+    r"revision 8": lambda f: rewrite(f / "model.bin", revision=8),
+    r"'encoder/layer_1/ffn/linear_1/weight' is missing": lambda f: rewrite(
+        f / "model.bin", drop=["encoder/layer_1/ffn/linear_1/weight"]
+    ),
+    r"relative_position_keys.*a feature that uwaga lacks": lambda f: rewrite(
+        f / "model.bin",
+        add={"encoder/layer_0/self_attention/relative_position_keys": np.ones((3, 4), np.float32)},
+    ),
+    r"activation 4 \(the sigmoid": lambda f: rewrite(
+        f / "model.bin", add={f"{s}/activation": np.array(np.int8(4)) for s in ("encoder", "decoder")}
+    ),
+    r"'alibi' = 1 is a feature": lambda f: rewrite(
+        f / "model.bin", add={"decoder/alibi": np.array(np.int8(1))}
+    ),
+    r"multiplied by 3, a feature": lambda f: rewrite(
+        f / "model.bin", add={"encoder/scale_embeddings": np.array(np.float32(3))}
+    ),
+    r"no scale for them is stored": lambda f: rewrite(
+        f / "model.bin", add={"encoder/layer_0/ffn/linear_0/weight": np.ones((20, 24), np.int8)}
+    ),
+    r"not finite": lambda f: rewrite(
+        f / "model.bin", add={"encoder/layer_0/ffn/linear_0/bias": np.full(20, np.inf, np.float32)}
+    ),
+    r"neither shared_vocabulary nor source": lambda f: (f / "shared_vocabulary.json").unlink(),
+    r"is for 339 tokens, but the vocabulary has 338": wrong_vocabulary,
+    r"holds no tokeniser": lambda f: (f / "sentencepiece.model").unlink(),
+    r"lacks '<go>', which is the decoder_start_token": lambda f: (f / "config.json").write_text(
+        '{"decoder_start_token": "<go>"}'
+    ),
+    r"does not say the token that it starts from": lambda f: (f / "config.json").write_text(
+        '{"decoder_start_token": null}'
+    ),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_folders_are_refused(opennmt, tmp_path, message):
+    shutil.copytree(opennmt, tmp_path / "bad")
+    BAD[message](tmp_path / "bad")
+    with pytest.raises(ModelError, match=message):
+        load_ctranslate2(tmp_path / "bad")
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_damaged_header_does_more_than_fail(opennmt, tmp_path, data):
+    """Cut anywhere, or with any byte changed: read, or refused by our own error; nothing else."""
+    content = bytearray((opennmt / "model.bin").read_bytes())
+    if data.draw(st.booleans()):
+        content = content[: data.draw(st.integers(0, len(content) - 1))]
+    else:
+        starts = [
+            content.find(name) for name in (b"decoder/embeddings", b"encoder/layer_0/ffn", b"encoder/num")
+        ]
+        at = data.draw(st.sampled_from([0, *starts])) + data.draw(st.integers(0, 60))
+        content[at] = data.draw(st.integers(0, 255))
+    (tmp_path / "model.bin").write_bytes(content)
+    try:
+        file = read_model_file(tmp_path / "model.bin")
+        assert sum(one.stored.nbytes for one in file.variables.values()) < 4 * len(content)
+    except ModelError:
+        pass
+
+
+def package(folder, path, metadata=None, skip=(), extra=()):
+    """An Argos package, as its own training tool zips it."""
+    values = {"package_version": "1.0", "argos_version": "1.5", "from_code": "en", "to_code": "de"}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("translate-en_de/metadata.json", json.dumps(values | (metadata or {})))
+        file.writestr("translate-en_de/README.md", "hello")
+        for name in ("model.bin", "config.json", "shared_vocabulary.json"):
+            if name not in skip:
+                file.write(folder / name, f"translate-en_de/model/{name}")
+        if "sentencepiece.model" not in skip:
+            file.write(folder / "sentencepiece.model", "translate-en_de/sentencepiece.model")
+        for info, content in extra:
+            file.writestr(info, content)
+    return path
+
+
+def test_argos_packages_translate(opennmt, tmp_path):
+    path = package(opennmt, tmp_path / "en_de.argosmodel")
+    translator = uwaga.load(path, device="cpu")
+    assert translator.languages == ("en", "de")
+    assert (translator.options().beam, translator.options().length_penalty) == (4, 0.2)
+    done = CliRunner().invoke(app, ["translate", "--model", str(path), "--beam", "1", *TEXTS])
+    assert done.exit_code == 0, done.output
+    wanted = translator.translate(TEXTS, beam=1)
+    assert done.stdout.splitlines() == [one.text for one in wanted]
+    model = tiny.tokeniser(size=340)
+    peer = ctranslate2.Translator(str(opennmt), device="cpu", compute_type="float32")
+    pieces = [model.pieces(model.encode(text)) for text in TEXTS]
+    assert [list(one.source_tokens) for one in wanted] == pieces
+    theirs = peer.translate_batch(
+        pieces, beam_size=1, max_decoding_length=49, suppress_sequences=[["<s>"], ["<unk>"]]
+    )
+    for one, other in zip(wanted, theirs, strict=True):
+        assert list(one.tokens)[:49] == other.hypotheses[0]
+    with zipfile.ZipFile(path) as file:
+        file.extractall(tmp_path / "unpacked")
+    unpacked = tmp_path / "unpacked/translate-en_de"
+    assert is_argos(unpacked)
+    assert [one.text for one in uwaga.load(unpacked, device="cpu").translate(TEXTS, beam=1)] == [
+        one.text for one in wanted
+    ]
+
+
+def link():
+    info = zipfile.ZipInfo("translate-en_de/model/target_vocabulary.txt")
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return info
+
+
+BAD_PACKAGES = {
+    r"'\.\./evil', a file outside of it; refused": {"extra": [("../evil", b"x")]},
+    r"'/etc/evil', a file outside": {"extra": [("/etc/evil", b"x")]},
+    r"would unpack from \d+ to 33554432 bytes": {
+        "extra": [("translate-en_de/model/source_vocabulary.txt", bytes(1 << 25))]
+    },
+    r"is a link or encrypted": {"extra": [(link(), b"/etc/passwd")]},
+    r"holds 'metadata\.json' twice": {"extra": [("other/metadata.json", b"{}")]},
+    r"it has none": {"skip": ["sentencepiece.model"]},
+    r"bpe\.model \(Moses": {"skip": ["sentencepiece.model"], "extra": [("translate-en_de/bpe.model", b"#")]},
+    r"of the type 'sbd', not of a translation": {"metadata": {"type": "sbd"}},
+    r"argosmodel:model/model\.bin: cannot be read": {"skip": ["model.bin"]},
+}
+
+
+@pytest.mark.parametrize("message", BAD_PACKAGES)
+def test_bad_packages_are_refused(opennmt, tmp_path, message):
+    path = package(opennmt, tmp_path / "bad.argosmodel", **BAD_PACKAGES[message])
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ModelError, match=message):
+        load_argos(path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_damaged_packages_are_refused(opennmt, tmp_path):
+    path = package(opennmt, tmp_path / "a.argosmodel")
+    content = path.read_bytes()
+    middle = len(content) // 2
+    for bad in (content[:-100], b"no zip", content[:middle] + b"\xff" * 64 + content[middle + 64 :]):
+        path.write_bytes(bad)
+        with pytest.raises(ModelError, match=r"a\.argosmodel: damaged or not an Argos package"):
+            load_argos(path)
+    with pytest.raises(ModelError, match="no such folder"):
+        uwaga.load(tmp_path / "missing.argosmodel")
+    done = CliRunner().invoke(app, ["translate", "--model", str(path), "x"])
+    assert done.exit_code == 1
+    assert "Traceback" not in done.output

@@ -1,0 +1,370 @@
+"""Marian's own `.npz`: logits and tokens of transformers with Marian's arithmetic; bad files are refused."""
+
+import io
+import json
+import math
+import pickle
+import shutil
+import zipfile
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+import torch
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from marian_folders import make
+from typer.testing import CliRunner
+
+from uwaga.checkpoints.files.npz import read_npz
+from uwaga.checkpoints.marian.npz import SETTINGS, UNSUPPORTED, load_marian_npz
+from uwaga.checkpoints.marian.vocabulary import _vocabulary
+from uwaga.cli.main import app
+from uwaga.decoding import search
+from uwaga.errors import ModelError
+
+transformers = pytest.importorskip("transformers")
+TEXTS = ["the dog sees the cat", "Hi", "Where is the station? It is not far from here.", "a car"]
+NORMS = {"self_attn": "self_Wo", "encoder_attn": "context_Wo", "final": "ffn_ffn"}
+OPTIONS = {
+    "type": "transformer",
+    "transformer-heads": 3,
+    "transformer-preprocess": "",
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-top": "",
+    "transformer-postprocess-emb": "d",
+    "transformer-ffn-activation": "swish",
+    "transformer-decoder-autoreg": "self-attention",
+    "transformer-no-projection": False,
+    "transformer-tied-layers": [],
+    "transformer-train-positions": False,
+    "dim-emb": 18,
+    "enc-depth": 2,
+    "dec-depth": 1,
+    "transformer-dim-ffn": 22,
+    "transformer-decoder-dim-ffn": 26,
+}
+
+
+def marian_sinusoids(positions, width):
+    """By the loop of Marian's ``SinusoidalPositionEmbeddings``."""
+    table = torch.zeros(positions, width)
+    increment = math.log(10000.0) / (width / 2 - 1)
+    for place in range(positions):
+        for number in range(width // 2):
+            angle = place * math.exp(number * -increment)
+            table[place, number], table[place, width // 2 + number] = math.sin(angle), math.cos(angle)
+    return table
+
+
+def as_marian_computes(peer):
+    """The other library's model with Marian's sinusoids, and the 1e-9 in its norms."""
+    for stack in (peer.model.encoder, peer.model.decoder):
+        table = marian_sinusoids(*stack.embed_positions.weight.shape)
+        stack.embed_positions.weight.data.copy_(table)
+    for module in peer.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = 1e-9
+    return peer
+
+
+def marian_names(peer, pre=False):
+    """The weights of a model of transformers, named and turned as Marian has them."""
+    found, suffix = {}, "_pre" if pre else ""
+    for stack in ("encoder", "decoder"):
+        module = getattr(peer.model, stack)
+        for number, layer in enumerate(module.layers, start=1):
+            base = f"{stack}_l{number}"
+            for theirs, ours in (("self_attn", "self"), ("encoder_attn", "context")):
+                for short, long in zip("qkvo", ("q_proj", "k_proj", "v_proj", "out_proj"), strict=True):
+                    if hasattr(layer, theirs):
+                        linear = getattr(getattr(layer, theirs), long)
+                        found[f"{base}_{ours}_W{short}"] = linear.weight.T
+                        found[f"{base}_{ours}_b{short}"] = linear.bias[None]
+            for number_, linear in enumerate((layer.fc1, layer.fc2), start=1):
+                found[f"{base}_ffn_W{number_}"], found[f"{base}_ffn_b{number_}"] = (
+                    linear.weight.T,
+                    linear.bias[None],
+                )
+            for theirs, ours in NORMS.items():
+                norm = getattr(layer, f"{theirs}_layer_norm", None)
+                if norm is not None:
+                    found[f"{base}_{ours}_ln_scale{suffix}"] = norm.weight[None]
+                    found[f"{base}_{ours}_ln_bias{suffix}"] = norm.bias[None]
+        if pre:
+            found[f"{stack}_top_ln_scale"] = module.layer_norm.weight[None]
+            found[f"{stack}_top_ln_bias"] = module.layer_norm.bias[None]
+    return {name: tensor.detach().numpy() for name, tensor in found.items()}
+
+
+def save(folder, arrays, options):
+    content = np.frombuffer(yaml.safe_dump(options).encode() + b"\0", dtype=np.int8)
+    np.savez(folder / "model.npz", **arrays, **{SETTINGS: content})
+
+
+def written(tmp_path, shared=True, tied=True, source_tied=False, options=None, **changes):
+    """A Marian folder of transformers, and the same model as Marian would keep it; its padding row goes."""
+    peer = as_marian_computes(
+        make(
+            tmp_path / "hf",
+            shared,
+            decoder_attention_heads=3,
+            end=3.0,
+            tie_word_embeddings=tied,
+            **changes,
+        )
+    )
+    folder = tmp_path / "npz"
+    folder.mkdir()
+    arrays = marian_names(peer)
+    tables = [peer.model.encoder.embed_tokens.weight, peer.model.decoder.embed_tokens.weight]
+    tables = [table[:-1].detach().numpy() for table in tables]
+    if shared:
+        arrays["Wemb"] = tables[1]
+    else:
+        arrays["encoder_Wemb"], arrays["decoder_Wemb"] = tables
+    if not tied:
+        arrays["decoder_ff_logit_out_W"] = peer.lm_head.weight[:-1].T.detach().numpy()
+    arrays["decoder_ff_logit_out_b"] = peer.final_logits_bias[:, :-1].numpy()
+    said = {"tied-embeddings-all": shared and tied, "tied-embeddings": tied, "tied-embeddings-src": shared}
+    save(folder, arrays, OPTIONS | said | (options or {}))
+    names = {"vocab.json": "opus.vocab.yml"}
+    if not shared:
+        names = {"vocab.json": "opus.src.vocab.yml", "target_vocab.json": "opus.trg.vocab.yml"}
+    for old, new in names.items():
+        ids = json.loads((tmp_path / "hf" / old).read_text())
+        del ids["<pad>"]
+        (folder / new).write_text(yaml.safe_dump(ids, allow_unicode=True, sort_keys=False, width=10**6))
+    for name in ("source.spm", "target.spm"):
+        shutil.copy(tmp_path / "hf" / name, folder / name)
+    return peer, folder
+
+
+@pytest.mark.parametrize(("shared", "tied"), [(True, True), (False, True), (False, False)])
+def test_logits_and_tokens_equal_transformers_with_marians_arithmetic(tmp_path, shared, tied):
+    peer, folder = written(tmp_path, shared, tied)
+    found = load_marian_npz(folder)
+    pad = found.model.symbols.pad
+    sources = [found.source.add_special_tokens(found.source.encode(text)) for text in TEXTS]
+    longest = max(map(len, sources))
+    batch = torch.tensor([row + [pad] * (longest - len(row)) for row in sources])
+    target = torch.randint(2, 200, (len(TEXTS), 6), generator=torch.manual_seed(1))
+    target[:, 0] = pad
+    mask = (batch != pad).long()
+    with torch.no_grad():
+        wanted = peer(input_ids=batch, attention_mask=mask, decoder_input_ids=target)
+        logits = found.model.logits(found.model.features(batch, target))
+    torch.testing.assert_close(logits[..., :pad], wanted.logits[..., :pad], atol=1e-5, rtol=1e-5)
+    options = found.options.changed({"beam": 1, "max_length": 12, "unknown": True})
+    ours = search(found.model, sources, options)
+    rows = peer.generate(
+        input_ids=batch, attention_mask=mask, num_beams=1, max_length=13, forced_eos_token_id=None
+    )
+    for (one,), row in zip(ours, rows[:, 1:].tolist(), strict=True):
+        assert tuple(row[: len(one.tokens)]) == one.tokens
+    assert len({one.tokens for (one,) in ours}) > 1
+
+
+def test_norms_before_the_blocks_and_trained_positions(tmp_path):
+    """Pegasus is Marian's pre-norm layout; Marian does not scale embeddings beside trained positions."""
+    torch.manual_seed(4)
+    tokeniser = tiny.tokeniser(size=340)
+    sizes = {"d_model": 18, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 341}
+    heads = {"encoder_attention_heads": 3, "decoder_attention_heads": 3}
+    more = {"encoder_ffn_dim": 22, "decoder_ffn_dim": 26, "max_position_embeddings": 40, "init_std": 0.35}
+    config = transformers.PegasusConfig(
+        **sizes, **heads, **more, activation_function="relu", pad_token_id=340
+    )
+    peer = as_marian_computes(transformers.PegasusForConditionalGeneration(config).eval())
+    table = torch.randn(40, 18)
+    for stack in (peer.model.encoder, peer.model.decoder):
+        stack.embed_positions.weight.data.copy_(table)
+    arrays = marian_names(peer, pre=True)
+    arrays["Wemb"] = peer.model.shared.weight[:-1].detach().numpy()
+    arrays["Wpos"] = table.numpy()
+    norms = dict(zip(("preprocess", "postprocess", "postprocess-top"), ("n", "da", "n"), strict=True))
+    said = {f"transformer-{name}": value for name, value in norms.items()}
+    said |= {"tied-embeddings-all": True, "transformer-train-positions": True, "max-length": 40}
+    save(tmp_path, arrays, OPTIONS | said | {"transformer-ffn-activation": "relu", "output-omit-bias": True})
+    (tmp_path / "vocab.spm").write_bytes(tokeniser.model_bytes)
+    found = load_marian_npz(tmp_path)
+    source = torch.tensor([found.source.add_special_tokens(found.source.encode(TEXTS[0]))])
+    target = torch.tensor([[found.model.symbols.start, 7, 9, 11, 200]])
+    with torch.no_grad():
+        wanted = peer(input_ids=source, decoder_input_ids=target).logits
+        logits = found.model.logits(found.model.features(source, target))
+    torch.testing.assert_close(logits[..., :340], wanted[..., :340], atol=1e-5, rtol=1e-5)
+    assert found.source.decode(found.source.encode("the cat")) == "the cat"
+
+
+def test_the_command_line_translates_and_decoder_yml_is_honoured(tmp_path):
+    _, folder = written(tmp_path)
+    said = {"models": ["model.npz"], "vocabs": ["opus.vocab.yml"] * 2, "beam-size": 3, "normalize": 0.6}
+    (folder / "decoder.yml").write_text(yaml.safe_dump(said | {"relative-paths": True}))
+    found = load_marian_npz(folder)
+    assert (found.options.beam, found.options.length_penalty, found.options.unknown) == (3, 0.6, False)
+    for name in (folder, folder / "model.npz"):
+        done = CliRunner().invoke(app, ["translate", "--model", str(name), "--max-length", "9", *TEXTS])
+        assert done.exit_code == 0, done.output
+        assert len(done.stdout.splitlines()) == len(TEXTS)
+    (folder / "decoder.yml").write_text(yaml.safe_dump(said | {"word-penalty": 0.2}))
+    with pytest.raises(ModelError, match=r"decoder\.yml: word-penalty = 0\.2 is a feature"):
+        load_marian_npz(folder)
+    (folder / "decoder.yml").write_text(yaml.safe_dump(said | {"vocabs": ["../../etc/passwd", "x"]}))
+    with pytest.raises(ModelError, match=r"names '\.\./\.\./etc/passwd', which is not in the folder"):
+        load_marian_npz(folder)
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), unique=True, max_size=30
+    )
+)
+@settings(max_examples=80, deadline=None)
+def test_vocabularies_are_read_as_yaml_says(tmp_path_factory, pieces):
+    path = tmp_path_factory.mktemp("yml") / "v.yml"
+    special = [
+        "</s>",
+        "<unk>",
+        "▁",
+        "'",
+        '"',
+        "a: b",
+        "#",
+        "- x",
+        "? y",
+        ":",
+        "\\",
+        "null",
+        "1",
+        "\x85",
+        "\u2028",
+    ]
+    ids = {piece: number for number, piece in enumerate(dict.fromkeys([*special, *pieces]))}
+    # Plain scalars fold at line breaks, which no writer of vocabularies lets happen.
+    unbroken = [piece for piece in ids if len(f"{piece}.".splitlines()) == 1]
+    plain = {piece: number for number, piece in enumerate(unbroken)}
+    path.write_text(yaml.safe_dump(plain, allow_unicode=True, sort_keys=False, width=10**6))
+    assert _vocabulary(path) == plain
+    quoted = [yaml.safe_dump(piece, default_style='"', width=10**6).rstrip("\n") for piece in ids]
+    path.write_text("".join(f"{piece}: {number}\n" for number, piece in enumerate(quoted)))
+    assert _vocabulary(path) == ids
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("npz"))[1]
+
+
+ALTERNATIVES = {
+    "type": "s2s",
+    "transformer-decoder-autoreg": "rnn",
+    "transformer-no-projection": True,
+    "transformer-tied-layers": [1, 1],
+    "transformer-pool": True,
+    "transformer-ffn-depth": 3,
+    "transformer-decoder-ffn-depth": 1,
+    "right-left": True,
+    "lemma-dim-emb": 8,
+    "ulr": True,
+    "input-types": ["sequence", "class"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        *((name, ALTERNATIVES[name], f"{name} = .* is a feature that uwaga lacks") for name in UNSUPPORTED),
+        ("transformer-ffn-activation", "gelu", "'gelu' is a feature"),
+        ("transformer-postprocess", "dhn", "transformer-postprocess 'dhn'.*uwaga has norms"),
+        ("transformer-heads", 5, "width 18 is not a multiple of heads 5"),
+        ("enc-depth", None, r"encoder_layers: .*\(found None\)"),
+        ("enc-depth", 1, "weight 'encoder_l2_.* and 15 more: of a feature"),
+        ("enc-depth", 3, "weight 'encoder_l3_self_Wq' is missing"),
+    ],
+)
+def test_features_are_refused_by_name(folder, tmp_path, name, value, message):
+    shutil.copytree(folder, tmp_path / "m")
+    arrays = read_npz(folder / "model.npz")
+    options = yaml.safe_load(arrays.pop(SETTINGS).tobytes().rstrip(b"\0"))
+    save(tmp_path / "m", arrays, options | {name: value})
+    with pytest.raises(ModelError, match=message):
+        load_marian_npz(tmp_path / "m")
+
+
+class Payload:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+def member(path, name, content):
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(name, content)
+
+
+def lying(shape):
+    """An array's header with a shape that its bytes are not of."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    return file.getvalue() + bytes(16)
+
+
+def cut(path, keep):
+    path.write_bytes(path.read_bytes()[:keep])
+
+
+BAD = {
+    r"damaged or not a \.npz file": lambda f: cut(f / "model.npz", 3000),
+    r"model\.npz: damaged or not": lambda f: (f / "model.npz").write_bytes(b"\x93NUMPY"),
+    r"'x\.npy' of shape \(4000000000, 4000\) needs": lambda f: member(
+        f / "model.npz", "x.npy", lying((4_000_000_000, 4000))
+    ),
+    r"would unpack from \d+ to 33554432": lambda f: member(f / "model.npz", "x.npy", bytes(1 << 25)),
+    r"weight 'x': of a feature that uwaga lacks": lambda f: member(f / "model.npz", "x.npy", lying((2, 2))),
+    r"expected one model .*, found none": lambda f: (f / "model.npz").unlink(),
+    r"found model\.npz, other\.npz": lambda f: shutil.copy(f / "model.npz", f / "other.npz"),
+    r"expected one vocabulary": lambda f: (f / "opus.vocab.yml").unlink(),
+    r"source\.spm: no such file; the vocabulary only numbers": lambda f: (f / "source.spm").unlink(),
+    r"yml: line 1 is not a piece and its number": lambda f: (f / "opus.vocab.yml").write_text("[1]\n"),
+    r"yml: the vocabulary lacks </s>": lambda f: (f / "opus.vocab.yml").write_text("a: 0\n"),
+    r"not numbered from 0 on": lambda f: (f / "opus.vocab.yml").write_text("</s>: 0\n<unk>: 7\n"),
+    r"is for \d+ tokens, but the vocabulary has 2": lambda f: (f / "opus.vocab.yml").write_text(
+        "</s>: 0\n<unk>: 1\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_files_are_refused(folder, tmp_path, message):
+    shutil.copytree(folder, tmp_path / "m")
+    BAD[message](tmp_path / "m")
+    with pytest.raises(ModelError, match=message):
+        load_marian_npz(tmp_path / "m")
+
+
+def test_objects_are_refused_and_nothing_is_executed(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    proof = tmp_path / "executed"
+    arrays = read_npz(folder / "model.npz")
+    arrays["x"] = np.array([Payload(proof)], dtype=object)
+    np.savez(tmp_path / "m/model.npz", **arrays)
+    proof.unlink(missing_ok=True)
+    with pytest.raises(ModelError, match=r"'x\.npy' holds objects, not numbers; refused"):
+        load_marian_npz(tmp_path / "m")
+    member_ = pickle.dumps(Payload(proof))
+    proof.unlink(missing_ok=True)
+    (tmp_path / "m/model.npz").write_bytes(member_)
+    with pytest.raises(ModelError, match=r"not a \.npz file"):
+        load_marian_npz(tmp_path / "m")
+    assert not proof.exists()
+
+
+def test_a_npz_of_other_arrays_is_refused(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    np.savez(tmp_path / "m/model.npz", x=np.zeros(3))
+    with pytest.raises(ModelError, match=r"holds no 'special:model\.yml'"):
+        load_marian_npz(tmp_path / "m")

@@ -1,0 +1,408 @@
+"""The model folder: what is saved comes back, what is damaged is refused by name, nothing is half-written."""
+
+import errno
+import json
+import os
+import resource
+import stat
+import subprocess
+import sys
+
+import pytest
+import safetensors.torch
+import tiny_models as tiny
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.checkpoints.files import atomic
+from uwaga.checkpoints.uwaga.folder import load_model, save_model
+from uwaga.checkpoints.uwaga.weights import distinct_tensors
+from uwaga.errors import ModelError
+from uwaga.settings import DecodingSettings, TransformerSettings
+
+VARIANTS = [
+    {"tie": "all"},
+    {"tie": "decoder"},
+    {"tie": "none"},
+    {"positions": "learned", "norm": "pre", "gated": True, "activation": "silu"},
+]
+
+
+def parts(joint=True, **changes):
+    shape = tiny.TINY.model_copy(update=changes)
+    source = tiny.tokeniser("joint" if joint else "source")
+    target = source if joint else tiny.tokeniser("target", size=330)
+    return tiny.transformer(shape, source, target), shape, source, target
+
+
+def save(folder, joint=True, dtype="float32", card="# card", **changes):
+    model, shape, source, target = parts(joint, **changes)
+    save_model(folder, model, shape, tiny.DECODING, source, target, ("en", "de"), card, dtype)
+    return model
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def edit(folder, *keys, value):
+    """Change one value of config.json."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    group = config
+    for key in keys[:-1]:
+        group = group[key]
+    group[keys[-1]] = value
+    path.write_text(json.dumps(config))
+
+
+def refused(folder, *words):
+    with pytest.raises(ModelError) as caught:
+        load_model(folder)
+    for word in words:
+        assert word in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_what_is_saved_comes_back(tmp_path, changes):
+    joint = changes.get("tie") not in ("decoder", "none")
+    model = save(tmp_path / "m", joint, card="# Käse\n", **changes)
+    loaded = load_model(tmp_path / "m")
+    saved, back = model.state_dict(), loaded.model.state_dict()
+    assert saved.keys() == back.keys()
+    assert all(torch.equal(saved[name], back[name]) for name in saved)
+    assert not loaded.model.training
+    assert loaded.config.model == tiny.TINY.model_copy(update=changes)
+    assert loaded.config.decoding == tiny.DECODING
+    assert loaded.config.languages == ("en", "de")
+    assert (loaded.target is loaded.source) == joint
+    assert (tmp_path / "m/card.md").read_text(encoding="utf-8") == "# Käse\n"
+    names = {"config.json", "model.safetensors", "source.spm", "card.md"} | (
+        set() if joint else {"target.spm"}
+    )
+    assert {path.name for path in (tmp_path / "m").iterdir()} == names
+    source = torch.tensor([[5, 6, 7, 3]])
+    assert torch.equal(model(source, source), loaded.model(source, source))
+
+
+def test_tied_weights_are_stored_once(tmp_path):
+    for tie, tables in (("all", 1), ("decoder", 2), ("none", 3)):
+        model = save(tmp_path / tie, tie=tie)
+        with safetensors.safe_open(tmp_path / tie / "model.safetensors", "pt") as file:
+            names = set(file.keys())
+            numbers = sum(file.get_tensor(name).numel() for name in names)
+        assert sum(name.endswith(("embedding.weight", "output_weight")) for name in names) == tables
+        assert numbers == sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sixteen_bit_weights_are_half_as_large_and_computed_in_float32(tmp_path, dtype):
+    model = save(tmp_path / "full")
+    save(tmp_path / "half", dtype=dtype)
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("full", "half")]
+    numbers = sum(parameter.numel() for parameter in model.parameters())
+    assert abs(sizes[0] - sizes[1] - 2 * numbers) < 200  # the headers differ a little
+    loaded = load_model(tmp_path / "half").model
+    for name, tensor in distinct_tensors(loaded).items():
+        assert tensor.dtype == torch.float32
+        assert torch.equal(tensor, distinct_tensors(model)[name].to(getattr(torch, dtype)).float())
+    assert load_model(tmp_path / "half", dtype=dtype).model.output.weight.dtype == getattr(torch, dtype)
+
+
+def test_loading_draws_nothing_and_training_needs_a_switch(folder):
+    torch.manual_seed(4)
+    before = torch.random.get_rng_state()
+    loaded = load_model(folder)
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert not any(parameter.requires_grad for parameter in loaded.model.parameters())
+
+
+def test_loading_does_not_import_torchs_compiler(folder):
+    code = (
+        "import sys; from uwaga.checkpoints.uwaga.folder import load_model; load_model(sys.argv[1]); "
+        "print('torch._dynamo' in sys.modules, 'sympy' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(folder)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout == "False False\n"  # it takes longer than all the rest
+
+
+# --- what is damaged
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "source.spm"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    refused(folder, str(folder / name), "no such file")
+
+
+def test_a_missing_target_tokeniser_is_named(tmp_path):
+    save(tmp_path / "m", joint=False)
+    (tmp_path / "m/target.spm").unlink()
+    refused(tmp_path / "m", "target.spm", "no such file")
+
+
+@pytest.mark.parametrize("kept", [0, 4, 8, 100, -1, -1000])
+def test_a_truncated_weight_file_is_refused(folder, kept):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:kept])
+    refused(folder, str(path), "again" if kept else "")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "source.spm", "config.json"])
+def test_a_file_of_noise_is_refused(folder, name):
+    (folder / name).write_bytes(bytes(range(256)) * 40)
+    refused(folder, str(folder / name))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "source.spm", "config.json"])
+def test_a_folder_or_pipe_in_place_of_a_file_is_refused(folder, name):
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    refused(folder, str(folder / name))
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    refused(folder, str(folder / name))
+
+
+def rewrite(folder, change):
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    change(tensors)
+    safetensors.torch.save_file(tensors, path)
+
+
+def test_a_wrong_shape_names_both_sides(folder):
+    name = "encoder.0.attention_norm.weight"
+    rewrite(folder, lambda tensors: tensors.update({name: torch.ones(17)}))
+    refused(folder, "model.safetensors", name, "(17,)", "(16,)")
+
+
+def test_a_missing_weight_is_named(folder):
+    rewrite(folder, lambda tensors: tensors.pop("decoder.1.self_attention_norm.bias"))
+    refused(folder, "decoder.1.self_attention_norm.bias", "missing")
+
+
+def test_an_unknown_weight_is_named(folder):
+    rewrite(folder, lambda tensors: tensors.update(surplus=torch.ones(2)))
+    refused(folder, "'surplus'", "unknown")
+
+
+def test_a_wrong_number_format_names_both_sides(folder):
+    name = "output_weight"
+    rewrite(folder, lambda tensors: tensors.update({name: tensors[name].double()}))
+    refused(folder, name, "F64", "F32")
+
+
+def test_weights_that_are_not_finite_are_refused(folder):
+    name = "output_weight"
+    rewrite(folder, lambda tensors: tensors[name][3].fill_(float("nan")))
+    refused(folder, name, "finite")
+
+
+def test_a_vocabulary_that_does_not_fit_the_weights(folder):
+    name = "output_weight"
+    rewrite(folder, lambda tensors: tensors.update({name: tensors[name][:-5].clone()}))
+    refused(folder, name, "(335, 16)", "(340, 16)")
+
+
+def test_a_tokeniser_of_another_model(folder):
+    (folder / "source.spm").write_bytes(tiny.tokeniser("source", size=330).model_bytes)
+    refused(folder, "source.spm", "330 pieces", "340")
+
+
+def test_a_tokeniser_that_normalises_otherwise(folder):
+    (folder / "source.spm").write_bytes(tiny.tokeniser(normalisation="identity").model_bytes)
+    refused(folder, "source.spm", "identity", "nfkc")
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "words"),
+    [
+        (("beams",), 3, ["'beams'"]),
+        (("model", "widht"), 16, ["model.widht", "'width'"]),
+        (("decoding", "lenght_penalty"), 1.0, ["decoding.lenght_penalty", "'length_penalty'"]),
+        (("model", "family"), "mamba", ["'mamba'", "transformer"]),
+        (("version",), 2, ["format 2", "newer uwaga"]),
+        (("version",), "one", ["version"]),
+        (("format",), "something", ["not the configuration of a uwaga model"]),
+        (("model", "heads"), 3, ["width 16", "heads 3"]),
+        (("model", "width"), 18, ["(340, 16)", "(340, 18)"]),
+        (("model", "decoder_layers"), 3, ["decoder.2.", "missing"]),
+        (("model", "decoder_layers"), 1, ["decoder.1.", "unknown"]),
+        (("model", "tie"), "none", ["target_embedding.weight", "missing"]),
+        (("vocabulary", "target"), 300, ["340", "300"]),
+        (("symbols", "end"), 999, ["symbols.end is 999", "340"]),
+        (("symbols", "end"), 5, ["source.spm", "end=5", "end=3"]),
+        (("symbols", "pad"), -1, ["symbols.pad"]),
+        (("languages",), ["en", "../../etc"], ["languages"]),
+        (("languages",), ["en"], ["languages"]),
+        (("weights",), "float16", ["F32", "F16"]),
+        (("weights",), "int3", ["weights"]),
+        # hostile sizes: refused before memory is taken
+        (("model", "width"), 10**12, ["bytes"]),
+        (("model", "feed_forward"), 10**15, ["bytes"]),
+        (("model", "encoder_layers"), 10**12, ["layers", "weights"]),
+        (("model", "max_length"), 10**12, ["max_length"]),
+        (("model", "max_length"), 10**400, ["max_length"]),
+        (("vocabulary",), {"source": 2**23, "target": 2**23, "joint": True}, ["8388608"]),
+        (("vocabulary", "source"), 10**18, ["vocabulary.source"]),
+        (("decoding", "max_ratio"), float("nan"), ["NaN"]),
+        (("model", "dropout"), 2.0, ["model.dropout"]),
+        (("model",), [], ["model"]),
+    ],
+)
+def test_a_bad_setting_is_named(folder, keys, value, words):
+    edit(folder, *keys, value=value)
+    refused(folder, "config.json" if words[0] != "F32" else "model.safetensors", *words)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "3", "{", "[" * 100_000, '{"a": ' * 50_000, "\ufeff{}", " " * (1 << 21)]
+)
+def test_a_config_that_is_no_mapping_is_refused(folder, content):
+    (folder / "config.json").write_text(content, encoding="utf-8")
+    refused(folder, "config.json")
+
+
+def test_a_hugging_face_folder_is_recognised(folder):
+    (folder / "config.json").write_text('{"model_type": "marian", "d_model": 512}')
+    refused(folder, "'marian'", "uwaga train")
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_any_flipped_byte_of_the_config_is_refused_or_harmless(tmp_path_factory, data):
+    folder = tmp_path_factory.getbasetemp() / "flipped"
+    if not folder.exists():
+        save(folder)
+    path = folder / "config.json"
+    good = path.read_bytes()
+    at = data.draw(st.integers(0, len(good) - 1))
+    try:
+        path.write_bytes(good[:at] + bytes([data.draw(st.integers(0, 255))]) + good[at + 1 :])
+        load_model(folder)
+    except ModelError as error:
+        if "flipped" not in str(error):
+            raise
+    finally:
+        path.write_bytes(good)
+
+
+def test_an_impossible_device_is_a_model_error(folder):
+    with pytest.raises(ModelError, match="cuda:99"):
+        load_model(folder, device="cuda:99")
+
+
+# --- what is written
+
+
+def test_saving_again_replaces_the_older_model(folder):
+    model = save(folder, joint=False, tie="none")
+    assert torch.equal(load_model(folder).model.output_weight, model.output_weight)
+    save(folder)
+    assert not (folder / "target.spm").exists()
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", ".git", "pytorch_model.bin"])
+def test_a_folder_with_foreign_files_is_not_overwritten(folder, name):
+    (folder / name).write_text("mine")
+    before = sorted(folder.iterdir())
+    with pytest.raises(ModelError, match="not overwritten"):
+        save(folder)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_foreign_config_is_not_overwritten(tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(ModelError, match="not overwritten"):
+        save(tmp_path / "m")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ModelError, match="a file of this name"):
+        save(tmp_path / "file")
+
+
+def test_an_empty_folder_and_missing_parents_are_fine(tmp_path):
+    (tmp_path / "empty").mkdir()
+    save(tmp_path / "empty")
+    save(tmp_path / "a/b/c")
+    load_model(tmp_path / "empty")
+    load_model(tmp_path / "a/b/c")
+
+
+def test_permissions_follow_the_umask(folder):
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o777 & ~mask
+    assert stat.S_IMODE((folder / "config.json").stat().st_mode) == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_full_disk_changes_nothing(tmp_path, monkeypatch, call, existing):
+    if existing:
+        save(tmp_path / "m")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if call == "fsync":
+        monkeypatch.setattr(atomic.os, "fsync", lambda handle: (_ for _ in ()).throw(full))
+    else:
+        rename = atomic.Path.rename
+
+        def fail(path, target):
+            if path.name.endswith(".part"):
+                raise full
+            return rename(path, target)
+
+        monkeypatch.setattr(atomic.Path, "rename", fail)
+    with pytest.raises(ModelError, match="no space left") as caught:
+        save(tmp_path / "m", card="another")
+    assert "nothing was changed" in str(caught.value)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert existing or not list(tmp_path.iterdir())
+
+
+def test_a_real_limit_on_file_sizes_changes_nothing(tmp_path):
+    code = (
+        "import resource, signal, sys, pathlib\n"
+        "sys.path[:0] = ['tests/checkpoints', 'tests/support', 'src']\n"
+        "import test_model_folder as t; from uwaga.errors import ModelError\n"
+        "folder = pathlib.Path(sys.argv[1]) / 'm'; t.parts()\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))\n"
+        "try: t.save(folder)\n"
+        "except ModelError as error: print(error)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert "no space left" in run.stdout
+    assert not list(tmp_path.iterdir())
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 20_000
+
+
+def test_weights_that_overflow_are_not_saved(tmp_path):
+    model, shape, source, target = parts()
+    with torch.no_grad():
+        model.output.weight[0, 0] = 1e6
+    with pytest.raises(ModelError, match="not finite in float16"):
+        save_model(
+            tmp_path / "m", model, shape, DecodingSettings(), source, target, ("en", "de"), "", "float16"
+        )
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_model_unlike_its_settings_is_not_saved(tmp_path):
+    model, shape, source, target = parts()
+    wrong = TransformerSettings.model_validate(shape.model_dump() | {"feed_forward": 25})
+    with pytest.raises(ModelError, match=r"feed_forward.*\(24,.*\(25,"):
+        save_model(tmp_path / "m", model, wrong, DecodingSettings(), source, target, ("en", "de"), "")
+    with pytest.raises(ModelError, match="'en us'"):
+        save_model(tmp_path / "m", model, shape, DecodingSettings(), source, target, ("en us", "de"), "")
+    assert not (tmp_path / "m").exists()

@@ -1,0 +1,138 @@
+"""Where a model's name leads: the bundled folder, a local folder, a Hugging Face cache or repository."""
+
+import subprocess
+import sys
+
+import huggingface_hub
+import pytest
+import tiny_models as tiny
+
+from uwaga.checkpoints import hub
+from uwaga.checkpoints.hub import find_model
+from uwaga.checkpoints.uwaga.folder import load_model, save_model
+from uwaga.errors import MissingExtraError, ModelError
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty Hugging Face cache of our own, and no network."""
+    place = tmp_path / "cache"
+    place.mkdir()
+    real = huggingface_hub.snapshot_download
+    asked = []
+
+    def download(name, *, allow_patterns, local_files_only=False):
+        asked.append((name, local_files_only))
+        if not local_files_only:
+            raise ConnectionError("no route to host\nand a long explanation")
+        return real(name, allow_patterns=allow_patterns, local_files_only=True, cache_dir=place)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    return place, asked
+
+
+def save(folder):
+    joint = tiny.tokeniser()
+    model = tiny.transformer(tiny.TINY, joint, joint)
+    save_model(folder, model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card")
+
+
+def snapshot(place, owner, name):
+    """The folder of one commit, laid out as huggingface_hub lays out its cache."""
+    repository = place / f"models--{owner}--{name}"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs/main").write_text(COMMIT)
+    (repository / "snapshots").mkdir()
+    return repository / "snapshots" / COMMIT
+
+
+def test_a_folder_wins_over_a_hub_name(tmp_path, monkeypatch, cache):
+    save(tmp_path / "owner/model")
+    monkeypatch.chdir(tmp_path)
+    assert find_model("owner/model").resolve() == tmp_path / "owner/model"
+    assert find_model(tmp_path / "owner/model") == tmp_path / "owner/model"
+    assert cache[1] == []
+
+
+def test_a_cached_copy_is_read_without_the_network(cache):
+    place, asked = cache
+    folder = snapshot(place, "me", "en-de")
+    save(folder)
+    found = find_model("me/en-de")
+    assert found == folder
+    assert load_model(found).config.languages == ("en", "de")
+    assert asked == [("me/en-de", True)]
+
+
+def test_an_unfinished_copy_is_completed_or_its_gap_is_named(cache):
+    place, asked = cache
+    folder = snapshot(place, "me", "en-de")
+    save(folder)
+    (folder / "model.safetensors").unlink()
+    found = find_model("me/en-de")
+    assert asked[-1] == ("me/en-de", False)
+    with pytest.raises(ModelError, match=r"model\.safetensors: no such file"):
+        load_model(found)
+
+
+def test_a_cached_model_of_another_library_is_named(cache):
+    folder = snapshot(cache[0], "Helsinki-NLP", "opus-mt-en-de")
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "marian"}')
+    with pytest.raises(ModelError, match="'marian'"):
+        load_model(find_model("Helsinki-NLP/opus-mt-en-de"))
+
+
+def test_a_name_out_of_reach_says_how_to_get_it(cache, monkeypatch):
+    with pytest.raises(
+        ModelError, match=r"(?s)no route to host.*hf download Helsinki-NLP/opus-mt-en-de"
+    ) as caught:
+        find_model("Helsinki-NLP/opus-mt-en-de")
+    assert "long explanation" not in str(caught.value)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ModelError, match="offline mode is on"):
+        find_model("Helsinki-NLP/opus-mt-en-de")
+
+
+def test_a_hub_name_without_the_library_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtraError, match="pip install huggingface_hub"):
+        find_model("me/en-de")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "no-such", "/no/such", "../up", "a/../b", "a/b/c", "-x/y", "a/b\n", "ü/ö", "~no-such-user/x"]
+)
+def test_what_is_neither_says_so(name, cache, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match="no such folder"):
+        find_model(name)
+    assert cache[1] == []
+
+
+def test_a_file_is_no_model(tmp_path):
+    (tmp_path / "model.bin").write_bytes(b"x")
+    with pytest.raises(ModelError, match="a model is a folder"):
+        find_model(tmp_path / "model.bin")
+
+
+def test_the_bundled_model_is_the_default(tmp_path, monkeypatch):
+    monkeypatch.setattr(hub, "BUNDLED", tmp_path / "bundled")
+    with pytest.raises(ModelError, match="no bundled model"):
+        find_model()
+    save(tmp_path / "bundled")
+    assert find_model() == tmp_path / "bundled"
+
+
+def test_finding_a_model_needs_no_torch(tmp_path):
+    code = (
+        "import sys; from uwaga.checkpoints.hub import find_model; find_model(sys.argv[1]); "
+        "print('torch' in sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "False\n"

@@ -1,0 +1,185 @@
+"""GPT-2 folders: the same numbers and tokens as ``transformers``; bad folders are refused."""
+
+import json
+import shutil
+
+import numbered_tokens
+import numpy as np
+import pytest
+import torch
+from gpt2_folders import BAD, END, PROMPTS, VERSIONS, edit, make
+from safetensors.torch import load_file, save_file
+from sampled_pairs import total_variation
+
+from uwaga.checkpoints.huggingface import gpt2
+from uwaga.checkpoints.huggingface.registry import load_decoder, load_pretrained
+from uwaga.contracts import Choice
+from uwaga.decoding import search
+from uwaga.errors import ModelError, TextTooLongError
+
+transformers = pytest.importorskip("transformers")
+
+
+@pytest.fixture(autouse=True)
+def numbers(monkeypatch):
+    monkeypatch.setattr(gpt2, "read_gpt2_tokeniser", numbered_tokens.read_numbers)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gpt2") / "model"
+    make(folder)
+    return folder
+
+
+def padded(rows, left):
+    longest = max(map(len, rows))
+    fill = [[END] * (longest - len(row)) for row in rows]
+    ids = [[*pad, *row] if left else [*row, *pad] for pad, row in zip(fill, rows, strict=True)]
+    mask = [[0] * len(pad) + [1] * len(row) for pad, row in zip(fill, rows, strict=True)]
+    return torch.tensor(ids), torch.tensor(mask)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_M18_outputs_equal_transformers(tmp_path, version):
+    theirs = make(tmp_path / "m", **VERSIONS[version])
+    ours = load_decoder(tmp_path / "m")
+    text = torch.randint(0, 37, (3, 40), generator=torch.manual_seed(0))
+    with torch.no_grad():
+        torch.testing.assert_close(
+            ours.model.logits(ours.model.read(text)), theirs(text).logits, atol=1e-5, rtol=1e-5
+        )
+    ids, mask = padded(PROMPTS, left=True)
+    outputs = set()
+    for beam in (1, 4, 6):
+        rows = theirs.generate(input_ids=ids, attention_mask=mask, num_beams=beam)[:, ids.shape[1] :]
+        found = search(ours.model, PROMPTS, ours.options.changed({"beam": beam}))
+        for (one,), row in zip(found, rows.tolist(), strict=True):
+            made = (*one.tokens, *([] if one.truncated else [END]))
+            assert tuple(row[: row.index(END) + 1] if END in row else row) == made
+            outputs.add(made)
+    assert len(outputs) > len(PROMPTS) and len({len(made) for made in outputs}) > 1
+
+
+def test_M18_M20_steps_equal_teacher_forcing(folder):
+    model = load_decoder(folder).model
+    beams, length = 2, 6
+    targets = torch.randint(0, 36, (len(PROMPTS), length), generator=torch.manual_seed(3))
+    shifted = torch.cat([torch.full((len(PROMPTS), 1), END), targets[:, :-1]], dim=1)
+    source, _ = padded(PROMPTS, left=False)
+    whole = torch.tensor(
+        [[*prompt, *row.tolist()] for prompt, row in zip(PROMPTS, targets, strict=True)][2:3]
+    )
+    with torch.no_grad():
+        together = model(source, shifted).numpy()  # (prompts, length, vocabulary)
+        read = torch.log_softmax(model.logits(model.read(whole)), -1).numpy()
+    np.testing.assert_allclose(together[2], read[0, len(PROMPTS[2]) - 1 : -1], atol=1e-5)
+    state = model.start(model.encode(PROMPTS), beams)
+    for position in range(length):
+        tokens = np.repeat(shifted[:, position].numpy(), beams)
+        step = model.step(tokens, state, Choice(1, whole=True))
+        np.testing.assert_allclose(step.log_probs, np.repeat(together[:, position], beams, 0), atol=1e-5)
+        state = step.state
+
+
+def test_M21_a_prompt_is_the_same_alone_and_in_any_batch(folder):
+    loaded = load_decoder(folder)
+    options = loaded.options.changed({"beam": 4, "nbest": 4})
+    together = search(loaded.model, PROMPTS, options)
+    for prompt, found in zip(PROMPTS, together, strict=True):
+        [alone] = search(loaded.model, [prompt], options)
+        assert [one.tokens for one in alone] == [one.tokens for one in found]
+        np.testing.assert_allclose([a.score for a in alone], [b.score for b in found], atol=1e-5)
+
+
+def test_M21_reorder_and_select_follow_their_rows(folder):
+    model = load_decoder(folder).model
+    state = model.start(model.encode(PROMPTS), 2)
+    state = model.step(np.zeros(10, dtype=np.int64), state, Choice(1)).state
+    state = model.step(np.arange(10), state, Choice(1)).state
+    expected = model.step(np.arange(10, 20), state, Choice(5))
+    rows = np.array([5, 4, 1, 0])
+    moved = state.reorder(np.array([1, 0, 3, 2, 5, 4, 7, 6, 9, 8])).select(np.array([2, 0]))
+    found = model.step(np.arange(10, 20)[rows], moved, Choice(5))
+    np.testing.assert_array_equal(found.tokens, expected.tokens[rows])
+    np.testing.assert_allclose(found.log_probs, expected.log_probs[rows], atol=1e-5)
+
+
+def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
+    theirs = make(tmp_path / "m", vocab_size=9, bos_token_id=8, eos_token_id=8)
+    loaded = load_decoder(tmp_path / "m")
+
+    @torch.no_grad()
+    def next_logits(prompt, tokens):
+        return theirs(torch.tensor([[*prompt, *tokens]])).logits[0, -1]
+
+    for distance in total_variation(loaded.model, loaded.options, [[3], [5, 1, 0, 7, 2]], next_logits):
+        assert distance < 0.04
+
+
+def test_a_text_ends_where_the_positions_do(folder):
+    loaded = load_decoder(folder)
+    room = loaded.options.changed({"min_length": 5, "max_length": 6})
+    assert search(loaded.model, [[1] * 35], room)  # the last token made needs no position
+    with pytest.raises(TextTooLongError, match="take 41 positions, and the model has 40"):
+        search(loaded.model, [[1] * 37], room)
+    with pytest.raises(TextTooLongError):
+        loaded.model.encode([[1] * 41])
+
+
+def test_older_and_shorter_names_are_read(folder, tmp_path):
+    """As the first GPT-2 was published, and as its distilled one was."""
+    wanted = load_decoder(folder).model.state_dict()
+    mask = torch.ones(40, 40).tril()[None, None]
+    for number, add in enumerate((("bias",), ("bias", "masked_bias"))):
+        copy = tmp_path / str(number)
+        shutil.copytree(folder, copy)
+        values = load_file(copy / "model.safetensors")
+        if number == 0:
+            values = {name.removeprefix("transformer."): value for name, value in values.items()}
+        else:
+            values["lm_head.weight"] = values["transformer.wte.weight"].clone()
+        stem = "h" if number == 0 else "transformer.h"
+        for layer in range(3):
+            values |= {f"{stem}.{layer}.attn.{name}": mask.clone() for name in add}
+        save_file(values, copy / "model.safetensors", metadata={"format": "pt"})
+        found = load_decoder(copy).model.state_dict()
+        assert all(torch.equal(found[name], weight) for name, weight in wanted.items())
+
+
+def test_lengths_are_those_of_the_folder_or_ours(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    assert load_decoder(folder).options.max_length == 11
+    for stated, wanted in (({}, 64), ({"max_length": 30}, 29), ({"max_length": 30, "max_new_tokens": 5}, 5)):
+        (tmp_path / "m/generation_config.json").write_text(json.dumps(stated))
+        assert load_decoder(tmp_path / "m").options.max_length == wanted
+
+
+def test_fused_weights_are_not_copied(folder):
+    model = load_decoder(folder).model
+    block = model.decoder[0].attention
+    storages = {layer.weight.untyped_storage().data_ptr() for layer in (block.query, block.key_value)}
+    assert len(storages) == 1
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_folders_are_refused(folder, tmp_path, message):
+    shutil.copytree(folder, tmp_path / "bad")
+    edit(tmp_path / "bad", **BAD[message])
+    with pytest.raises(ModelError, match=message):
+        load_decoder(tmp_path / "bad")
+
+
+def test_a_fused_projection_of_a_wrong_shape_is_refused(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "bad")
+    values = load_file(tmp_path / "bad/model.safetensors")
+    name = "transformer.h.1.attn.c_attn.weight"
+    values[name] = values[name][:, :53].contiguous()
+    save_file(values, tmp_path / "bad/model.safetensors")
+    with pytest.raises(ModelError, match=r"h\.1\.attn\.c_attn\.weight' has shape \(18, 53\)"):
+        load_decoder(tmp_path / "bad")
+
+
+def test_a_translator_points_to_what_runs_it(folder):
+    with pytest.raises(ModelError, match="decoder-only model, which uwaga"):
+        load_pretrained(folder)

@@ -1,0 +1,171 @@
+"""Marian folders: the same numbers, tokens and texts as ``transformers``; bad folders are refused."""
+
+import json
+import pickle
+import shutil
+
+import pytest
+import tiny_models as tiny
+import torch
+from marian_folders import SEPARATE, TEXTS, make
+
+import uwaga
+from uwaga.checkpoints.huggingface.registry import load_pretrained
+from uwaga.decoding import search
+from uwaga.errors import DataError, ModelError
+
+transformers = pytest.importorskip("transformers")
+ODD = [
+    "",
+    " ",
+    "🚗 car",
+    "你好 world",
+    "a\tb",
+    "\x00\x07",
+    "▁▁",
+    "it " * 600,
+    "</",
+    "Ünï e\u0301",
+    "<<x>>",
+    "...",
+]
+
+
+def peer_tokeniser(folder, shared):
+    options = {} if shared else {"target_vocab_file": str(folder / "target_vocab.json"), **SEPARATE}
+    files = [str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")]
+    return transformers.MarianTokenizer(*files, source_lang="en", target_lang="de", **options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("marian") / "model"
+    make(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("shared", "safe", "seed", "end", "changes"),
+    [(True, True, 3, 6.0, {}), (False, False, 2, 4.5, {"activation_function": "relu"})],
+)
+def test_outputs_equal_transformers(tmp_path, shared, safe, seed, end, changes):
+    theirs = make(tmp_path / "m", shared, seed, safe, end, **changes)
+    peer, ours = peer_tokeniser(tmp_path / "m", shared), load_pretrained(tmp_path / "m")
+    for text in [*TEXTS, *ODD, ">>fra<< the car", *tiny.ENGLISH]:
+        if shared or not text.startswith(">>"):
+            assert ours.source.add_special_tokens(ours.source.encode(text)) == peer(text).input_ids
+    for text in [*ODD, *tiny.GERMAN]:
+        assert ours.target.add_special_tokens(ours.target.encode(text)) == peer(text_target=text).input_ids
+    batch = peer(TEXTS, return_tensors="pt", padding=True)
+    target = torch.randint(2, 200, (len(TEXTS), 6), generator=torch.manual_seed(1))
+    with torch.no_grad():
+        wanted = theirs(**batch, decoder_input_ids=target)
+        encodings, mask = ours.model.encode_ids(batch.input_ids)
+        logits = ours.model.logits(ours.model.features(batch.input_ids, target))
+    real = mask[:, 0, 0]
+    torch.testing.assert_close(encodings[real], wanted.encoder_last_hidden_state[real], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(logits, wanted.logits, atol=1e-5, rtol=1e-5)
+    sources = [ours.source.add_special_tokens(ours.source.encode(text)) for text in TEXTS]
+    lengths = set()
+    for beam in (1, 4, 6):
+        rows = theirs.generate(**batch, num_beams=beam)
+        found = search(ours.model, sources, ours.options.changed({"beam": beam}))
+        for (one,), row in zip(found, rows[:, 1:].tolist(), strict=True):
+            made = [*one.tokens, 0]
+            assert row == made + [ours.model.symbols.pad] * (len(row) - len(made))
+            lengths.add(len(made))
+            text = peer.decode(row, skip_special_tokens=True, use_source_tokenizer=False)
+            assert ours.target.decode(one.tokens) == text
+    assert len(lengths) > 1
+
+
+def test_load_honours_the_folders_defaults(folder):
+    translator = uwaga.load(folder, device="cpu")
+    options = translator.options()
+    assert (options.beam, options.max_length, options.force_end) == (4, 13, True)
+    assert translator.languages == ("en", "de")
+    texts = [*TEXTS, ">>fra<< a car", ""]
+    found = translator.translate(texts)
+    assert [one.text for one in found] == [
+        translator.translate(text).text for text in [*TEXTS, ">>fra<< a car", ""]
+    ]
+    assert translator.score([("a car", "ein Auto")])[0].log_prob < 0
+    with pytest.raises(DataError, match=r">>xyz<<: .*>>deu<< >>fra<<"):
+        translator.translate(">>xyz<< a car")
+
+
+class Payload:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+def test_a_pickle_payload_is_refused_and_not_executed(folder, tmp_path):
+    bad, proof = tmp_path / "bad", tmp_path / "executed"
+    for how in (
+        torch.save,
+        pickle.dump,
+    ):
+        shutil.copytree(folder, bad)
+        (bad / "model.safetensors").unlink()
+        with (bad / "pytorch_model.bin").open("wb") as file:
+            how({"a": Payload(proof)}, file)
+        with pytest.raises(ModelError, match=r"pytorch_model\.bin: .*refused"):
+            load_pretrained(bad)
+        assert not proof.exists()
+        shutil.rmtree(bad)
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def shorten(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def drop_piece(path):
+    values = json.loads(path.read_text())
+    del values["<pad>"]
+    path.write_text(json.dumps(values))
+
+
+BAD = {
+    r"safetensors: damaged or cut short": lambda f: shorten(f / "model.safetensors"),
+    r"neither model\.safetensors": lambda f: (f / "model.safetensors").unlink(),
+    r"family 'novel' is unknown; uwaga runs .*marian": lambda f: edit(f / "config.json", model_type="novel"),
+    r"'normalize_before' = True is a feature": lambda f: edit(f / "config.json", normalize_before=True),
+    r"'activation_function' = 'tanh'": lambda f: edit(f / "config.json", activation_function="tanh"),
+    r"has shape \(22, 18\), .* \(24, 18\)": lambda f: edit(f / "config.json", encoder_ffn_dim=24),
+    r"encoder\.layers\.2.*missing": lambda f: edit(f / "config.json", encoder_layers=3),
+    r"encoder\.layers\.1.*unknown": lambda f: edit(f / "config.json", encoder_layers=1),
+    r"vocab\.json: the vocabulary cannot be read": lambda f: (f / "vocab.json").unlink(),
+    r"source\.spm: the tokeniser cannot be read": lambda f: (f / "source.spm").unlink(),
+    r"target\.spm: damaged": lambda f: (f / "target.spm").write_bytes(b"no"),
+    r"vocabulary lacks <pad>": lambda f: drop_piece(f / "vocab.json"),
+    r"pieces numbered up to .* but the weights are for": lambda f: edit(f / "vocab.json", extra=9999),
+    r"'num_beam_groups' = 2": lambda f: edit(f / "generation_config.json", num_beam_groups=2),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_folders_are_refused(folder, tmp_path, message):
+    shutil.copytree(folder, tmp_path / "bad")
+    BAD[message](tmp_path / "bad")
+    with pytest.raises(ModelError, match=message):
+        load_pretrained(tmp_path / "bad")
+
+
+def test_shards_are_read_as_one(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    (tmp_path / "m/model.safetensors").unlink()
+    peer = transformers.MarianMTModel.from_pretrained(folder)
+    peer.save_pretrained(tmp_path / "m", max_shard_size="20KB")
+    assert (tmp_path / "m/model.safetensors.index.json").exists()
+    one, other = (
+        load_pretrained(folder).model.state_dict(),
+        load_pretrained(tmp_path / "m").model.state_dict(),
+    )
+    assert all(torch.equal(one[name], other[name]) for name in one)

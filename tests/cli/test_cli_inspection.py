@@ -1,0 +1,158 @@
+"""`uwaga attend` and `uwaga lengths`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import tiny_models as tiny
+from recurrent_variants import VARIANTS
+from typer.testing import CliRunner
+
+import uwaga
+from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.cli.main import app
+from uwaga.cli.named import named
+from uwaga.errors import SettingsError
+from uwaga.inspection import by_length
+from uwaga.models.build import build_model
+
+JOINT = tiny.tokeniser()
+TEXT = "The dog sees the cat."
+TARGET = "Der Hund sieht die Katze."
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    place = tmp_path_factory.mktemp("inspection")
+    for name in ("bahdanau", "luong", "cho"):
+        model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
+        languages, decoding = ("en", "de"), tiny.DECODING
+        save_model(place / name / "model", model, VARIANTS[name], decoding, JOINT, JOINT, languages, "card")
+    return place
+
+
+def call(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_attend_prints_a_heat_map(folders):
+    shown = call(
+        "attend", TEXT, "--model", folders / "bahdanau" / "model", "--target", TARGET, "--words"
+    ).stdout
+    lines = shown.splitlines()
+    assert lines[0] == "bahdanau"
+    assert [line.split()[0] for line in lines[-6:]] == [*TARGET.split(), "</s>"]
+    header = [line[7:] for line in lines[1:-6]]  # words written from top to bottom, three columns apart
+    columns = ["".join(line[at : at + 1] for line in header).strip() for at in range(0, 18, 3)]
+    assert columns == [*TEXT.split(), "</s>"]
+
+
+def test_attend_puts_models_side_by_side(folders, tmp_path):
+    models = ["-m", f"One={folders / 'bahdanau' / 'model'}", "-m", folders / "luong" / "model"]
+    shown = call("attend", TEXT, *models, "--target", TARGET).stdout
+    assert "One\n" in shown and "luong\n" in shown
+    call("attend", TEXT, *models, "--target", TARGET, "--output", tmp_path / "two.svg")
+    assert (tmp_path / "two.svg").read_bytes().startswith(b"<?xml")
+    assert [path.name for path in tmp_path.iterdir()] == ["two.svg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-m", "{cho}"], "cho: the model has no attention to look at"),
+        (["-m", "{cho}", "--target", "Hund"], "cho: the model has no attention to look at"),
+        (["-m", "{luong}", "-o", "x.gif"], "must end in one of .png, .svg, .pdf"),
+        (["-m", "{luong}", "-m", "{luong}"], "two are called 'luong'"),
+        (["-m", "A="], "give NAME=PATH"),
+        (["-m", "nowhere/model"], "nowhere"),
+    ],
+)
+def test_mistakes_of_attend_are_named(folders, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    places = {name: str(folders / name / "model") for name in ("cho", "luong")}
+    result = call("attend", TEXT, *(one.format(**places) for one in arguments), code=1)
+    assert words in result.stderr and "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, lines in {
+        "test.en": ["a", "a b", "a b c", "a b c d", "a b c d e", "f g h i j k"],
+        "test.de": ["a", "a b", "a b c", "a b c d", "a b c d e", "f g h i j k"],
+        "bad.de": ["a", "a b", "a b c", "a b c d", "a b c d", "f g h i"],
+    }.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def lengths(files, *arguments, code=0):
+    return call("lengths", "-s", files / "test.en", "-r", files / "test.de", *arguments, code=code)
+
+
+def test_lengths_prints_writes_and_draws(files):
+    tables, picture = [files / "out.tsv", files / "out.json"], files / "out.svg"
+    systems = ["--system", f"Good={files / 'test.de'}", "--system", files / "bad.de"]
+    common = [*systems, "--tokenize", "none", "--edges", "2,4", "--samples", "20"]
+    shown = lengths(files, *common, "--table", tables[0], "-o", picture).stdout
+    lengths(files, *common, "--table", tables[1])
+    assert "Good" in shown and "bad" in shown and "nrefs:1" in shown
+    read = json.loads(tables[1].read_text())
+    assert [(one["shortest"], one["longest"], one["lines"]) for one in read["buckets"]] == [
+        (1, 2, 2),
+        (3, 4, 2),
+        (5, 6, 2),
+    ]
+    assert read["buckets"][2]["systems"]["Good"]["bleu"] == pytest.approx(100)
+    assert read["buckets"][2]["systems"]["bad"]["ratio"] == pytest.approx(8 / 11)
+    assert len(tables[0].read_text().splitlines()) == 7
+    assert picture.read_bytes().startswith(b"<?xml")
+
+
+def test_lengths_translates_with_models(folders, files):
+    place = folders / "luong" / "model"
+    lengths(files, "-m", place, "--beam", 2, "--samples", 0, "--table", files / "one.json")
+    sources = (files / "test.en").read_text().splitlines()
+    made = uwaga.load(place, device="cpu").translate(sources, beam=2)
+    references = [(line,) for line in (files / "test.de").read_text().splitlines()]
+    expected = by_length(sources, references, {"luong": [one.text for one in made]})
+    assert (files / "one.json").read_text() == expected.json() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "nothing to compare: give --system"),
+        (["--system", "{short}"], "must be aligned"),
+        (["--system", "{good}", "--edges", "3,x"], "--edges '3,x': give lengths"),
+        (["--system", "{good}", "--edges", "3,2"], "each must be greater"),
+        (["--system", "{good}", "--table", "x.csv"], "must end in one of .tsv, .json"),
+        (["--system", "{good}", "-o", "x.bmp"], "must end in one of .png"),
+        (["--system", "m={good}", "-m", "m=x"], "two systems are called 'm'"),
+        (["--system", "nowhere"], "nowhere"),
+    ],
+)
+def test_mistakes_of_lengths_are_named(files, monkeypatch, arguments, words):
+    (files / "short.de").write_text("a\n")
+    monkeypatch.chdir(files)
+    before = sorted(files.iterdir())
+    result = lengths(files, *(one.format(short="short.de", good="test.de") for one in arguments), code=1)
+    assert words in result.stderr and "Traceback" not in result.stderr
+    assert sorted(files.iterdir()) == before
+
+
+def test_names_before_paths(tmp_path):
+    odd = tmp_path / "a=b"
+    odd.mkdir()
+    values = ["N=x/y", "runs/luong/model", "out/cho.tok.de", str(odd)]
+    assert named(values, "--x") == {
+        "N": "x/y",
+        "luong": "runs/luong/model",
+        "cho": "out/cho.tok.de",
+        "a=b": str(odd),
+    }
+    with pytest.raises(SettingsError, match="two are called 'model'"):
+        named(["model", "./model"], "--x")

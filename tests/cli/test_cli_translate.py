@@ -1,0 +1,380 @@
+"""`uwaga translate` and `uwaga score`: one line in, one line out, from texts, files and pipes."""
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+from typer.testing import CliRunner
+
+import uwaga
+from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.cli import lines, meter, score
+from uwaga.cli.main import app
+from uwaga.errors import DataError
+
+JOINT = tiny.tokeniser()
+SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
+LINES = ["I want to buy a car.", "", "The dog sees the cat.", "   ", "Ünïcödé 你好", "Where is the station?"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli") / "model"
+    model = tiny.transformer(SHAPE, JOINT, JOINT)
+    decoding = tiny.DECODING.model_copy(update={"max_length": 8})
+    save_model(folder, model, SHAPE, decoding, JOINT, JOINT, ("en", "de"), "card")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translator(folder):
+    return uwaga.load(folder, device="cpu")
+
+
+@pytest.fixture
+def run(folder):
+    def run(verb, *arguments, stdin=None, code=0):
+        if isinstance(stdin, str):
+            stdin = stdin.encode()
+        result = CliRunner().invoke(
+            app, [verb, "--model", str(folder), "--device", "cpu", *map(str, arguments)], input=stdin
+        )
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+def out(result):
+    """The lines of standard output: exactly those that a line feed ends."""
+    text = result.stdout_bytes.decode()
+    assert text == "" or text.endswith("\n")
+    return text.split("\n")[:-1]
+
+
+def texts(translator, sources, **options):
+    return [one.text for one in translator.translate(sources, **options)]
+
+
+def test_texts_are_translated(run, translator):
+    assert out(run("translate", *LINES[::2])) == texts(translator, LINES[::2])
+    assert out(run("translate", "--beam", 1, "--max-length", 4, LINES[0])) == texts(
+        translator, [LINES[0]], beam=1, max_length=4
+    )
+
+
+def test_one_line_in_is_one_line_out_from_a_pipe(run, translator):
+    for end in ("\n", "\r\n"):
+        for last in ("", end):
+            result = run("translate", stdin=end.join(LINES) + last)
+            assert out(result) == texts(translator, LINES)
+    assert out(run("translate", stdin="")) == []
+    assert out(run("translate", stdin="\n\n")) == ["", ""]
+
+
+def test_strange_line_ends_do_not_add_lines(run):
+    strange = "a\x0bb\x0cc\x85d\u2028e\u2029f\rg\x1ch"
+    assert len(out(run("translate", stdin=f"{strange}\n\ufeff{strange}\n"))) == 2
+
+
+def test_a_byte_order_mark_is_no_text(run):
+    assert out(run("translate", stdin="\ufeffHi\n")) == out(run("translate", stdin="Hi\n"))
+
+
+def test_a_file_becomes_a_file(run, translator, tmp_path):
+    (tmp_path / "in.en").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    with gzip.open(tmp_path / "in.gz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(LINES))
+    for name in ("in.en", "in.gz"):
+        result = run("translate", "--input", tmp_path / name, "--output", tmp_path / "out.de")
+        assert result.stdout == ""
+        expected = "".join(f"{line}\n" for line in texts(translator, LINES))
+        assert (tmp_path / "out.de").read_bytes().decode() == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.en", "in.gz", "out.de"]
+
+
+def test_a_file_may_replace_itself(run, tmp_path, translator):
+    (tmp_path / "text").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    run("translate", "-i", tmp_path / "text", "-o", tmp_path / "text")
+    assert (tmp_path / "text").read_text("utf-8").split("\n")[:-1] == texts(translator, LINES)
+
+
+def test_heaps_are_joined_in_order(run, translator, tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "CHUNK", 4)
+    many = [LINES[number % len(LINES)] for number in range(11)]
+    (tmp_path / "in").write_text("\n".join(many), encoding="utf-8")
+    assert out(run("translate", "-i", tmp_path / "in")) == texts(translator, many)
+    assert out(run("translate", stdin="\n".join(many))) == texts(translator, many)
+
+
+def test_json_holds_everything(run, translator):
+    result = run("translate", "--json", "--nbest", 2, "--attention", stdin="\n".join(LINES))
+    documents = [json.loads(line) for line in out(result)]
+    for document, one in zip(documents, translator.translate(LINES, nbest=2, attention=True), strict=True):
+        assert document["text"] == one.text
+        assert document["tokens"] == list(one.tokens)
+        assert document["source_tokens"] == list(one.source_tokens)
+        assert document["truncated"] == one.truncated
+        assert document["score"] == pytest.approx(one.score, abs=2e-5)
+        assert document["log_prob"] == pytest.approx(one.log_prob, abs=1e-4)
+        assert document["token_scores"] == pytest.approx(one.token_scores, abs=5e-5)
+        found = [other["text"] for other in document.get("alternatives", [])]
+        assert found == [other.text for other in one.alternatives]
+        if one.attention is not None:
+            np.testing.assert_allclose(document["attention"], one.attention, atol=5e-5)
+        else:
+            assert "attention" not in document
+
+
+def test_alternatives_stay_on_the_line(run, translator):
+    result = run("translate", "--nbest", 3, stdin="\n".join(LINES))
+    for line, one in zip(out(result), translator.translate(LINES, nbest=3), strict=True):
+        ways = [one.text, *(other.text for other in one.alternatives)]
+        assert line == "\t".join(way.replace("\t", " ") for way in ways)
+
+
+def test_streamed_words_join_to_the_same(run, translator):
+    assert out(run("translate", "--stream", *LINES)) == texts(translator, LINES, beam=1)
+    assert out(run("translate", "--stream", stdin="\n".join(LINES))) == texts(translator, LINES, beam=1)
+    drawn = out(run("translate", "--stream", "--sample", "--seed", 3, LINES[0]))
+    assert drawn == texts(translator, [LINES[0]], sample=True, seed=3)
+
+
+def test_options_reach_the_search(run, translator):
+    result = run(
+        "translate", "--sample", "--seed", 7, "--temperature", 1.3, "--top-k", 20, "--top-p", 0.9, *LINES
+    )
+    assert out(result) == texts(translator, LINES, sample=True, seed=7, temperature=1.3, top_k=20, top_p=0.9)
+    result = run("translate", "--prefix", "Der Hund", "--no-repeat-ngram", 1, "--min-length", 6, LINES[0])
+    options = {"prefix": "Der Hund", "no_repeat_ngram": 1, "min_length": 6}
+    assert out(result) == texts(translator, [LINES[0]], **options)
+    two = "Hi. Where is the station?"
+    assert out(run("translate", "--split", "sentences", two)) == texts(translator, [two], split="sentences")
+    options = {"length_penalty": 0.2, "batch_tokens": 9}
+    result = run("translate", "--length-penalty", 0.2, "--batch-tokens", 9, *LINES)
+    assert out(result) == texts(translator, LINES, **options)
+
+
+def test_cut_translations_are_reported(run):
+    result = run("translate", "--max-length", 1, stdin="a\n\nb\nc\nd\ne\n")
+    assert "line 1 was cut" in result.stderr
+    assert "line 2" not in result.stderr
+    assert "and so were 2 more" in result.stderr
+    assert "text 1 was cut" in run("translate", "--stream", "--max-length", 1, "a").stderr
+
+
+# --- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a", "--input", "b"], "texts or --input, not both"),
+        (["a", "--stream", "--json"], "--stream"),
+        (["a", "--stream", "--beam", "4"], "--stream"),
+        (["a", "--nbest", "9"], "nbest 9 is more than beam 3"),
+        (["a", "--top-k", "9"], "sample"),
+        (["a", "--attention"], "--json"),
+        (["--input", "/no/such"], "/no/such: no such file"),
+        (["a", "--output", "/no/such/file"], "/no/such/file: cannot be written"),
+        (["a", "--device", "tpu"], "device must be"),
+        (["a", "--dtype", "int3"], "dtype must be"),
+        (["house " * 60], "text 1: the sentence"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(run, arguments, words):
+    result = run("translate", *arguments, code=1)
+    assert "Traceback" not in result.output
+    errors = [line for line in result.stderr.splitlines() if "error:" in line]
+    assert len(errors) == 1
+    assert words in errors[0]
+
+
+def test_a_bad_line_is_named_after_those_before_it(run, tmp_path, translator, monkeypatch):
+    bad = b"Hi\nThe dog.\nna\xefve\nnever reached\n"
+    for arguments, stdin in (([], bad), (["-i", tmp_path / "in"], None)):
+        (tmp_path / "in").write_bytes(bad)
+        result = run("translate", *arguments, stdin=stdin, code=1)
+        assert out(result) == texts(translator, ["Hi", "The dog."])
+        assert "line 3 is not UTF-8 at byte 3" in result.stderr
+    result = run("translate", "-i", tmp_path / "in", "-o", tmp_path / "out", code=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+    (tmp_path / "out").write_text("old")
+    run("translate", "-i", tmp_path / "in", "-o", tmp_path / "out", code=1)
+    assert (tmp_path / "out").read_text() == "old"
+
+
+def test_a_line_that_is_too_long_is_numbered(run):
+    assert "line 2: the sentence" in run("translate", stdin="a\n" + "house " * 60, code=1).stderr
+    assert "longer than any sentence" in run("translate", stdin="x" * (lines.LONGEST_LINE + 9), code=1).stderr
+
+
+def test_a_binary_file_is_refused(run, tmp_path):
+    (tmp_path / "b").write_bytes(bytes(range(256)) * 9)
+    assert "binary" in run("translate", "-i", tmp_path / "b", code=1).stderr
+
+
+def test_a_full_disk_leaves_no_file(run, tmp_path, monkeypatch):
+    def full(file):
+        def write(text):
+            with Path("/dev/full").open("wb", buffering=0) as disk:
+                disk.write(text.encode())
+
+        return write
+
+    monkeypatch.setattr(lines, "_writer", full)
+    result = run("translate", "-o", tmp_path / "out", "Hi", code=1)
+    assert "No space left" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_device_is_written_to_not_replaced(run, tmp_path):
+    run("translate", "-o", "/dev/null", "Hi")
+    assert not Path("/dev/null").is_file()
+    os.mkfifo(tmp_path / "pipe")
+    got = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    run("translate", "-o", tmp_path / "pipe", "Hi")
+    reader.join()
+    assert got[0].endswith(b"\n")
+
+
+# --- pipes
+
+
+def test_lines_are_taken_as_they_come():
+    """A slow line is a chunk of its own; lines that wait are taken together, up to a heap."""
+    ours, theirs = os.pipe()
+    with os.fdopen(ours, "rb") as reading, os.fdopen(theirs, "wb", buffering=0) as writing:
+        chunks = lines._decoded(lines._arriving(lines._raw_lines(reading)), "pipe")
+        for number in range(1, 4):
+            writing.write(f"line {number}\n".encode())
+            assert next(chunks) == (number, [f"line {number}"])
+        writing.write(b"x\n" * (lines.CHUNK + 500))
+        time.sleep(0.3)
+        writing.close()
+        rest = list(chunks)
+        assert [chunk.first for chunk in rest] == sorted(chunk.first for chunk in rest)
+        assert sum(len(chunk.lines) for chunk in rest) == lines.CHUNK + 500
+        assert max(len(chunk.lines) for chunk in rest) > 100
+        assert max(len(chunk.lines) for chunk in rest) <= lines.CHUNK
+
+
+def test_reading_ahead_is_bounded():
+    taken = []
+
+    def endless():
+        while True:
+            taken.append(1)
+            yield b"x"
+
+    chunks = lines._arriving(endless())
+    next(chunks)
+    time.sleep(0.2)
+    assert len(taken) < 8 * lines.CHUNK
+
+
+def test_each_line_is_answered_while_the_pipe_stays_open(folder):
+    command = [sys.executable, "-m", "uwaga", "translate", "--model", str(folder), "--device", "cpu"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        for line in ("Hi\n", "\n", "Ünïcödé\n"):
+            process.stdin.write(line.encode())
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            assert answer.endswith(b"\n")
+            assert bool(answer.strip()) == bool(line.strip())
+        process.stdin.write(b"\xff\n")
+        process.stdin.flush()
+        assert process.wait(timeout=60) == 1  # although the pipe is still open and a thread waits at it
+        error = process.stderr.read().decode()
+    assert "standard input: line 4 is not UTF-8" in error
+    assert "Fatal" not in error
+    assert "Traceback" not in error
+
+
+def test_a_closed_standard_input_is_an_error(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DataError, match="standard input is closed"):
+        lines.standard_input_chunks()
+
+
+def test_a_file_shows_its_progress_to_a_terminal_only(monkeypatch, tmp_path):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    (tmp_path / "in").write_text("ab\ncd\n")
+    for screen, shown in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", screen)
+        with meter.meter(tmp_path / "in", "translating") as advance:
+            advance(lines.Chunk(1, ["ab", "cd"]))
+        assert ("2 lines" in screen.getvalue()) == shown
+
+
+# --- score
+
+
+def test_pairs_are_scored(run, translator, tmp_path):
+    pairs = [("I want", "Ich will"), ("", ""), ("Hi", "Du"), ("Hi", "")]
+    found = translator.score(pairs)
+    expected = [(one.log_prob, one.mean) for one in found]
+    tsv = "".join(f"{source}\t{target}\tmore\n" for source, target in pairs)
+    (tmp_path / "p.tsv").write_text(tsv)
+    for side, name in enumerate(("s", "t")):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in pairs))
+    for arguments, stdin in (
+        ([], tsv),
+        ([tmp_path / "p.tsv"], None),
+        ([tmp_path / "s", tmp_path / "t"], None),
+    ):
+        rows = [tuple(map(float, line.split("\t"))) for line in out(run("score", *arguments, stdin=stdin))]
+        assert [row == pytest.approx(want, abs=2e-4) for row, want in zip(rows, expected, strict=True)] == [
+            True
+        ] * 4
+    for line, one in zip(out(run("score", "--tokens", stdin=tsv)), found, strict=True):
+        cells = [cell.rpartition(":") for cell in line.split("\t")[2].split(" ")]
+        assert [cell[0] for cell in cells] == [*one.tokens, "</s>"]
+        assert [float(cell[2]) for cell in cells] == pytest.approx(one.token_scores, abs=2e-4)
+    for line, one in zip(out(run("score", "--json", stdin=tsv)), found, strict=True):
+        document = json.loads(line)
+        assert document["tokens"] == list(one.tokens)
+        assert document["token_scores"] == pytest.approx(one.token_scores, abs=1e-4)
+        assert document["perplexity"] == pytest.approx(one.perplexity, rel=1e-3)
+    run("score", tmp_path / "p.tsv", "--output", tmp_path / "out")
+    assert len((tmp_path / "out").read_text().splitlines()) == 4
+
+
+def test_bad_pairs_are_named(run, tmp_path):
+    assert "line 2 has no tab" in run("score", stdin="a\tb\nc\n", code=1).stderr
+    (tmp_path / "s").write_text("a\nb\nc\n")
+    (tmp_path / "t").write_text("a\n")
+    error = run("score", tmp_path / "s", tmp_path / "t", code=1).stderr
+    assert "has 3 lines but" in error
+    assert "has 1" in error
+    assert "3 files" in run("score", "a", "b", "c", code=1).stderr
+    assert "no such file" in run("score", tmp_path / "none.tsv", code=1).stderr
+    assert "pair 2: the target" in run("score", stdin="a\tb\nc\t" + "Haus " * 60, code=1).stderr
+
+
+def test_the_impossible_is_null_in_json():
+    assert json.loads(score._json(uwaga.Score(-float("inf"), (), (-float("inf"),), ())))["log_prob"] is None
+
+
+@pytest.mark.parametrize("verb", ["translate", "score"])
+def test_help_teaches_by_example(verb):
+    result = CliRunner().invoke(app, [verb, "--help"])
+    assert result.exit_code == 0
+    assert result.output.count(f"uwaga {verb}") >= 4

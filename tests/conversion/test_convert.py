@@ -1,0 +1,272 @@
+"""`uwaga convert`: what it writes, transformers and CTranslate2's converter load, and translate the same."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tiny_models as tiny
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import uwaga
+from uwaga.checkpoints.huggingface.deinterleave import deinterleave
+from uwaga.checkpoints.huggingface.export import write_hugging_face
+from uwaga.checkpoints.huggingface.registry import load_pretrained
+from uwaga.cli.main import app
+from uwaga.contracts import Symbols
+from uwaga.decoding import SearchOptions, from_generation_config, search, to_generation_config
+from uwaga.errors import ModelError, SettingsError
+from uwaga.models.build import build_model
+from uwaga.settings import BahdanauSettings, DecodingSettings
+
+transformers = pytest.importorskip("transformers")
+ctranslate2 = pytest.importorskip("ctranslate2")
+NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
+LINES = [
+    "forty-two",
+    "one hundred seventy",
+    "nine hundred ninety nine",
+    "six",
+    "two hundred sixty one",
+    "zero",
+]
+POST = {"norm": "post", "sinusoids": "interleaved"}
+CASES = {
+    "interleaved": POST,
+    "halves": {"sinusoids": "halves", "activation": "silu", "output_bias": True},
+    "tensor2tensor": {"sinusoids": "tensor2tensor", "embedding_scale": False, "activation": "gelu"},
+    "learned": {"positions": "learned", "position_offset": 2, "activation": "gelu_tanh", "tie": "none"},
+    "no biases": {"attention_bias": False, "feed_forward_bias": False, "tie": "decoder"},
+    "two vocabularies": {"tie": "decoder", "decoder_feed_forward": 20},
+}
+DECODING = DecodingSettings(beam=4, max_length=12, length_penalty=0.7, early_stopping=False, max_ratio=50.0)
+
+
+def random_model(seed=3, **changes):
+    """A random model whose biases and norms are random too, so that nothing is lost unseen."""
+    two = changes.pop("two", False)
+    source = tiny.tokeniser("source" if two else "joint", size=330 if two else 340)
+    target = tiny.tokeniser("target", size=340) if two else source
+    made = tiny.TINY.model_copy(update={**POST, **changes})
+    model = tiny.transformer(made, source, target, seed)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for name, parameter in model.named_parameters():
+            if parameter.dim() == 1:
+                parameter.data += 0.3 * torch.randn(parameter.shape)
+            if name == "target_embedding.weight":
+                parameter.data[model.symbols.end] *= 1.5
+    return model, source, target
+
+
+def written(folder, case, **changes):
+    options = {**CASES.get(case, {}), "two": case == "two vocabularies", **changes}
+    model, source, target = random_model(**options)
+    to = "pegasus" if model.settings.norm == "pre" else "marian"
+    write_hugging_face(folder, to, model, source, target, DECODING, ("en", "de"))
+    return model, source, target
+
+
+def to_ctranslate2(folder, out, *options):
+    """Run CTranslate2's own converter, in this process: importing takes longer than converting."""
+    from ctranslate2.converters import TransformersConverter
+
+    TransformersConverter(str(folder)).convert(str(out), *options)
+    return ctranslate2.Translator(str(out), device="cpu", compute_type="float32", intra_threads=1)
+
+
+@pytest.mark.parametrize("case", [*CASES, "pegasus"])
+def test_folders_give_transformers_the_same_tokens(tmp_path, case):
+    changes = {"norm": "pre", "sinusoids": "interleaved"} if case == "pegasus" else {}
+    model, source, target = written(tmp_path / "m", case, **changes)
+    peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "m").eval()
+    words = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
+    assert type(peer).__name__ == (
+        "PegasusForConditionalGeneration" if case == "pegasus" else "MarianMTModel"
+    )
+    assert peer.dtype == torch.float32
+    texts = [line.strip() for line in tiny.ENGLISH]
+    sources = [source.add_special_tokens(source.encode(text)) for text in texts]
+    batch = words(texts, return_tensors="pt", padding=True)
+    real = batch.attention_mask.bool()
+    assert [row[mask].tolist() for row, mask in zip(batch.input_ids, real, strict=True)] == sources
+    back = load_pretrained(tmp_path / "m")
+    assert back.languages == ("en", "de")
+    options = SearchOptions.from_settings(DECODING)
+    for beam in (1, 4):
+        rows = peer.generate(**batch, num_beams=beam)
+        ours = search(model, sources, options.changed({"beam": beam}))
+        again = search(back.model, sources, back.options.changed({"beam": beam}))
+        for (one,), (two,), row in zip(ours, again, rows[:, 1:].tolist(), strict=True):
+            assert one.tokens == two.tokens == tuple(row[: len(one.tokens)])
+            assert set(row[len(one.tokens) :]) <= {model.symbols.end, words.pad_token_id}
+            assert one.log_prob == pytest.approx(two.log_prob, abs=1e-4)
+            assert target.decode(one.tokens).strip() == words.decode(row, skip_special_tokens=True)
+    assert back.options.beam == 4
+
+
+@pytest.mark.parametrize("case", ["interleaved", "halves", "learned", "no biases", "pegasus"])
+def test_ctranslate2_gives_the_same_greedy_tokens(tmp_path, case):
+    model, source, _ = written(tmp_path / "m", case, **({"norm": "pre"} if case == "pegasus" else {}))
+    peer = to_ctranslate2(tmp_path / "m", tmp_path / "c")
+    words = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
+    sources = [source.add_special_tokens(source.encode(text)) for text in tiny.ENGLISH]
+    # A random model may well choose what a trained one never does: the start and padding symbols.
+    never = [["<unused0>"], ["<pad>" if case == "pegasus" else "<s>"]]
+    found = peer.translate_batch(
+        [words.convert_ids_to_tokens(row) for row in sources],
+        beam_size=1,
+        max_decoding_length=12,
+        min_decoding_length=0,
+        suppress_sequences=never,
+    )
+    ours = search(model, sources, SearchOptions(beam=1, max_length=12, max_ratio=50.0))
+    for (one,), other in zip(ours, found, strict=True):
+        assert tuple(words.convert_tokens_to_ids(other.hypotheses[0])) == one.tokens
+
+
+def test_the_trained_model_goes_out_and_comes_back(tmp_path):
+    done = CliRunner().invoke(app, ["convert", str(NUMBERS), str(tmp_path / "m"), "--to", "pegasus"])
+    assert done.exit_code == 0, done.output
+    assert "note: uwaga ends a target at 3 times" in done.output
+    ours, back = uwaga.load(NUMBERS, device="cpu"), uwaga.load(tmp_path / "m", device="cpu")
+    words = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
+    peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "m").eval()
+    batch = words(LINES, return_tensors="pt", padding=True)
+    for beam in (1, 4):
+        wanted = [one.text for one in ours.translate(LINES, beam=beam)]
+        assert [one.text for one in back.translate(LINES, beam=beam)] == wanted
+        made = peer.generate(**batch, num_beams=beam)
+        assert words.batch_decode(made, skip_special_tokens=True) == wanted
+    assert wanted[1] == "einhundertsiebzig"
+    served = to_ctranslate2(tmp_path / "m", tmp_path / "c")
+    pieces = [words.convert_ids_to_tokens(words(line).input_ids) for line in LINES]
+    found = served.translate_batch(pieces, beam_size=1)
+    texts = [words.decode(words.convert_tokens_to_ids(one.hypotheses[0])) for one in found]
+    assert texts == [one.text for one in ours.translate(LINES, beam=1)]
+
+
+def test_halving_changes_the_order_of_columns_and_nothing_else():
+    model, source, target = random_model(norm="pre", positions="sinusoidal", decoder_heads=4)
+    turned = build_model(
+        model.settings.model_copy(update={"sinusoids": "halves"}), model.symbols, source.size, target.size
+    )
+    weights = deinterleave(model.state_dict())
+    turned.load_state_dict(weights)
+    assert not torch.equal(weights["source_embedding.weight"], model.source_embedding.weight)
+    source_ids = torch.tensor([source.add_special_tokens(source.encode(tiny.ENGLISH[0]))])
+    target_ids = torch.randint(4, 300, (1, 7), generator=torch.manual_seed(1))
+    found, wanted = (each.eval()(source_ids, target_ids) for each in (turned, model))
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+
+
+UNSUPPORTED = {
+    r"norms stand before its blocks and marian's behind.*--to pegasus": ("marian", {"norm": "pre"}),
+    r"norms stand behind its blocks and pegasus's before.*--to marian": ("pegasus", {"norm": "post"}),
+    r"gated = True is a feature that marian lacks": ("marian", {"gated": True}),
+    r"positions = 'relative'": ("marian", {"positions": "relative"}),
+    r"embedding_norm = True": ("marian", {"embedding_norm": True}),
+    r"norm_kind = 'rms'": ("marian", {"norm_kind": "rms"}),
+    r"norm_epsilon = 0\.001": ("marian", {"norm_epsilon": 1e-3}),
+    r"attention_scale = False": ("marian", {"attention_scale": False}),
+    r"output_scale = True": ("marian", {"output_scale": True}),
+    r"head_width = 10": ("marian", {"head_width": 10}),
+    r"tie = 'decoder'": ("pegasus", {"norm": "pre", "tie": "decoder"}),
+}
+
+
+@pytest.mark.parametrize("message", UNSUPPORTED)
+def test_what_the_format_lacks_is_refused_by_name(tmp_path, message):
+    to, changes = UNSUPPORTED[message]
+    model, source, target = random_model(**changes)
+    with pytest.raises(ModelError, match=message):
+        write_hugging_face(tmp_path / "m", to, model, source, target, DECODING, ("en", "de"))
+    assert not any(tmp_path.iterdir())
+
+
+def test_other_models_folders_and_decodings_are_refused(tmp_path):
+    model, source, target = random_model()
+    recurrent = build_model(BahdanauSettings(embedding=8, hidden=8), model.symbols, source.size, source.size)
+    with pytest.raises(ModelError, match=r"Bahdanau.* cannot be written as marian"):
+        write_hugging_face(tmp_path / "m", "marian", recurrent, source, target, DECODING, ("en", "de"))
+    gnmt = DecodingSettings(beam=4, length_formula="gnmt")
+    with pytest.raises(SettingsError, match="'gnmt' cannot be said"):
+        write_hugging_face(tmp_path / "m", "marian", model, source, target, gnmt, ("en", "de"))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes").write_text("mine")
+    with pytest.raises(ModelError, match="is not empty, so it is not overwritten"):
+        write_hugging_face(tmp_path / "full", "marian", model, source, target, DECODING, ("en", "de"))
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+    other = tiny.tokeniser("target", size=340)
+    with pytest.raises(ModelError, match="their vocabularies differ"):
+        write_hugging_face(tmp_path / "m", "marian", model, source, other, DECODING, ("en", "de"))
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    model, source, target = random_model()
+
+    def full(path, *rest):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ModelError, match="no space left"):
+        write_hugging_face(tmp_path / "m", "marian", model, source, target, DECODING, ("en", "de"))
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_command_line_names_differences_and_mistakes(tmp_path):
+    runner = CliRunner()
+    done = runner.invoke(app, ["convert", "bundled", str(tmp_path / "b"), "--to", "pegasus"])
+    assert done.exit_code == 0, done.output
+    for difference in ("blanks at the ends", "into sentences", "written in capitals"):
+        assert difference in done.output
+    wrong = runner.invoke(app, ["convert", "bundled", str(tmp_path / "b2"), "--to", "marian"])
+    assert wrong.exit_code == 1
+    assert "--to pegasus" in wrong.output
+    assert not (tmp_path / "b2").exists()
+    config = json.loads((tmp_path / "b/config.json").read_text())
+    assert config["model_type"] == "pegasus"
+
+
+def test_converting_imports_no_peer(tmp_path):
+    code = (
+        "import sys; from uwaga.cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "assert not {'transformers', 'ctranslate2'} & set(sys.modules)"
+    )
+    command = [sys.executable, "-c", code, "convert", str(NUMBERS), str(tmp_path / "m"), "--to", "pegasus"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+OPTIONS = st.builds(
+    SearchOptions,
+    beam=st.integers(1, 8),
+    length_penalty=st.floats(-2, 2),
+    length_formula=st.just("average"),
+    score_forced=st.just(False),
+    early_stopping=st.sampled_from([True, False, "estimate"]),
+    min_length=st.integers(0, 5),
+    max_length=st.integers(5, 40),
+    max_ratio=st.just(float("inf")),
+    force_end=st.booleans(),
+    no_repeat_ngram=st.integers(0, 3),
+    first=st.none() | st.integers(20, 30),
+    banned=st.lists(st.integers(4, 19), unique=True).map(lambda tokens: tuple(sorted(tokens))),
+    renormalise=st.booleans(),
+)
+
+
+@given(OPTIONS)
+@settings(max_examples=60, deadline=None)
+def test_generation_settings_mean_the_same_when_read_again(options):
+    values = to_generation_config(options, Symbols(start=2, end=3, pad=0, unknown=1), 64)
+    assert from_generation_config(json.loads(json.dumps(values))) == options
+    limited = to_generation_config(options, Symbols(start=2, end=3, pad=0, unknown=1), 4, (0, 2))
+    assert limited["max_length"] == 5
+    assert {(0,), (2,)} <= {tuple(word) for word in limited["bad_words_ids"]}

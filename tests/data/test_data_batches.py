@@ -1,0 +1,256 @@
+"""Laws of the batches: every pair once, within the budget, in an order of seed and epoch alone."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.data import plans
+from uwaga.data.arrangement import STRIPS, arrange, best_strips, split
+from uwaga.data.batches import Batch, Batches, prefetch
+from uwaga.data.corpus import CorpusReport, read_pairs
+from uwaga.data.rows import Column, Forms
+from uwaga.data.store import Store, build_store
+from uwaga.errors import DataError, SettingsError
+from uwaga.settings import DataSettings, TextSettings
+from uwaga.text.augmentation import surface
+from uwaga.text.tokeniser import Tokeniser
+from uwaga.text.training import train_tokeniser
+
+GENERATOR = np.random.default_rng(5)
+NOUNS = ["dog", "cat", "house", "tree", "river", "stone", "bird", "boat", "street", "window"]
+PAIRS = [
+    (
+        f"The {' '.join(GENERATOR.choice(NOUNS, size))} {i}.",
+        f"Das {' '.join(GENERATOR.choice(NOUNS, size))} {i}!",
+    )
+    for i, size in enumerate(GENERATOR.integers(1, 14, 300))
+]
+AUGMENT = {"lower": 0.2, "upper": 0.1, "unpunctuated": 0.3}
+BUDGET = 400
+MODES = {"plain": {}, "forms": {"augment": AUGMENT}, "drawn": {"augment": AUGMENT, "subword_sampling": 0.3}}
+
+
+class Made:
+    """A store with what made it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tokeniser = train_tokeniser(
+            [side for pair in PAIRS for side in pair], TextSettings(size=330), folder / "joint"
+        )
+        path = folder / "c.tsv"
+        path.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
+        self.data = DataSettings(train=[path], dev=[path], augment=AUGMENT, max_tokens=150)  # type: ignore[arg-type]
+        reader = read_pairs([path], self.data, CorpusReport())
+        self.store: Store = build_store(reader, self.tokeniser, self.tokeniser, folder / "s", self.data, True)
+
+    def batches(self, mode: str, seed: int = 1, budget: int = BUDGET) -> Batches:
+        data = self.data.model_copy(update={"augment": {}, **MODES[mode]})
+        return Batches(self.store, (self.tokeniser, self.tokeniser), data, seed, budget)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return Made(tmp_path_factory.mktemp("batches"))
+
+
+def same(left: Batch, right: Batch) -> bool:
+    return all(
+        np.array_equal(one, other)
+        for one, other in zip(vars(left).values(), vars(right).values(), strict=True)
+    )
+
+
+def unpad(row: np.ndarray, symbols) -> list[int]:
+    kept = row[row != symbols.pad].tolist()
+    assert kept[-1] == symbols.end
+    assert row[: len(kept)].tolist() == kept  # padding only after
+    return kept[:-1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_pair_once_and_whole(made: Made, mode: str, monkeypatch) -> None:
+    monkeypatch.setattr(plans, "DRAWN_POOL", 80)
+    monkeypatch.setattr(plans, "POOL", 120)
+    batches = made.batches(mode)
+    symbols = made.tokeniser.symbols
+    for epoch in (0, 1):
+        plan = batches.epoch(epoch)
+        assert batches.count(epoch) == len(plan) == len(list(plan))
+        seen: list[int] = []
+        drawn = 0
+        for index in range(len(plan)):
+            batch = batches.batch(epoch, index)
+            assert batch.pairs.tolist() == plan[index].tolist()
+            assert batch.sentences == len(batch.pairs) > 0
+            assert batch.source.size <= BUDGET
+            assert batch.target_out.size <= BUDGET
+            assert batch.target_in.shape == batch.target_out.shape
+            assert (
+                batch.tokens
+                == int((batch.target_out != symbols.pad).sum())
+                == int(batch.target_lengths.sum())
+            )
+            assert batch.source_lengths.tolist() == (batch.source != symbols.pad).sum(axis=1).tolist()
+            assert batch.source.shape[1] == batch.source_lengths.max()
+            assert (batch.target_in[:, 0] == symbols.start).all()
+            shifted = np.where(batch.target_out[:, :-1] == symbols.end, symbols.pad, batch.target_out[:, :-1])
+            assert np.array_equal(batch.target_in[:, 1:], shifted)
+            assert all(array.dtype == np.int64 for array in vars(batch).values())
+            for place, pair in enumerate(batch.pairs.tolist()):
+                source, target = PAIRS[pair]
+                ids = unpad(batch.source[place], symbols), unpad(batch.target_out[place], symbols)
+                shown = made.tokeniser.decode(ids[0])
+                allowed = [source, *(surface(source, form) for form in AUGMENT if mode != "plain")]
+                assert shown in allowed
+                assert made.tokeniser.decode(ids[1]) == target
+                drawn += ids[1] != made.tokeniser.encode(target)
+                if mode != "drawn":
+                    assert ids[0] == made.tokeniser.encode(shown)
+            seen.extend(batch.pairs.tolist())
+        assert sorted(seen) == list(range(len(PAIRS)))
+        assert (drawn > len(PAIRS) // 3) == (mode == "drawn")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_batch_is_a_function_of_seed_epoch_and_index(made: Made, mode: str, monkeypatch) -> None:
+    monkeypatch.setattr(plans, "DRAWN_POOL", 80)
+    first = made.batches(mode)
+    epochs = [[first.batch(epoch, index) for index in range(first.count(epoch))] for epoch in (0, 1)]
+    resumed = made.batches(mode)  # a new process: any place, in any order
+    for epoch, index in ((1, 5), (0, 3), (1, first.count(1) - 1), (0, 0), (1, 0)):
+        assert same(resumed.batch(epoch, index), epochs[epoch][index])
+    assert not same(epochs[0][0], epochs[1][0])
+    orders = [
+        [pair for pairs in made.batches(mode, seed).epoch(epoch) for pair in pairs.tolist()]
+        for seed, epoch in ((1, 0), (1, 1), (2, 0), (-1, 0))
+    ]
+    assert len({tuple(order) for order in orders}) == 4
+    with pytest.raises(IndexError):
+        first.epoch(0)[first.count(0)]
+
+
+def test_forms_keep_their_shares_and_change_by_epoch(made: Made) -> None:
+    batches = made.batches("forms")
+    shown = []
+    for epoch in range(6):
+        rows: dict[int, str] = {}
+        for index in range(batches.count(epoch)):
+            batch = batches.batch(epoch, index)
+            rows |= {
+                pair: made.tokeniser.decode(row.tolist())
+                for pair, row in zip(batch.pairs.tolist(), batch.source, strict=True)
+            }
+        shown.append([rows[pair] for pair in range(len(PAIRS))])
+    assert len({tuple(epoch) for epoch in shown}) == 6
+    upper = sum(
+        text == source.upper() for epoch in shown for text, (source, _) in zip(epoch, PAIRS, strict=True)
+    )
+    share = upper / (6 * len(PAIRS))
+    assert abs(share - AUGMENT["upper"]) < 5 * np.sqrt(0.1 * 0.9 / (6 * len(PAIRS)))  # five deviations
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_arrangement_keeps_every_pair_within_the_budget(data: st.DataObject) -> None:
+    budget = data.draw(st.integers(5, 200))
+    count = data.draw(st.integers(1, 120))
+    generator = np.random.default_rng(data.draw(st.integers(0, 999)))
+    source, target = (
+        generator.integers(1, budget + 1, (2, count))
+        if data.draw(st.booleans())
+        else (generator.integers(1, min(budget, 9) + 1, (2, count)))
+    )
+    padded = {}
+    for strips in STRIPS:
+        batches = arrange(source, target, budget, strips)
+        assert sorted(np.concatenate(batches).tolist()) == list(range(count))
+        for batch in batches:
+            assert len(batch) * max(source[batch].max(), target[batch].max()) <= budget
+        for batch, after in pairwise(batches):  # no batch could take one more
+            more = np.append(batch, after[0])
+            assert len(more) * max(source[more].max(), target[more].max()) > budget
+        padded[strips] = sum(len(b) * int(source[b].max() + target[b].max()) for b in batches)
+    assert padded[best_strips(source, target, budget)] == min(padded.values())
+    wanted = data.draw(st.integers(len(batches), count))
+    parts = split(batches, wanted)
+    assert len(parts) == wanted
+    assert min(map(len, parts)) > 0
+    assert sorted(np.concatenate(parts).tolist()) == list(range(count))
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=9), st.data())
+def test_blocks_hold_the_rows(rows: list[list[int]], data: st.DataObject) -> None:
+    plain, shown = Column.of(rows), Column.of([[*row, 7] for row in rows])
+    chosen = np.array(data.draw(st.lists(st.sampled_from([-1, 0]), min_size=len(rows), max_size=len(rows))))
+    forms = Forms(plain, [shown], chosen)
+    places = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=9)))
+    expected = [rows[place] if chosen[place] < 0 else [*rows[place], 7] for place in places]
+    for block, wanted in (
+        (plain.block(places), [rows[place] for place in places]),
+        (forms.block(places), expected),
+    ):
+        assert block.lengths.tolist() == [len(row) for row in wanted]
+        width = max(map(len, wanted))
+        assert block.tokens.tolist() == [row + [0] * (width - len(row)) for row in wanted]
+    assert [forms.row(place).tolist() for place in places] == expected
+
+
+@pytest.mark.parametrize("growth", [1.0, 1.02, 5.0])
+def test_drawn_pools_fit_however_long_the_draws(made: Made, growth: float, monkeypatch) -> None:
+    """Also where the expected growth is far too small: then stored rows stand in for long drawn ones."""
+    monkeypatch.setattr(plans, "DRAWN_POOL", 100)
+    batches = made.batches("drawn")
+    assert batches._segmenter is not None
+    batches._segmenter._growth = [growth, growth]
+    seen = []
+    for index in range(batches.count(0)):
+        batch = batches.batch(0, index)
+        assert max(batch.source.size, batch.target_out.size) <= BUDGET
+        seen.extend(batch.pairs.tolist())
+    assert sorted(seen) == list(range(len(PAIRS)))
+
+
+def test_padding_is_small_and_planning_quick() -> None:
+    generator = np.random.default_rng(3)
+    target = np.clip(generator.gamma(4, 3, 160_000), 1, 200).astype(np.int64)
+    source = np.clip(target * generator.normal(1, 0.15, len(target)) + 1, 1, 250).astype(np.int64)
+
+    def column(lengths: np.ndarray) -> Column:
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return Column(np.zeros(0, dtype=np.uint16), offsets)
+
+    forms = Forms(column(source), [], np.full(len(source), -1))
+    started = time.process_time()
+    plan = plans.StoredPlan(forms, column(target), (1, 0), 4096)
+    assert time.process_time() - started < 1.0
+    real = int((source + 1).sum() + (target + 1).sum())
+    padded = sum(len(b) * int(source[b].max() + target[b].max() + 2) for b in plan._batches)
+    assert real / padded > 0.93
+    assert real / 2 / (4096 * len(plan)) > 0.85
+
+
+def test_settings_that_cannot_work(made: Made, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="batch_tokens: 20 is too small"):
+        made.batches("plain", budget=20)
+    reader = read_pairs(made.data.train, made.data, CorpusReport())
+    plain = made.data.model_copy(update={"augment": {}})
+    bare = build_store(reader, made.tokeniser, made.tokeniser, tmp_path / "bare", plain, False)
+    sides: tuple[Tokeniser, Tokeniser] = (made.tokeniser, made.tokeniser)
+    with pytest.raises(DataError, match="no surface form lower, unpunctuated, upper"):
+        Batches(bare, sides, made.data, 1, BUDGET)
+    with pytest.raises(DataError, match="no texts"):
+        Batches(bare, sides, plain.model_copy(update={"subword_sampling": 0.1}), 1, BUDGET)
+
+
+def test_batches_are_the_same_from_a_background_thread(made: Made) -> None:
+    batches = made.batches("drawn")
+    ahead = list(prefetch(batches.batch(0, index) for index in range(batches.count(0))))
+    assert len(ahead) == batches.count(0)
+    assert all(same(batch, batches.batch(0, index)) for index, batch in enumerate(ahead))

@@ -1,0 +1,219 @@
+"""Corpora of every shape and every kind of damage."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import threading
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.data.corpus import CorpusReport, Pair, read_pairs
+from uwaga.data.lines import read_lines
+from uwaga.errors import DataError
+from uwaga.settings import DataSettings
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda raw: raw,
+    ".gz": gzip.compress,
+    ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+    ".xz": lzma.compress,
+}
+
+
+def choice(**values: object) -> DataSettings:
+    return DataSettings(train=[Path("x")], dev=[Path("x")], **values)  # type: ignore[arg-type]
+
+
+def read(paths: list[Path], **values: object) -> tuple[list[Pair], CorpusReport]:
+    report = CorpusReport()
+    return list(read_pairs(paths, choice(**values), report)), report
+
+
+def write(path: Path, raw: bytes | str) -> Path:
+    raw = raw.encode() if isinstance(raw, str) else raw
+    path.write_bytes(PACK[path.suffix if path.suffix in PACK else ""](raw))
+    return path
+
+
+@pytest.mark.parametrize("ending", list(PACK))
+def test_all_shapes_in_all_packings(tmp_path: Path, ending: str) -> None:
+    tsv = write(tmp_path / f"c.tsv{ending}", "a b\tA\tB\t\nc\tC\r\n\u2028d\x85\tD")
+    expected = [Pair("a b", ("A", "B"), 1), Pair("c", ("C",), 2), Pair("\u2028d\x85", ("D",), 3)]
+    assert read([tsv]) == (expected, CorpusReport(str(tsv), read=3, kept=3))
+    source = write(tmp_path / f"c.en{ending}", "a\tb\nc\n")
+    target = write(tmp_path / f"c.de{ending}", "A\nC\n")
+    expected = [Pair("a\tb", ("A",), 1), Pair("c", ("C",), 2)]
+    assert read([source, target])[0] == expected
+    assert read([tmp_path / "c"], languages=("en", "de"))[0] == expected
+    assert read([tmp_path / "c"], languages=("de", "en"))[0][1] == Pair("C", ("c",), 2)
+
+
+def test_a_dotted_moses_prefix(tmp_path: Path) -> None:
+    write(tmp_path / "train.lc.norm.en", "a\n")
+    write(tmp_path / "train.lc.norm.de.gz", "b\n")
+    assert read([tmp_path / "train.lc.norm"], languages=("en", "de"))[0] == [Pair("a", ("b",), 1)]
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    assert read([write(tmp_path / "a", "\ufeffa\tb\n")])[0] == [Pair("a", ("b",), 1)]
+
+
+def test_bad_lines_are_counted_with_their_numbers(tmp_path: Path) -> None:
+    lines = [
+        b"a\tb",
+        b"",
+        b"\tb",
+        b"a\t ",
+        b"x",
+        b"a\t\xff\xfe",
+        b"a\tb\0c",
+        b"a\tb" + b"c" * (1 << 21),
+        b"e\tf",
+    ]
+    pairs, report = read([write(tmp_path / "bad.tsv", b"\n".join(lines * 6) + b"\n")])
+    good = ((Pair("a", ("b",), 9 * i + 1), Pair("e", ("f",), 9 * i + 9)) for i in range(6))
+    assert pairs == [pair for two in good for pair in two]
+    assert (report.read, report.kept, report.skipped) == (54, 12, 42)
+    assert report.faults == {
+        "empty source": 12,
+        "empty target": 6,
+        "missing column": 6,
+        "bad UTF-8": 6,
+        "NUL character": 6,
+        "line over 1 MiB": 6,
+    }
+    assert report.lines["bad UTF-8"] == [6, 15, 24, 33, 42]
+    assert report.lines["empty source"] == [2, 3, 11, 12, 20]
+    text = report.summary()
+    assert "54 lines read, 12 pairs kept, 42 skipped" in text[0]
+    assert "  bad UTF-8: 6 (line 6, 15, 24, 33, 42, ...)" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        (b"", "empty source"),
+        (b"a\t", "empty target"),
+        (b"a", "missing column"),
+        (b"\xe4\ta", "bad UTF-8"),
+        (b"a\tb\0", "NUL character"),
+        (b"a\t" + b"b" * (1 << 20), "line over 1 MiB"),
+    ],
+)
+def test_stop_names_file_and_line(tmp_path: Path, line: bytes, fault: str) -> None:
+    path = write(tmp_path / "bad.tsv", b"a\tb\n" * 300 + line + b"\na\tb\n")
+    with pytest.raises(DataError, match=rf"bad\.tsv, line 301: {fault}"):
+        read([path], bad_lines="stop")
+
+
+@pytest.mark.parametrize("ending", list(PACK))
+def test_misaligned_files(tmp_path: Path, ending: str) -> None:
+    long = write(tmp_path / f"long{ending}", "a\n" * 9_000)
+    short = write(tmp_path / f"short{ending}", "a\n" * 8_998)
+    for paths, counts in (([long, short], (9_000, 8_998)), ([short, long], (8_998, 9_000))):
+        with pytest.raises(DataError, match="has {} lines.*has\n? ?{}".format(*counts)):
+            read(paths)
+
+
+def test_missing_files_and_prefixes(tmp_path: Path) -> None:
+    there = write(tmp_path / "there", "a\n")
+    gone = tmp_path / "gone"
+    for paths in ([gone, there], [there, gone]):
+        with pytest.raises(DataError, match="gone: no such file"):
+            read(paths)
+    with pytest.raises(DataError, match=r"Moses prefix: there is no .*gone\.xx"):
+        read([gone], languages=("xx", "yy"))
+    write(tmp_path / "gone.xx", "a\n")
+    with pytest.raises(DataError, match=r"gone\.yy"):
+        read([gone], languages=("xx", "yy"))
+    with pytest.raises(DataError):
+        read([tmp_path])
+
+
+@pytest.mark.parametrize("ending", list(PACK))
+def test_empty_corpora(tmp_path: Path, ending: str) -> None:
+    for number, raw in enumerate((b"", b"\n\n", b"only one column\n")):
+        with pytest.raises(DataError, match="no usable sentence pair"):
+            read([write(tmp_path / f"{number}{ending}", raw)])
+    empty = write(tmp_path / f"e{ending}", b"")
+    with pytest.raises(DataError, match="no usable sentence pair"):
+        read([empty, empty])
+
+
+def test_binary_files(tmp_path: Path) -> None:
+    import numpy as np
+
+    noise = np.random.default_rng(1).bytes(5000)
+    for number, raw in enumerate((noise, bytes(range(256)) * 9, b"\x7fELF\0\0\0\0" * 99)):
+        with pytest.raises(DataError, match="binary"):
+            read([write(tmp_path / str(number), raw)])
+    with pytest.raises(DataError, match="UTF-16"):
+        read([write(tmp_path / "wide", "a\tb\n".encode("utf-16"))])
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".xz"])
+def test_cut_and_damaged_packings(tmp_path: Path, ending: str) -> None:
+    whole = PACK[ending]("".join(f"line {i * i}\tZeile {i**3}\n" for i in range(9000)).encode())
+    path = tmp_path / f"cut{ending}"
+    for cut in (20, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(DataError, match=rf"cut\{ending}.*(cut short or damaged)"):
+            read([path])
+    path.write_bytes(whole[: len(whole) // 2] + bytes(64) + whole[len(whole) // 2 + 64 :])
+    with pytest.raises(DataError, match="cut short or damaged"):
+        read([path])
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".xz"])
+def test_packings_may_be_joined(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"two{ending}"
+    path.write_bytes(PACK[ending](b"a\tb\nc") + PACK[ending](b"\td\n"))
+    assert read([path])[0] == [Pair("a", ("b",), 1), Pair("c", ("d",), 2)]
+
+
+def test_reading_streams(tmp_path: Path) -> None:
+    path = write(tmp_path / "large.tsv", ("some source sentence " * 30 + "\tein Zielsatz\n") * 10_000)  # 6 MB
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in read_pairs([path], choice(), CorpusReport()))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert count == 10_000
+    assert peak < 2_000_000
+
+
+LINE = st.text(st.characters(blacklist_characters="\n\r", blacklist_categories=["Cs"]), max_size=20)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(LINE, max_size=12), st.sampled_from(list(PACK)), st.booleans())
+def test_lines_are_what_was_written(tmp_path_factory: pytest.TempPathFactory, lines, ending, final) -> None:
+    padding = ["text " * 400]  # so that no draw is taken for a binary file
+    lines = padding + lines
+    path = tmp_path_factory.mktemp("lines") / f"x{ending}"
+    write(path, "\n".join(lines) + ("\n" if final or not lines[-1] else ""))
+    assert [line.decode() for line in read_lines(path) if line is not None] == lines
+
+
+def test_a_pipe_loses_nothing_and_a_compressed_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    lines = [f"line {number}".encode() for number in range(3000)]
+    for content in (b"\n".join(lines), gzip.compress(b"text")):
+        writer = threading.Thread(target=path.write_bytes, args=(content,), daemon=True)
+        writer.start()
+        if content.startswith(b"line"):
+            assert list(read_lines(path)) == lines
+        else:
+            with pytest.raises(DataError, match="a compressed pipe; decompress it"):
+                next(read_lines(path))
+        writer.join(timeout=10)

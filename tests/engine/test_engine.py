@@ -1,0 +1,229 @@
+"""The native engine against torch: the same numbers for every setting, the same choices, the same tokens."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from native_models import WHOLE, native, random_model, sentences, shapes, walk
+
+from uwaga.contracts import Choice, Sampling
+from uwaga.decoding import SearchOptions, choose, search
+from uwaga.engine import _core
+from uwaga.engine.isa import usable
+from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.settings import TransformerSettings
+
+BASE = TransformerSettings(
+    encoder_layers=1, decoder_layers=2, width=20, heads=2, feed_forward=36, max_length=24, dropout=0.0
+)
+MODEL = random_model(BASE, spread=2.0)
+T5 = BASE.model_copy(
+    update={"positions": "relative", "relative_buckets": 32, "relative_distance": 128, "max_length": 400}
+)
+
+
+def worst(model, engine, sources, steps=5):
+    return max(
+        max(
+            np.abs(theirs.log_probs - ours.log_probs).max(),
+            np.abs(theirs.attention - ours.attention[:, : theirs.attention.shape[1]]).max(),
+        )
+        for theirs, ours in walk(model, engine, sources, steps)
+    )
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(shapes(), st.integers(0, 1000))
+@example(BASE, 0)
+def test_log_probabilities_are_torchs_for_every_setting(shape, seed):
+    model = random_model(shape, seed)
+    assert worst(model, native(model), sentences(3, seed)) < 1e-4
+
+
+def test_relative_positions_have_torchs_buckets_at_every_distance():
+    from uwaga.engine.positions import distances
+
+    for both_ways, table in ((True, "source"), (False, "target")):
+        positions = getattr(random_model(T5), f"{table}_positions")
+        weight = positions.weight.detach().numpy()
+        reach = T5.relative_distance
+        ours = distances(weight, T5, both_ways)
+        for query in (0, 150, 399):
+            theirs = positions(query, 1, 400)[:, 0].detach().numpy()  # (heads, 400)
+            away = np.clip(np.arange(400) - query, -reach, reach) + reach
+            np.testing.assert_array_equal(ours[:, away], theirs)
+
+
+@pytest.mark.parametrize("name", usable())
+def test_every_instruction_set_gives_torchs_numbers(name):
+    for shape in (BASE, T5.model_copy(update={"norm": "pre", "gated": True, "activation": "gelu_tanh"})):
+        model = random_model(shape)
+        assert worst(model, native(model, isa=name), sentences(5)) < 1e-4
+
+
+def test_int8_numbers_are_the_same_for_every_instruction_set():
+    """Products are exact; only float sums around them may differ, by rounding."""
+    sources = sentences(4)
+    first, *others = (native(MODEL, "int8", isa=name) for name in usable())
+    for other in others:
+        for one, two in walk(first, other, sources, 4):
+            np.testing.assert_allclose(one.log_probs, two.log_probs, atol=0.05)
+
+
+def test_int8_and_bfloat16_are_near_float32():
+    shape = BASE.model_copy(update={"width": 64, "feed_forward": 128})
+    model = random_model(shape)
+    exact = native(model)
+    for precision, bound in (("bfloat16", 0.02), ("int8", 0.03)):
+        near = native(model, precision)
+        errors = [
+            np.abs(one.log_probs - two.log_probs).mean() for one, two in walk(exact, near, sentences(6), 6)
+        ]
+        assert 0 < np.mean(errors) < bound
+
+
+def test_what_is_kept_in_sixteen_bits_is_nearer():
+    model = random_model(BASE.model_copy(update={"width": 64}))
+    exact, sources = native(model), sentences(6)
+
+    def error(engine):
+        return np.mean(
+            [np.abs(one.log_probs - two.log_probs).mean() for one, two in walk(exact, engine, sources, 6)]
+        )
+
+    all_int8, kept, half = (
+        error(native(model, "int8", keep=keep)) for keep in ((), ("output", "decoder.*"), ("*",))
+    )
+    assert half < kept < all_int8
+    with pytest.raises(SettingsError, match=r"keep: 'nowhere\.\*' fits no matrix"):
+        native(model, "int8", keep=("nowhere.*",))
+
+
+OPTIONS = [
+    {"beam": 1},
+    {"beam": 4, "nbest": 4, "early_stopping": False},
+    {"beam": 3, "no_repeat_ngram": 2, "min_length": 3, "banned": (5, 9), "unknown": False},
+    {"beam": 2, "renormalise": True, "banned": tuple(range(8, 14)), "force_end": True, "first": 7},
+    {"sample": True, "nbest": 3, "seed": 7},
+    {"sample": True, "nbest": 2, "temperature": 0.7, "top_k": 5, "seed": 3},
+    {"sample": True, "nbest": 2, "temperature": 1.6, "top_p": 0.8, "renormalise": True, "banned": (6,)},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_search_finds_what_it_finds_with_torch(options):
+    options = SearchOptions(max_length=10, attention=True, **options)
+    engine = native(MODEL)
+    sources = sentences(12)
+    prefixes = [[6, 7] if number % 3 == 0 and options.first is None else [] for number in range(len(sources))]
+    for ours, theirs in zip(
+        search(engine, sources, options, prefixes=prefixes),
+        search(MODEL, sources, options, prefixes=prefixes),
+        strict=True,
+    ):
+        assert [one.tokens for one in ours] == [one.tokens for one in theirs]
+        assert [one.truncated for one in ours] == [one.truncated for one in theirs]
+        for one, two in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one.token_scores, two.token_scores, atol=1e-4)
+            np.testing.assert_allclose(one.attention, two.attention, atol=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_choices_are_those_of_the_reference(data):
+    """The C++ twin of decoding.choose, on logits that the whole vocabulary's log-probabilities show."""
+    engine = ENGINE[data.draw(st.sampled_from(sorted(ENGINE)))]
+    rows, vocabulary = 4, engine.vocabulary
+    state = engine.start(engine.encode([(5, 6, 3), (7, 3)]), 2)
+    tokens = np.array(data.draw(st.lists(st.integers(0, vocabulary - 1), min_size=rows, max_size=rows)))
+    logits = engine.step(tokens, state, WHOLE).log_probs.astype(np.float64)
+    bans = data.draw(
+        st.lists(st.tuples(st.integers(0, rows - 1), st.integers(0, vocabulary - 1)), max_size=vocabulary * 3)
+    )
+    forced = data.draw(
+        st.none() | st.lists(st.integers(-1, vocabulary - 1), min_size=rows, max_size=rows).map(np.array)
+    )
+    sampling = None
+    if data.draw(st.booleans()):
+        sampling = Sampling(
+            np.array(data.draw(st.lists(st.floats(0, 0.999), min_size=rows, max_size=rows))),
+            data.draw(st.sampled_from([0.5, 1.0, 2.0])),
+            data.draw(st.sampled_from([0, 1, 4, 100])),
+            data.draw(st.sampled_from([1.0, 0.9, 0.3])),
+        )
+    choice = Choice(
+        count=1 if sampling else data.draw(st.integers(1, vocabulary + 2)),
+        banned=np.array(bans, dtype=np.int64).reshape(-1, 2) if bans else None,
+        forced=forced,
+        sampling=sampling,
+        renormalise=data.draw(st.booleans()),
+    )
+    made = engine.step(tokens, state, choice)
+    expected, log_probs = choose(logits, choice)
+    finite = np.isfinite(log_probs)
+    np.testing.assert_array_equal(np.isfinite(made.log_probs), finite)
+    np.testing.assert_array_equal(made.tokens[finite], expected[finite])
+    np.testing.assert_allclose(made.log_probs[finite], log_probs[finite], atol=2e-5, rtol=1e-5)
+
+
+ENGINE = {precision: native(MODEL, precision) for precision in ("float32", "bfloat16", "int8")}
+
+
+@pytest.mark.parametrize(
+    ("sources", "words"),
+    [
+        ([[5, 3], []], "sentence 2: no tokens"),
+        ([[5, 23, 3]], "sentence 1: token 23 is outside the source vocabulary of 23"),
+        ([[-1, 3]], "token -1 is outside"),
+        ([[5] * 25], "sentence 1: 25 tokens, and the model takes at most 24"),
+    ],
+)
+def test_impossible_sources_are_refused(sources, words):
+    with pytest.raises(DataError, match=words):
+        ENGINE["float32"].encode(sources)
+
+
+def test_impossible_tokens_and_lengths_are_refused():
+    engine = ENGINE["float32"]
+    state = engine.start(engine.encode([[5, 3]]), 1)
+    for token in (-1, 23, 2**40):
+        with pytest.raises(DataError, match="outside the vocabulary of 23"):
+            engine.step(np.array([token]), state, Choice(1))
+    for choice in (
+        Choice(1, banned=np.array([[0, 23]])),
+        Choice(1, banned=np.array([[1, 2]])),
+        Choice(1, forced=np.array([99])),
+        Choice(1, forced=np.array([1, 2])),
+    ):
+        with pytest.raises(DataError):
+            engine.step(np.array([2]), state, choice)
+    with pytest.raises(DataError, match="one is wanted for each row"):
+        engine.step(np.array([2, 2]), state, Choice(1))
+    for _ in range(24):
+        state = engine.step(np.array([4]), state, Choice(1)).state
+    with pytest.raises(DataError, match="longer than the model can make"):
+        engine.step(np.array([4]), state, Choice(1))
+
+
+def test_weights_that_are_not_numbers_are_refused():
+    for value in (float("nan"), float("inf")):
+        model = random_model(BASE)
+        with torch.no_grad():
+            model.decoder[1].feed_forward.outer.weight[3, 2] = value
+        for precision in ("float32", "bfloat16", "int8"):
+            with pytest.raises(ModelError, match=r"decoder\.1\.feed_forward\.outer.*not finite"):
+                native(model, precision)
+
+
+def test_a_forced_instruction_set_must_exist_and_be_there(monkeypatch):
+    missing = next((name for name in _core.ISAS if name not in usable()), None)
+    monkeypatch.setenv("UWAGA_ISA", "mmx")
+    with pytest.raises(SettingsError, match="UWAGA_ISA: 'mmx' is none of portable"):
+        native(MODEL)
+    assert missing is not None
+    monkeypatch.setenv("UWAGA_ISA", missing)
+    with pytest.raises(SettingsError, match=f"lacks {missing}; it has portable"):
+        native(MODEL)
+    monkeypatch.setenv("UWAGA_ISA", "portable")
+    assert native(MODEL).isa == "portable"

@@ -1,0 +1,253 @@
+"""The int8 folder: what is written runs and agrees, what is damaged is refused by name."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+from marian_folders import make as make_marian
+from native_models import native
+
+import uwaga
+from uwaga.checkpoints.files.safetensors_read import open_tensors
+from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
+from uwaga.cli.main import main
+from uwaga.conversion.quantise import quantise
+from uwaga.errors import ModelError, SettingsError
+
+SHAPE = tiny.TINY.model_copy(update={"tie": "decoder", "norm": "pre", "gated": True, "output_bias": True})
+SOURCE, TARGET = tiny.tokeniser("source"), tiny.tokeniser("target", size=330)
+MODEL = tiny.transformer(SHAPE, SOURCE, TARGET)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("int8") / "model"
+    save_model(folder, MODEL, SHAPE, tiny.DECODING, SOURCE, TARGET, ("en", "de"), "# card\n")
+    return folder
+
+
+@pytest.fixture
+def folder(original, tmp_path):
+    quantise(original, tmp_path / "int8", ("output",))
+    return tmp_path / "int8"
+
+
+def refused(folder, *words):
+    with pytest.raises(ModelError) as error:
+        uwaga.load(folder)
+    message = str(error.value)
+    assert str(folder) in message
+    for word in words:
+        assert word in message
+
+
+def test_a_folder_translates_as_the_engine_in_int8(folder):
+    from uwaga.translator import Translator
+
+    engine = native(MODEL, "int8", keep=("output",))
+    expected = Translator(engine, SOURCE, TARGET, tiny.DECODING, ("en", "de")).translate(tiny.ENGLISH, beam=3)
+    loaded = uwaga.load(folder)
+    assert loaded.decoder.precision == "int8"
+    assert loaded.languages == ("en", "de")
+    assert loaded.decoding == tiny.DECODING
+    assert loaded.translate(tiny.ENGLISH, beam=3) == expected
+    assert "int8" in (folder / "card.md").read_text()
+
+
+def test_weights_lie_in_the_mapped_file(folder):
+    packed = read_quantised(folder).packed
+    for matrix in packed.matrices.values():
+        panels = matrix.arrays[0]
+        assert not panels.flags.owndata
+        assert not panels.flags.writeable
+        assert panels.ctypes.data % 64 == 0
+    assert {name for name, matrix in packed.matrices.items() if matrix.format == "bfloat16"} == {"output"}
+
+
+def test_any_reader_of_safetensors_reads_it(folder):
+    from safetensors.numpy import load_file
+
+    theirs = load_file(folder / WEIGHTS)
+    ours = open_tensors(folder / WEIGHTS)
+    assert theirs.keys() == ours.keys()
+    assert all(np.array_equal(theirs[name], ours[name].values) for name in theirs)
+
+
+def test_a_cut_file_is_refused(folder):
+    path = folder / WEIGHTS
+    whole = path.read_bytes()
+    for size in (0, 7, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        refused(folder, WEIGHTS)
+    path.unlink()
+    refused(folder, WEIGHTS, "no such file")
+
+
+def test_every_flipped_bit_is_found(folder):
+    path = folder / WEIGHTS
+    whole = bytearray(path.read_bytes())
+    rng = np.random.default_rng(0)
+    for place in (0, 9, *rng.integers(0, len(whole), 30).tolist(), len(whole) - 1):
+        bit = 1 << int(rng.integers(0, 8))
+        whole[place] ^= bit
+        path.write_bytes(whole)
+        refused(folder, WEIGHTS)
+        whole[place] ^= bit
+    path.write_bytes(whole)
+    uwaga.load(folder)
+
+
+def edited(folder, *keys, value):
+    path = folder / CONFIG
+    config = json.loads(path.read_text())
+    group = config
+    for key in keys[:-1]:
+        group = group[key]
+    group[keys[-1]] = value
+    path.write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "words"),
+    [
+        (("version",), 3, ["int8 format 3", "newer uwaga"]),
+        (("surprise",), 1, ["unknown setting 'surprise'"]),
+        (("model", "encoder_layers"), 10**9, [WEIGHTS, "asks for"]),
+        (("model", "feed_forward"), 2**40, [WEIGHTS, "asks for"]),
+        (("model", "width"), 2**20, []),
+        (("model", "decoder_layers"), 1, ["unknown to the model"]),
+        (("model", "max_length"), 2**40, ["max_length"]),
+        (("vocabulary", "target"), 2**23, []),
+        (("vocabulary", "target"), 331, ["331"]),
+        (("symbols", "end"), 400, ["symbols.end"]),
+        (("weights", "kept"), [], []),
+        (("weights", "levels"), 200, ["levels"]),
+        (("weights", "sha256"), "0" * 64, ["checksum"]),
+        (("decoding",), None, ["decoding"]),
+        (("tokenisers",), "bpe", ["tokenisers"]),
+    ],
+)
+def test_what_config_says_is_held_against_the_files(folder, keys, value, words):
+    edited(folder, *keys, value=value)
+    refused(folder, *words)
+
+
+def rewritten(folder, change):
+    """The weight file with other tensors, and a configuration that knows its size and checksum."""
+    import hashlib
+
+    from uwaga.checkpoints.files.safetensors_write import aligned_bytes
+
+    tensors = {name: np.array(one.values) for name, one in open_tensors(folder / WEIGHTS).items()}
+    change(tensors)
+    content = aligned_bytes(tensors)
+    (folder / WEIGHTS).write_bytes(content)
+    edited(folder, "weights", "bytes", value=len(content))
+    edited(folder, "weights", "sha256", value=hashlib.sha256(content).hexdigest())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("encoder.0.feed_forward.inner:scales", np.nan),
+        ("encoder.0.feed_forward.inner:scales", np.inf),
+        ("encoder.0.attention_norm.weight", np.nan),
+        ("output.bias", -np.inf),
+    ],
+)
+def test_numbers_that_are_none_are_refused(folder, name, value):
+    rewritten(folder, lambda tensors: tensors[name].__setitem__(3, value))
+    refused(folder, WEIGHTS, name.split(":")[0], "not finite")
+
+
+def test_tensors_of_another_shape_are_refused(folder):
+    name = "decoder.0.cross_attention.query:panels"
+    rewritten(folder, lambda tensors: tensors.__setitem__(name, np.zeros(64, np.int8)))
+    refused(folder, WEIGHTS)
+
+
+def test_an_int8_folder_runs_on_the_engine_alone(folder):
+    with pytest.raises(SettingsError, match="int8 is the native engine's"):
+        uwaga.load(folder, engine="torch")
+    with pytest.raises(SettingsError, match="float32 needs the model that it was made of"):
+        uwaga.load(folder, dtype="float32")
+    with pytest.raises(ModelError, match="int8 model already"):
+        quantise(folder, folder.parent / "again")
+
+
+def test_nothing_else_is_overwritten(original, tmp_path):
+    place = tmp_path / "notes"
+    place.mkdir()
+    (place / "thesis.txt").write_text("years of work")
+    with pytest.raises(ModelError, match=r"thesis\.txt.*not overwritten"):
+        quantise(original, place)
+    with pytest.raises(ModelError, match="not overwritten"):
+        quantise(original, original)
+    quantise(original, tmp_path / "twice")
+    quantise(original, tmp_path / "twice", ("output",))
+    assert json.loads((tmp_path / "twice" / CONFIG).read_text())["weights"]["kept"] == ["output"]
+
+
+def test_a_marian_folder_becomes_an_int8_one(tmp_path):
+    make_marian(tmp_path / "marian")
+    found = quantise(tmp_path / "marian", tmp_path / "int8", sample=tiny.ENGLISH)
+    assert found.sentences == len(tiny.ENGLISH)
+    loaded = uwaga.load(tmp_path / "int8")
+    expected = uwaga.load(tmp_path / "marian", dtype="int8")
+    assert loaded.decoding == expected.decoding
+    assert loaded.translate(tiny.ENGLISH) == expected.translate(tiny.ENGLISH)
+
+
+def test_a_folder_with_a_tokeniser_of_tokenizers_becomes_an_int8_one(tmp_path):
+    pytest.importorskip("transformers")
+    from fairseq_folders import whole
+
+    whole(tmp_path / "bart", "bart")
+    quantise(tmp_path / "bart", tmp_path / "int8")
+    loaded, expected = uwaga.load(tmp_path / "int8"), uwaga.load(tmp_path / "bart", dtype="int8")
+    assert isinstance(loaded, uwaga.Translator) and loaded.decoding == expected.decoding
+    assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(tiny.ENGLISH, beam=3)
+    whole(tmp_path / "pegasus", "pegasus")
+    with pytest.raises(ModelError, match="of the tokenizers library where they know no languages"):
+        quantise(tmp_path / "pegasus", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_convert_says_how_far_it_agrees(original, tmp_path, capsys):
+    (tmp_path / "sample").write_text("\n".join(tiny.ENGLISH) + "\n")
+    out = tmp_path / "int8"
+    for arguments in (
+        ["--int8", str(original), str(out), "--keep", "output", "--sample", str(tmp_path / "sample")],
+        ["--int8", str(original), str(out)],
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(["convert", *arguments])
+        assert end.value.code == 0
+        printed = capsys.readouterr().out
+        assert "written in int8" in printed
+        assert "translated alike" in printed
+    with pytest.raises(SystemExit) as end:
+        main(["convert", str(original), str(out)])
+    assert end.value.code == 1
+
+
+def test_translating_needs_no_torch(folder, original, tmp_path):
+    """With torch out of reach: a float folder, an int8 one, and the bundled model."""
+    make_marian(tmp_path / "marian")
+    quantise(tmp_path / "marian", tmp_path / "marian8")
+    code = (
+        "import sys; sys.modules['torch'] = None; import uwaga\n"
+        "for name in sys.argv[1:]:\n"
+        "    print(len(uwaga.load(name or None).translate('The dog sees the cat.').text))"
+    )
+    names = [str(folder), str(original), str(tmp_path / "marian"), str(tmp_path / "marian8"), ""]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *names], capture_output=True, text=True, env=os.environ, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 5

@@ -1,0 +1,221 @@
+"""Decoders without a source on the engine: torch's numbers and tokens, and the same bits in any company."""
+
+import threading
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from native_models import SYMBOLS, WHOLE, walk
+from prompted_models import decoder_only, native_decoder, prompts, random_decoder
+
+from uwaga.contracts import Choice
+from uwaga.decoding import SearchOptions, search
+from uwaga.engine import Shortlist
+from uwaga.engine.isa import usable
+from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
+from uwaga.settings import DecoderOnlySettings, parse
+
+GPT2 = DecoderOnlySettings(
+    layers=3,
+    width=24,
+    heads=3,
+    feed_forward=44,
+    activation="gelu_tanh",
+    norm="pre",
+    max_length=40,
+    embedding_scale=False,
+)
+MODEL = random_decoder(GPT2, spread=2.0, vocabulary=97)
+PROMPTS = prompts(200, seed=1, longest=28, vocabulary=97)
+WAYS = {
+    "greedy": SearchOptions(beam=1, max_length=10),
+    "beam": SearchOptions(beam=4, nbest=2, max_length=10),
+    "samples": SearchOptions(sample=True, nbest=2, max_length=10, top_p=0.9, seed=4),
+}
+PRECISIONS = ("float32", "bfloat16", "int8")
+
+
+@cache
+def engine(precision="float32", threads=1, shared_width=384):
+    return native_decoder(MODEL, precision, threads, shared_width=shared_width)
+
+
+def worst(model, other, given, steps=5):
+    both = walk(model, other, given, steps, start=None)
+    return max(np.abs(a.log_probs - b.log_probs).max() for a, b in both)
+
+
+def spelt(model, prompt, behind=()):
+    """The log-probabilities behind a prompt that is read token by token."""
+    state = model.start(model.encode([prompt[:1]]), 1)
+    for token in (SYMBOLS.start, *prompt[1:], *behind):
+        made = model.step(np.array([token]), state, WHOLE)
+        state = made.state
+    return made.log_probs[0]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(decoder_only(), st.integers(0, 1000))
+@example(GPT2.model_copy(update={"max_length": 24}), 0)
+def test_M18_log_probabilities_are_torchs_for_every_setting(shape, seed):
+    model = random_decoder(shape, seed)
+    assert worst(model, native_decoder(model), prompts(4, seed)) < 1e-4
+
+
+@pytest.mark.parametrize("name", usable())
+def test_M18_every_instruction_set_gives_torchs_numbers(name):
+    assert worst(MODEL, native_decoder(MODEL, isa=name), PROMPTS[:5]) < 1e-4
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_M18_tokens_are_torchs(way):
+    """Sampled ones too: the draws are the search's."""
+    ours, theirs = (search(model, PROMPTS[:40], WAYS[way]) for model in (engine(), MODEL))
+    for one, other in zip(ours, theirs, strict=True):
+        assert [way.tokens for way in one] == [way.tokens for way in other]
+        np.testing.assert_allclose([way.score for way in one], [way.score for way in other], atol=1e-4)
+
+
+def test_int8_and_bfloat16_are_near_float32():
+    model = random_decoder(GPT2.model_copy(update={"width": 96}))
+    exact = native_decoder(model)
+    for precision, bound in (("bfloat16", 0.02), ("int8", 0.03)):
+        near = native_decoder(model, precision)
+        steps = walk(exact, near, prompts(6), 6, start=None)
+        assert 0 < np.mean([np.abs(a.log_probs - b.log_probs).mean() for a, b in steps]) < bound
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@settings(max_examples=12, deadline=None)
+@given(
+    st.lists(st.integers(0, 96), min_size=1, max_size=36),
+    st.lists(st.integers(0, 96), max_size=3),
+    st.integers(1, 3),
+)
+def test_a_prompt_read_as_a_block_is_read_token_by_token_to_the_bit(precision, prompt, behind, threads):
+    model = engine(precision, threads, 1)
+    state = model.start(model.encode([PROMPTS[0], prompt]), 1)
+    for token in (SYMBOLS.start, *behind):
+        made = model.step(np.array([token, token]), state, WHOLE)
+        state = made.state
+    assert np.array_equal(made.log_probs[1], spelt(engine(precision), prompt, behind))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_prompts_of_several_blocks_are_read_alike(precision):
+    """A thread takes 256 tokens at a time: here prompts begin, go on and end in any of them."""
+    shape = GPT2.model_copy(update={"max_length": 700, "layers": 2})
+    model = random_decoder(shape, vocabulary=97)
+    rng = np.random.default_rng(5)
+    long = [rng.integers(0, 97, length).tolist() for length in (600, 1, 257, 256, 2, 31, 300)]
+    single = native_decoder(model, precision)
+    apart = [single.step(np.zeros(1, int), single.start(single.encode([one]), 1), WHOLE) for one in long]
+    assert np.array_equal(apart[0].log_probs[0], spelt(single, long[0]))
+    for threads in (1, 2, 4):
+        several = native_decoder(model, precision, threads)
+        found = several.step(np.zeros(7, int), several.start(several.encode(long), 1), WHOLE)
+        assert np.array_equal(found.log_probs, np.concatenate([step.log_probs for step in apart]))
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_M21_results_are_the_same_bits_alone_and_in_any_batch(precision, way):
+    """Hypotheses hold tokens and every score: equality is of bits."""
+    expected = [found for one in PROMPTS for found in search(engine(precision), [one], WAYS[way])]
+    rng = np.random.default_rng(3)
+    for threads, budget, shared in ((1, 4096, 384), (2, 700, 1), (3, 40, 384), (4, 2000, 384)):
+        order = rng.permutation(len(PROMPTS)).tolist()
+        options = WAYS[way].changed({"batch_tokens": budget})
+        found = search(engine(precision, threads, shared), [PROMPTS[number] for number in order], options)
+        assert found == [expected[number] for number in order]
+
+
+def test_M21_a_memory_may_be_started_and_stepped_any_number_of_times():
+    model = engine()
+    memory = model.encode(PROMPTS[:3])
+    assert memory.sentences == 3
+    assert memory.lengths.tolist() == [len(prompt) for prompt in PROMPTS[:3]]
+    expected = model.step(np.zeros(3, int), model.start(memory, 1), WHOLE).log_probs
+    state = model.start(memory, 2)
+    for _ in range(9):
+        state = model.step(np.full(6, 5), state, Choice(1)).state
+    again = model.step(np.full(3, 9), model.start(memory, 1), WHOLE)  # what it is given is not looked at
+    assert np.array_equal(again.log_probs, expected)
+    assert again.attention is None
+    twice = model.step(np.zeros(6, int), model.start(memory, 2), WHOLE).log_probs
+    assert np.array_equal(twice, np.repeat(expected, 2, axis=0))
+
+
+def test_M21_joined_states_step_as_apart():
+    model = engine("int8")
+    one = model.start(model.encode(PROMPTS[:2]), 2)
+    for token in (5, 6, 7):
+        one = model.step(np.full(4, token), one, Choice(1)).state
+    other = model.start(model.encode(PROMPTS[2:4]), 2)
+    joined = model.join(one, other)
+    tokens = np.arange(8, 16)
+    for _ in range(3):
+        together = model.step(tokens, joined, Choice(9))
+        apart = [model.step(tokens[:4], one, Choice(9)), model.step(tokens[4:], other, Choice(9))]
+        assert np.array_equal(together.log_probs, np.concatenate([step.log_probs for step in apart]))
+        joined, one, other = together.state, apart[0].state, apart[1].state
+
+
+def test_threads_share_a_model():
+    model = engine("int8", 2)
+    expected = search(engine("int8"), PROMPTS, WAYS["greedy"])
+    found = {}
+
+    def work(start):
+        found[start] = search(model, PROMPTS[start::4], WAYS["greedy"])
+
+    crowd = [threading.Thread(target=work, args=(start,)) for start in range(4)]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join()
+    assert all(found[start] == expected[start::4] for start in range(4))
+
+
+def test_where_the_positions_end_is_said():
+    model = engine()
+    with pytest.raises(TextTooLongError, match="prompt 2: 41 tokens, and the model takes at most 40"):
+        model.encode([[1], [1] * 41])
+    state = model.start(model.encode([[1] * 40, [2]]), 1)
+    state = model.step(np.zeros(2, int), state, Choice(1)).state
+    with pytest.raises(TextTooLongError, match="take 41 positions, and the model has 40: shorten the prompt"):
+        model.step(np.zeros(2, int), state, Choice(1))
+    assert search(model, [[1] * 35], SearchOptions(beam=1, min_length=5, max_length=6))
+    with pytest.raises(TextTooLongError, match="take 41 positions"):
+        search(model, [[1] * 37], SearchOptions(beam=1, min_length=5, max_length=6))
+
+
+def test_prompts_that_are_none_are_refused():
+    model = engine()
+    with pytest.raises(DataError, match="prompt 2: no tokens; a prompt holds one at least"):
+        model.encode([[1], []])
+    for token in (97, -1):
+        with pytest.raises(DataError, match=f"prompt 1: token {token} is outside the vocabulary of 97"):
+            model.encode([[4, token]])
+    assert search(model, [], WAYS["greedy"]) == []
+
+
+def test_what_a_decoder_only_model_lacks_is_refused_by_name():
+    for name, value in (("positions", "sinusoidal"), ("decoder_heads", 2), ("output_scale", True)):
+        with pytest.raises(SettingsError, match=f"unknown setting '{name}'"):
+            parse(DecoderOnlySettings, GPT2.model_dump() | {name: value}, "config.json")
+    empty = np.zeros(0, np.int32)
+    lists = Shortlist(np.array([3], np.int32), np.zeros(98, np.int32), empty, 97)
+    with pytest.raises(ModelError, match="a decoder-only model has no source"):
+        engine().with_shortlist(lists)
+
+
+def test_nothing_is_held_for_a_source():
+    state = {name: tensor.numpy() for name, tensor in MODEL.state_dict().items()}
+    from uwaga.engine.layout import stored_shapes
+
+    wanted = stored_shapes(GPT2, 97, 97)
+    assert not [name for name in wanted if "cross" in name or "encoder" in name or "source" in name]
+    assert {name: values.shape for name, values in state.items() if name != "embedding.weight"} == wanted

@@ -1,0 +1,84 @@
+"""The documentation's samples: Python runs and prints what is shown; commands have the options shown."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from uwaga.checkpoints.hub import BUNDLED
+from uwaga.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def fences(page: Path) -> list[tuple[str, str]]:
+    """Each fenced block of a page: what stands behind the backticks, and the text."""
+    return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+def samples(page: Path) -> tuple[str, str]:
+    """The page's Python samples as one program, and the output shown behind them."""
+    program, shown = [], []
+    for language, text in fences(page):
+        if language == "python":
+            program.append(text)
+        elif language == 'text title="output"':
+            shown.append(text)
+    return "\n".join(program), "".join(shown)
+
+
+PROGRAMS = [page for page in PAGES if samples(page)[0]]
+
+
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_samples_print_what_is_shown(page, tmp_path):
+    program, shown = samples(page)
+    if "uwaga.load()" in program and not BUNDLED.exists():
+        pytest.skip("this source tree holds no bundled model")
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not shown or done.stdout == shown
+
+
+def commands() -> list[tuple[Path, str]]:
+    found = []
+    for page in PAGES:
+        for language, text in fences(page):
+            if language == "console":
+                lines = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
+                found += [(page, line) for line in lines if "uwaga " in line]
+    return found
+
+
+def uwaga_calls(line: str) -> list[list[str]]:
+    """The words after ``uwaga`` in each part of a shell line."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|<>;&")
+    lexer.whitespace_split = True
+    lexer.commenters = "#"
+    calls, words = [], list(lexer)
+    for number, word in enumerate(words):
+        if word == "uwaga":
+            rest = words[number + 1 :]
+            end = next((at for at, part in enumerate(rest) if set(part) <= set("|<>;&")), len(rest))
+            calls.append(rest[:end])
+    return calls
+
+
+@pytest.mark.parametrize(("page", "line"), commands(), ids=lambda value: str(value).removeprefix(f"{ROOT}/"))
+def test_commands_have_the_options_shown(page, line):
+    group = typer.main.get_command(app)
+    calls = uwaga_calls(line)
+    assert calls
+    for verb, *words in calls:
+        if verb.startswith("-"):
+            continue
+        known = {option for param in group.commands[verb].params for option in param.opts} | {"-h", "--help"}
+        assert {word.split("=")[0] for word in words if re.match("--?[a-z]", word)} <= known

@@ -1,0 +1,24 @@
+"""Importing uwaga and asking for help must cost nothing: no torch, no metrics library."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "sacrebleu", "transformers", "matplotlib", "pyarrow", "tensorboard", "sentencepiece")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import uwaga",
+        "import uwaga.cli.main",
+        "import uwaga.settings, uwaga.contracts, uwaga.errors, uwaga.evaluation",
+        "import contextlib, io; from uwaga.cli.main import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['--help'])",
+    ],
+)
+def test_import_is_light(code):
+    check = f"{code}\nimport sys; print(*(name for name in {HEAVY} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

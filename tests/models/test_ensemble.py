@@ -1,0 +1,171 @@
+"""Ensembles, and recurrent models through folder, Translator, command line and trainer."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+import torch
+from recurrent_variants import VARIANTS, make
+from toy import toy_values, write_reversal_corpus
+from typer.testing import CliRunner
+
+from uwaga.checkpoints.uwaga.folder import load_model, save_model
+from uwaga.cli.main import app
+from uwaga.contracts import Choice, Symbols
+from uwaga.decoding import SearchOptions, choose, search
+from uwaga.errors import ModelError, SettingsError
+from uwaga.models.build import build_model
+from uwaga.models.ensemble import Ensemble
+from uwaga.models.transformer import Transformer
+from uwaga.nn.choose import choose as torch_choose
+from uwaga.settings import Settings, TransformerSettings, parse
+from uwaga.settings.recurrent import BahdanauSettings, LuongSettings
+from uwaga.training.train import train
+from uwaga.translator import Translator
+
+SOURCES = [[5, 6, 7, 8, 2], [9, 10, 2]]
+JOINT = tiny.tokeniser()
+RNN = BahdanauSettings(embedding=16, hidden=16, read_out=16, tie="all", max_length=30)
+
+
+def transformer(vocabulary: int = 23) -> Transformer:
+    settings = TransformerSettings(
+        encoder_layers=1, decoder_layers=1, width=8, heads=2, feed_forward=8, max_length=40, tie="none"
+    )
+    return Transformer(settings, Symbols(start=1, end=2, pad=0, unknown=3), 23, vocabulary).eval()
+
+
+def test_whole_is_every_log_probability_in_order() -> None:
+    logits = torch.randn(3, 7)
+    expected = torch.log_softmax(logits, dim=1).numpy()
+    for tokens, log_probs in (
+        choose(logits.numpy(), Choice(1, whole=True)),
+        torch_choose(logits.clone(), Choice(1, whole=True)),
+    ):
+        assert (tokens == np.arange(7)).all() and tokens.shape == (3, 7)
+        np.testing.assert_allclose(log_probs, expected, atol=1e-6)
+
+
+def test_an_ensemble_averages_probabilities_at_every_step() -> None:
+    members = [make(VARIANTS["bahdanau"]), transformer(), make(VARIANTS["sutskever"])]
+    target = torch.tensor([[1, 11, 12, 13], [1, 14, 15, 16]])
+    padded = torch.tensor([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]])
+    with torch.no_grad():
+        mean = torch.stack([member(padded, target) for member in members]).exp().mean(0).log()
+    ensemble = Ensemble(members)
+    state = ensemble.start(ensemble.encode(SOURCES), 2)
+    for position in range(4):
+        step = ensemble.step(np.repeat(target[:, position].numpy(), 2), state, Choice(23, attention=True))
+        found = np.empty_like(step.log_probs)
+        np.put_along_axis(found, step.tokens, step.log_probs, axis=1)
+        np.testing.assert_allclose(found, mean[:, position].repeat_interleave(2, 0).numpy(), atol=1e-5)
+        assert step.attention is not None  # of the two that have any
+        np.testing.assert_allclose(step.attention.sum(1), 1.0, atol=1e-5)
+        state = step.state
+    assert (ensemble.max_source, ensemble.max_target) == (32, 32)
+
+
+def test_a_model_twice_is_the_model() -> None:
+    model = make(VARIANTS["luong"])
+    options = SearchOptions(beam=4, nbest=4, max_length=6, max_ratio=math.inf)
+    expected = search(model, SOURCES, options)
+    found = search(Ensemble([model, model]), SOURCES, options)
+    for one, other in zip(expected, found, strict=True):
+        assert [hypothesis.tokens for hypothesis in one] == [hypothesis.tokens for hypothesis in other]
+        assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-5)
+
+
+def test_members_must_share_their_vocabulary() -> None:
+    with pytest.raises(SettingsError, match=r"small has a vocabulary of 22 .*big one of 23"):
+        Ensemble([transformer(), transformer(22)], ["big", "small"])
+    with pytest.raises(SettingsError, match="two models or more, not 1"):
+        Ensemble([transformer()])
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Model folders of an RNN and a Transformer of the same tokeniser, and an RNN of another."""
+    root = tmp_path_factory.mktemp("ensemble")
+    other = tiny.tokeniser(size=330)
+    for name, settings, tokeniser in (
+        ("rnn", RNN, JOINT),
+        ("transformer", tiny.TINY, JOINT),
+        ("alien", RNN, other),
+    ):
+        model = build_model(settings, tokeniser.symbols, tokeniser.size, tokeniser.size)
+        pair = (tokeniser, tokeniser)
+        save_model(root / name, model, settings, tiny.DECODING, *pair, ("en", "de"), "card")
+    return {name: root / name for name in ("rnn", "transformer", "alien")}
+
+
+def test_translator_and_command_line_take_several_models(folders: dict[str, Path]) -> None:
+    names = [folders["rnn"], folders["transformer"]]
+    together = Translator.load(names, device="cpu")
+    assert isinstance(together.decoder, Ensemble)
+    text, known = "The dog.", "Der Hund."
+    found = together.translate(text, attention=True)
+    assert found.attention is not None and len(found.source_tokens) + 1 == found.attention.shape[1]
+    (scored,) = together.score([(text, known)])
+    alone = [Translator.load(name, device="cpu").score([(text, known)])[0] for name in names]
+    mixed = np.logaddexp(alone[0].token_scores, alone[1].token_scores) - math.log(2)
+    np.testing.assert_allclose(scored.token_scores, mixed, atol=1e-4)
+    words = [part for name in names for part in ("--model", str(name))]
+    done = CliRunner().invoke(app, ["translate", *words, "--json", "--device", "cpu", text])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["text"] == found.text
+    single = Translator.load([folders["rnn"]], device="cpu")
+    assert not isinstance(single.decoder, Ensemble)
+
+
+def test_other_tokenisers_are_refused(folders: dict[str, Path]) -> None:
+    with pytest.raises(SettingsError, match=r"alien: its source tokeniser is not that of .*rnn"):
+        Translator.load([folders["rnn"], folders["alien"]], device="cpu")
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_every_family_survives_its_folder(name: str, tmp_path: Path) -> None:
+    settings = VARIANTS[name]
+    model = build_model(settings, JOINT.symbols, JOINT.size, JOINT.size).eval()
+    save_model(tmp_path / "m", model, settings, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+    loaded = load_model(tmp_path / "m")
+    assert loaded.config.model == settings
+    source, target = torch.tensor([[5, 6, 7, 3]]), torch.tensor([[2, 9, 10]])
+    with torch.no_grad():
+        assert loaded.model(source, target).equal(model(source, target))
+
+
+def test_a_config_of_another_size_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+    for key, value in (("hidden", 5000), ("hidden", 17), ("embedding", 100_000)):
+        folder = tmp_path / f"{key}{value}"
+        folder.mkdir()
+        for file in folders["rnn"].iterdir():
+            (folder / file.name).write_bytes(file.read_bytes())
+        config = json.loads((folder / "config.json").read_text())
+        config["model"] |= {key: value, "tie": "none" if key == "embedding" else "all"}
+        (folder / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ModelError, match="different models"):
+            load_model(folder)
+
+
+def test_one_line_of_the_settings_changes_the_paper(tmp_path: Path) -> None:
+    write_reversal_corpus(tmp_path, pairs=100)
+    text = tmp_path / "train.tsv"
+    for name, precision in (("bahdanau", "float32"), ("luong", "bfloat16")):
+        values = toy_values(tmp_path, steps=4, validate_every=4, save_every=2, precision=precision)
+        family = {"bahdanau": BahdanauSettings, "luong": LuongSettings}[name]
+        small = {"embedding": 16, "hidden": 16, "dropout": 0.2, "variational": True}
+        values |= {"model": {"family": name, **small}, "run": str(tmp_path / name)}
+        settings = parse(Settings, values, "toy")
+        assert isinstance(settings.model, family)
+        folder = train(settings)
+        assert folder is not None
+        before = (folder / "model.safetensors").read_bytes()
+        assert train(settings) == folder  # resumes at its end and averages the same checkpoints
+        assert (folder / "model.safetensors").read_bytes() == before
+        translation = Translator.load(folder, device="cpu").translate(text.read_text().split("\t")[0])
+        assert np.isfinite(translation.score)

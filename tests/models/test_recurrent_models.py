@@ -1,0 +1,191 @@
+"""Laws of the recurrent models (M11 to M15, M20, M21, M24; E3 to E6), over every family and variant."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+import torch
+from recurrent_variants import SMALL, SYMBOLS, VARIANTS, make
+
+from uwaga.contracts import Choice
+from uwaga.decoding import SearchOptions, search
+from uwaga.errors import SettingsError
+from uwaga.models.build import build_model
+from uwaga.settings.recurrent import PRESETS, BahdanauSettings, RecurrentSettings
+from uwaga.training.loss import cross_entropy
+
+EVERY = pytest.mark.parametrize("name", list(VARIANTS))
+SOURCES = [[5, 6, 7, 8, 2], [9, 10, 2]]
+PADDED = torch.tensor([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]])
+TARGET = torch.tensor([[1, 11, 12, 13], [1, 14, 15, 16]])
+
+
+@EVERY
+def test_M20_steps_equal_teacher_forcing(name: str) -> None:
+    model = make(VARIANTS[name])
+    with torch.no_grad():
+        together = model(PADDED, TARGET)  # (2, 4, vocabulary)
+    beams = 3
+    state = model.start(model.encode(SOURCES), beams)
+    for position in range(4):
+        tokens = np.repeat(TARGET[:, position].numpy(), beams)
+        step = model.step(tokens, state, Choice(model.vocabulary))
+        stepped = np.empty_like(step.log_probs)
+        np.put_along_axis(stepped, step.tokens, step.log_probs, axis=1)  # by token id
+        expected = together[:, position].repeat_interleave(beams, 0).numpy()
+        np.testing.assert_allclose(stepped, expected, atol=1e-5)
+        state = step.state
+
+
+@EVERY
+def test_alone_equals_batch(name: str) -> None:
+    model = make(VARIANTS[name])
+    with torch.no_grad():
+        alone = model(torch.tensor([[9, 10, 2]]), TARGET[1:, :3])
+        padded = model(PADDED, TARGET)
+    torch.testing.assert_close(padded[1:, :3], alone, atol=1e-5, rtol=1e-5)
+    options = SearchOptions(beam=3, max_length=6)
+    together = search(model, SOURCES, options)
+    for source, found in zip(SOURCES, together, strict=True):
+        (single,) = search(model, [source], options)
+        assert single[0].tokens == found[0].tokens
+        assert single[0].score == pytest.approx(found[0].score, abs=1e-5)
+
+
+@EVERY
+def test_M24_a_wide_beam_is_brute_force(name: str) -> None:
+    model = make(VARIANTS[name], target=6 if VARIANTS[name].tie != "all" else 23)
+    content, limit = (3, 4, 5), 3
+    if model.vocabulary > 6:  # one table for both sides: only the tokens of the small vocabulary are left
+        with torch.no_grad():
+            model.output_bias[6:] = -1e9
+    source = [7, 8, 9, 2]
+    best = []
+    for length in range(limit + 1):
+        targets = list(itertools.product(content, repeat=length))
+        ended = length < limit
+        fed = torch.tensor([[1, *target] for target in targets])  # one input more than content
+        with torch.no_grad():
+            log_probs = model(torch.tensor([source] * len(targets)), fed)  # (targets, length + 1, vocabulary)
+        for row, target in enumerate(targets):
+            wanted = [*target, 2] if ended else list(target)
+            total = sum(float(log_probs[row, at, token]) for at, token in enumerate(wanted))
+            best.append((total / len(wanted), target))
+    best.sort(key=lambda entry: -entry[0])
+    options = SearchOptions(
+        beam=40, nbest=40, early_stopping=False, length_penalty=1.0, max_length=limit, max_ratio=math.inf
+    )
+    (found,) = search(model, [source], options)
+    assert [hypothesis.score for hypothesis in found] == pytest.approx([s for s, _ in best], abs=1e-4)
+    assert found[0].tokens == best[0][1]
+
+
+@EVERY
+def test_M21_reorder_and_select_follow_their_rows(name: str) -> None:
+    model = make(VARIANTS[name])
+    sources = [[5, 6, 7, 2], [9, 2], [12, 13, 2]]
+    state = model.start(model.encode(sources), 2)
+    state = model.step(np.array([1, 1, 1, 1, 1, 1]), state, Choice(1)).state
+    state = model.step(np.array([4, 5, 6, 7, 8, 9]), state, Choice(1)).state
+    expected = model.step(np.array([10, 11, 12, 13, 14, 15]), state, Choice(5))
+    swapped = state.reorder(np.array([1, 0, 3, 2, 5, 4])).select(np.array([2, 0]))
+    found = model.step(np.array([15, 14, 11, 10]), swapped, Choice(5))
+    rows = [5, 4, 1, 0]
+    np.testing.assert_array_equal(found.tokens, expected.tokens[rows])
+    np.testing.assert_allclose(found.log_probs, expected.log_probs[rows], atol=1e-5)
+
+
+@EVERY
+def test_attention_is_zero_on_padding(name: str) -> None:
+    model = make(VARIANTS[name])
+    state = model.start(model.encode(SOURCES), 1)
+    attention = model.step(np.array([1, 1]), state, Choice(1, attention=True)).attention
+    if name.split("-")[0] in ("cho", "sutskever"):
+        assert attention is None
+        return
+    assert attention is not None and attention.shape == (2, 5)
+    assert (attention[1, 3:] == 0).all()
+    if "local-p" not in name:  # its Gaussian comes behind the softmax
+        np.testing.assert_allclose(attention.sum(1), 1.0, atol=1e-5)
+
+
+def test_E3_without_attention_a_sentence_is_one_vector() -> None:
+    for name in ("cho", "sutskever"):
+        memory = make(VARIANTS[name]).encode([[5, 6, 7, 8, 2]])
+        assert memory.values is None
+        assert all(part.shape == (1, 8) for part in memory.first)
+    for name, width in (("bahdanau", 16), ("luong", 8), ("gnmt", 8)):
+        memory = make(VARIANTS[name]).encode([[5, 6, 7, 8, 2]])
+        assert memory.values.shape == (1, 5, width)
+
+
+@pytest.mark.parametrize("name", ["bahdanau", "gnmt", "luong-concat-bidirectional"])
+def test_E4_changing_the_last_source_word_changes_the_first_encoding(name: str) -> None:
+    model = make(VARIANTS[name])
+    one, two = (model.encode([[5, 6, last, 2]]).values for last in (7, 8))
+    assert float((one[0, 0] - two[0, 0]).abs().max()) > 1e-4
+
+
+@EVERY
+def test_E5_changing_a_later_target_word_leaves_earlier_logits(name: str) -> None:
+    model = make(VARIANTS[name])
+    with torch.no_grad():
+        one, two = (model(PADDED[:1], torch.tensor([[1, 4, 5, last]])) for last in (6, 9))
+    torch.testing.assert_close(one[0, :3], two[0, :3], atol=1e-6, rtol=0)
+    assert float((one[0, 3] - two[0, 3]).abs().max()) > 1e-4
+
+
+def test_M14_a_window_over_everything_is_global_attention() -> None:
+    settings = VARIANTS["luong"]
+    wide = settings.model_copy(update={"attention": "local-m", "window": 30})
+    torch.testing.assert_close(make(wide)(PADDED, TARGET), make(settings)(PADDED, TARGET))
+
+
+def test_tied_embeddings_need_one_vocabulary() -> None:
+    settings = BahdanauSettings(**SMALL, read_out=8, tie="all")
+    with pytest.raises(SettingsError, match="vocabularies of 20 and 21"):
+        build_model(settings, SYMBOLS, 20, 21)
+
+
+LEARNERS: dict[str, RecurrentSettings] = {
+    name.removesuffix("-small"): type(made := PRESETS[name]()).model_validate(
+        made.model_dump()
+        | {"embedding": 48, "hidden": 48, "dropout": 0.0}
+        | ({"read_out": 48} if "read_out" in type(made).model_fields else {})
+    )
+    for name in PRESETS
+    if name.endswith("-small")
+}
+
+
+@pytest.mark.parametrize("name", list(LEARNERS))
+def test_learns_to_reverse(name: str) -> None:
+    torch.manual_seed(0)
+    draw = random.Random(0)
+    words = [list(word) for size in (1, 2, 3) for word in itertools.product(range(4, 9), repeat=size)]
+    model = build_model(LEARNERS[name], SYMBOLS, 9, 9).train()
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    steps = 280 if name == "gnmt" else 140  # three layers on each side
+    for step in range(steps):
+        for group in optimiser.param_groups:
+            group["lr"] = 0.01 * (1 - step / steps)
+        size = 1 + step % 3
+        batch = draw.choices([word for word in words if len(word) == size], k=64)
+        source = torch.tensor([[*word, 2] for word in batch])
+        target = torch.tensor([[1, *reversed(word), 2] for word in batch])
+        features = model.features(source, target[:, :-1])
+        loss = cross_entropy(features.flatten(0, 1), model.output, target[:, 1:].reshape(-1)).smoothed
+        optimiser.zero_grad()
+        (loss / target[:, 1:].numel()).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+    tested = words[::3]
+    found = search(model.eval(), [[*word, 2] for word in tested], SearchOptions(beam=1, max_length=8))
+    right = sum(
+        list(hypotheses[0].tokens) == word[::-1] for hypotheses, word in zip(found, tested, strict=True)
+    )
+    assert right / len(tested) > 0.9

@@ -1,0 +1,118 @@
+"""Settings: closed, typed, explained; the template is valid and complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uwaga.errors import SettingsError
+from uwaga.settings import Settings, StrictModel, load_settings, parse
+from uwaga.training.template import settings_template
+
+MINIMAL = {"run": "r", "data": {"train": ["a.tsv"], "dev": ["b.tsv"]}}
+
+
+def refused(**values: object) -> str:
+    with pytest.raises(SettingsError) as found:
+        parse(Settings, MINIMAL | values, "my.yaml")
+    return str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"trainning": {}}, "my.yaml: unknown setting 'trainning'; did you mean 'training'?"),
+        ({"training": {"stepz": 3}}, "unknown setting 'training.stepz'; did you mean 'steps'?"),
+        (
+            {"training": {"schedule": {"warm": 3}}},
+            "unknown setting 'training.schedule.warm'; did you mean 'warmup'?",
+        ),
+        ({"text": {"zzz": 3}}, "unknown setting 'text.zzz'; known here: kind, size, joint"),
+        ({"data": {"train": ["a"]}}, "setting 'data.dev' is missing"),
+        ({"training": {"steps": 0}}, "training.steps: Input should be greater than 0 (found 0)"),
+        (
+            {"training": {"precision": "float8"}},
+            "training.precision: Input should be 'float32' or 'bfloat16'",
+        ),
+        ({"model": {"width": 30, "heads": 4}}, "width 30 is not a multiple of heads 4"),
+        ({"model": {"width": 3, "heads": 1}}, "sinusoidal positions need an even width, not 3"),
+        ({"model": [1, 2]}, "model: Input should be a valid dictionary"),
+    ],
+)
+def test_bad_settings_are_named(values: dict[str, object], message: str) -> None:
+    assert message in refused(**values)
+
+
+@given(st.text(min_size=1, max_size=12))
+def test_any_unknown_key_is_refused_by_its_name(key: str) -> None:
+    if key not in Settings.model_fields:
+        assert repr(key) in refused(**{key: 1})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: [1", "not valid YAML"),
+        ("- 1\n- 2", "expected a mapping of settings, found list"),
+        ("", "expected a mapping of settings, found NoneType"),
+        ("a: !!python/object/apply:os.system [echo]", "not valid YAML"),
+        ("[" * 20_000, "not valid YAML"),
+        ("\x00\x01", "not valid YAML"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(content)
+    with pytest.raises(SettingsError, match=rf"s\.yaml: {message}"):
+        load_settings(path)
+
+
+def test_binary_and_missing_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SettingsError, match=r"b\.yaml: cannot be read"):
+        load_settings(tmp_path / "b.yaml")
+    with pytest.raises(SettingsError, match=r"c\.yaml: no such settings file; `uwaga train --init"):
+        load_settings(tmp_path / "c.yaml")
+
+
+def test_scientific_notation_is_a_number(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text("run: r\ndata: {train: [a], dev: [b]}\ntraining: {schedule: {peak: 5e-3}}\n")
+    assert load_settings(path).training.schedule.peak == 5e-3
+
+
+def test_the_template_holds_every_setting_with_its_default(tmp_path: Path) -> None:
+    text = settings_template()
+    path = tmp_path / "t.yaml"
+    path.write_text(text)
+    settings = load_settings(path)
+    expected = parse(
+        Settings,
+        {
+            "run": "runs/my-model",
+            "data": {
+                "train": ["train.src.txt", "train.tgt.txt"],
+                "dev": ["dev.src.txt", "dev.tgt.txt"],
+            },
+        },
+        "expected",
+    )
+    assert settings == expected
+
+    def names(kind: type[StrictModel], values: dict[str, object]) -> None:
+        assert set(values) == set(kind.model_fields)
+        for name, field in kind.model_fields.items():
+            inner = field.annotation
+            if isinstance(inner, type) and issubclass(inner, StrictModel):
+                names(inner, values[name])  # type: ignore[arg-type]
+
+    names(Settings, yaml.safe_load(text))
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml")), ids=str)
+def test_recipes_are_valid(path: Path) -> None:
+    load_settings(path)

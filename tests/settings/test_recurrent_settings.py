@@ -1,0 +1,114 @@
+"""Model settings by preset and family: what a file may say, and what is refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from uwaga.errors import SettingsError
+from uwaga.settings import Settings, TransformerSettings, load_settings, parse
+from uwaga.settings.recurrent import (
+    PRESETS,
+    BahdanauSettings,
+    ChoSettings,
+    GnmtSettings,
+    LuongSettings,
+    SutskeverSettings,
+)
+from uwaga.training.run import fingerprint
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+def settings(model: Any) -> Settings:
+    return parse(Settings, {"run": "r", "data": {"train": ["a"], "dev": ["b"]}, "model": model}, "my.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("cho", ChoSettings),
+        ("sutskever", SutskeverSettings),
+        ("bahdanau", BahdanauSettings),
+        ("luong", LuongSettings),
+        ("luong-local-p", LuongSettings),
+        ("luong_local_p", LuongSettings),
+        ("gnmt-small", GnmtSettings),
+        ("transformer", TransformerSettings),
+    ],
+)
+def test_a_preset_is_one_line(name: str, kind: type) -> None:
+    assert type(settings(name).model) is kind
+
+
+def test_a_preset_is_its_papers_size() -> None:
+    """Cho 2014 §4.1.1, Sutskever 2014 §3.4, Bahdanau 2014 §A.2.3, Luong 2015 §4.1, Wu 2016 §3."""
+    shown = {name: settings(name).model for name in PRESETS}
+    assert (shown["cho"].hidden, shown["cho"].embedding, shown["cho"].read_out) == (1000, 100, 500)
+    assert (shown["sutskever"].layers, shown["sutskever"].hidden) == (4, 1000) and shown["sutskever"].reverse
+    assert (shown["bahdanau"].hidden, shown["bahdanau"].embedding, shown["bahdanau"].read_out) == (
+        1000,
+        620,
+        500,
+    )
+    assert (shown["luong"].layers, shown["luong"].hidden, shown["luong"].dropout) == (4, 1000, 0.2)
+    assert (shown["luong-local-p"].attention, shown["luong-local-p"].window) == ("local-p", 10)
+    assert (shown["gnmt"].encoder_layers, shown["gnmt"].decoder_layers, shown["gnmt"].hidden) == (8, 8, 1024)
+
+
+def test_a_family_is_chosen_by_name_and_a_transformer_by_none() -> None:
+    model = settings({"family": "luong", "hidden": 64, "score": "concat"}).model
+    assert isinstance(model, LuongSettings) and (model.hidden, model.score) == (64, "concat")
+    assert settings({"width": 256}).model == TransformerSettings(width=256)
+
+
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_what_is_written_is_read_again(name: str) -> None:
+    one = settings(name)
+    again = parse(Settings, yaml.safe_load(yaml.safe_dump(one.model_dump(mode="json"))), "my.yaml")
+    assert again == one
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("bahdanow", "model: .*'bahdanow'; did you mean 'bahdanau'"),
+        ({"family": "luon"}, "model.family: .*'luon'; did you mean 'luong'"),
+        ({"family": "luong", "hiden": 3}, "'model.hiden'; did you mean 'hidden'"),
+        ({"widht": 3}, "'model.widht'; did you mean 'width'"),
+        ({"family": "gnmt", "hidden": "x"}, "my.yaml: model.hidden: .*'x'"),
+        ({"family": "bahdanau", "reverse": True}, "unknown setting 'model.reverse'"),
+        ({"family": "bahdanau", "score": "dot"}, "score dot .*use general"),
+        ({"family": "luong", "bidirectional": True}, "reads both ways; set reverse: false"),
+        ({"family": "luong", "attention": "local-m"}, "local-m needs a window"),
+        ({"family": "luong", "window": 3}, "window 3 is for local attention"),
+        ({"family": "luong", "attention": "lokal"}, "model.attention"),
+        ({"family": "cho", "tie": "all"}, "tie all .*width 100 .*width 500"),
+        ({"family": "gnmt", "encoder_layers": 1}, "model.encoder_layers"),
+        (7, "my.yaml: model"),
+    ],
+)
+def test_bad_models_are_refused_by_name(model: Any, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        settings(model)
+
+
+def test_runs_of_different_families_do_not_take_each_others_checkpoints() -> None:
+    prints = {fingerprint(settings(name)) for name in ("transformer", *PRESETS)}
+    assert len(prints) == 1 + len(PRESETS)
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_recipes_are_valid(path: Path) -> None:
+    load_settings(path)
+
+
+def test_there_is_a_recipe_of_each_preset() -> None:
+    wanted = {f"multi30k-{name}.yaml" for name in PRESETS if not name.endswith("-small")}
+    assert wanted <= {path.name for path in RECIPES.glob("*.yaml")}
+    for name in wanted:
+        model = load_settings(RECIPES / name).model
+        assert model == PRESETS[name.removeprefix("multi30k-").removesuffix(".yaml") + "-small"]()

@@ -1,0 +1,151 @@
+"""Every path of the engine with random weights and numpy alone: what the sanitised build is run on.
+
+python tests/engine_walk.py SEED COUNT
+"""
+
+import sys
+import threading
+
+import numpy as np
+
+from uwaga.contracts import Choice, Sampling, Symbols
+from uwaga.engine import NativeModel, Shortlist
+from uwaga.engine.isa import usable
+from uwaga.engine.layout import stored_shapes
+from uwaga.engine.packing import pack
+from uwaga.errors import DataError
+from uwaga.settings import BlockSettings, DecoderOnlySettings, TransformerSettings
+
+SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
+
+
+def settings(rng):
+    heads = int(rng.integers(1, 4))
+    return TransformerSettings(
+        encoder_layers=int(rng.integers(1, 3)),
+        decoder_layers=int(rng.integers(1, 3)),
+        width=2 * heads * int(rng.integers(1, 30)),
+        heads=heads,
+        feed_forward=int(rng.integers(1, 200)),
+        activation=str(rng.choice(["relu", "gelu", "gelu_tanh", "silu"])),
+        gated=bool(rng.integers(2)),
+        norm=str(rng.choice(["pre", "post"])),
+        positions=str(rng.choice(["sinusoidal", "learned", "relative"])),
+        max_length=40,
+        relative_buckets=8,
+        relative_distance=9,
+        embedding_norm=bool(rng.integers(2)),
+        norm_kind=str(rng.choice(["layer", "rms"])),
+        attention_bias=bool(rng.integers(2)),
+        feed_forward_bias=bool(rng.integers(2)),
+        head_width=int(rng.integers(1, 70)) if rng.integers(2) else None,
+        output_bias=bool(rng.integers(2)),
+        tie=str(rng.choice(["none", "decoder", "all"])),
+    )
+
+
+def decoder_only(shape):
+    """A decoder-only model with what these settings have in common with one."""
+    common = {name: getattr(shape, name) for name in BlockSettings.model_fields if name != "family"}
+    tied = shape.tie != "none"
+    return DecoderOnlySettings(
+        **common, layers=shape.decoder_layers, output_bias=shape.output_bias, tie_output=tied
+    )
+
+
+def walk(rng, isa):
+    shape = settings(rng)
+    joint = shape.tie == "all"
+    prompted = rng.integers(3) == 0
+    if prompted:
+        shape, joint = decoder_only(shape), True
+    target = int(rng.choice([rng.integers(5, 150), rng.integers(8200, 9000)]))
+    source = target if joint else int(rng.integers(5, 150))
+    shapes = stored_shapes(shape, source, target)
+
+    def read(name):
+        return rng.normal(0, 0.3, shapes[name]).astype(np.float32)
+
+    precision = str(rng.choice(["float32", "bfloat16", "int8"]))
+    packed = pack(shape, source, target, read, precision, levels=int(rng.choice([63, 127])))
+    # From a width of 1 on threads share the columns of few rows; in models below 384 only the rows.
+    width = int(rng.choice([1, 384]))
+    model = NativeModel(shape, SYMBOLS, source, target, packed, int(rng.integers(1, 5)), isa, width)
+    if not prompted and rng.integers(2):
+        model = model.with_shortlist(shortlist(rng, source, target))
+    lengths = rng.integers(1, 22 if prompted else 41, int(rng.integers(1, 12)))
+    sources = [rng.integers(0, source, length).tolist() for length in lengths]
+    beams = int(rng.integers(1, 5))
+    memory = model.encode(sources)
+    assert memory.lengths.tolist() == lengths.tolist()
+    state = model.start(memory, beams)
+    sentences = len(sources)
+    for position in range(int(rng.integers(1, 20))):
+        rows = sentences * beams
+        tokens = rng.integers(0, target, rows)
+        step = model.step(tokens, state, choice(rng, rows, target))
+        assert step.log_probs.shape[0] == rows
+        assert not np.isnan(step.log_probs).any()
+        assert ((step.tokens >= 0) & (step.tokens < target)).all()
+        state = step.state
+        if rng.integers(2):
+            block = np.arange(sentences)[:, None] * beams
+            state = state.reorder((block + rng.integers(0, beams, (sentences, beams))).ravel())
+        if rng.integers(3) == 0 and sentences > 1:
+            kept = rng.permutation(sentences)[: int(rng.integers(1, sentences))]
+            state, sentences = state.select(kept), len(kept)
+        if rng.integers(4) == 0 and position < 10:
+            state = model.join(state, model.start(model.encode(sources[:1]), beams))
+            sentences += 1
+    for tokens in ([target], [-1]):
+        try:
+            model.step(np.array(tokens), model.start(model.encode(sources[:1]), 1), Choice(1))
+        except DataError:
+            continue
+        raise AssertionError(tokens)
+    shared = model.start(memory, 1)
+    crowd = [
+        threading.Thread(target=model.step, args=(np.full(len(sources), 4), shared, Choice(3)))
+        for _ in range(3)
+    ]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join()
+
+
+def shortlist(rng, source, target):
+    """Lists of any length, some of them empty and some nearly the vocabulary."""
+    most = int(rng.choice([2, 40, target]))
+    each = [np.unique(rng.integers(0, target, rng.integers(0, most))) for _ in range(source)]
+    first = np.cumsum([0, *map(len, each)])
+    common = np.unique(rng.integers(0, target, rng.integers(1, most + 1)))
+    parts = (part.astype(np.int32) for part in (common, first, np.concatenate(each)))
+    return Shortlist(*parts, target)
+
+
+def choice(rng, rows, vocabulary):
+    sampling = None
+    if rng.integers(3) == 0:
+        sampling = Sampling(rng.random(rows), 1.5, int(rng.integers(0, 9)), float(rng.choice([1.0, 0.7])))
+    pairs = rng.integers(0, [rows, vocabulary], (int(rng.integers(0, min(4 * vocabulary, 600))), 2))
+    return Choice(
+        count=1 if sampling else int(rng.integers(1, 12)),
+        banned=pairs if rng.integers(2) else None,
+        forced=rng.integers(-1, vocabulary, rows) if rng.integers(4) == 0 else None,
+        sampling=sampling,
+        attention=bool(rng.integers(2)),
+        renormalise=bool(rng.integers(2)),
+        whole=bool(rng.integers(6) == 0),
+    )
+
+
+def main(seed, count):
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        walk(rng, usable()[number % len(usable())])
+    print(f"{count} walks")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,40 @@
+"""Folders of BART's kin: random models with trained tokenisers, saved by ``transformers``."""
+
+import shutil
+
+import pretrained_tokenisers as tokenisers
+from fairseq_models import edit, make
+
+KINDS = {
+    "bart": ("bart-large-cnn", tokenisers.newer),
+    "pegasus": ("pegasus-xsum", tokenisers.older),
+    "mbart": ("mbart-large-en-ro", tokenisers.older),
+    "mbart50": ("mbart-large-50-many-to-one-mmt", tokenisers.newer),
+    "m2m100": ("m2m100_418M", tokenisers.older),
+    "nllb": ("nllb-200-distilled-600M", tokenisers.newer),
+}
+PAIRS = {
+    "mbart": ("de_DE", "ro_RO"),
+    "mbart50": ("de_DE", "fr_XX"),
+    "m2m100": ("de", "fr"),
+    "nllb": ("deu_Latn", "fra_Latn"),
+}
+
+
+def whole(folder, kind, **changes):
+    """A folder with a random model and a trained tokeniser; both as ``transformers`` has them."""
+    published, files = KINDS[kind]
+    case = files(kind)
+    shutil.copytree(case.folder, folder)
+    if (folder / "tokenizer_config.json").exists():
+        edit(folder / "tokenizer_config.json", src_lang=None, tgt_lang=None)
+    size = {"vocab_size": case.ids.vocabulary, "max_position_embeddings": 90}
+    if kind in PAIRS:
+        code = PAIRS[kind][1]
+        token = case.peer.convert_tokens_to_ids(f"__{code}__" if kind == "m2m100" else code)
+        size["decoder_start_token_id"] = token if kind == "mbart" else 2
+    model = make(folder, published, **size | changes)
+    if kind in PAIRS:
+        model.generation_config.forced_bos_token_id = None if kind == "mbart" else token
+        edit(folder / "generation_config.json", forced_bos_token_id=None)
+    return model, case.peer

@@ -1,0 +1,232 @@
+"""Random models of BART's kin in the shapes of published ones, saved by ``transformers``' own code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+import torch
+import transformers
+
+from uwaga.contracts import Symbols
+
+SIZE = 61
+CHANNEL = 2
+LANGUAGES = range(SIZE - 4, SIZE)
+
+SHAPE = {
+    "vocab_size": SIZE,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 22,
+    "decoder_ffn_dim": 26,
+    "max_position_embeddings": 24,
+    "d_model": 18,
+    "encoder_layerdrop": 0.05,
+    "decoder_layerdrop": 0.05,
+    "init_std": 0.35,
+}
+FAIRSEQ = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+MBART = {"scale_embedding": True, "normalize_before": True, "normalize_embedding": True}
+OLDER = {"add_bias_logits": False, "static_position_embeddings": False, "output_past": True}
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published checkpoint: its library's classes, what its ``config.json`` says, how it decodes.
+
+    Random models repeat one token for ever, or end at once. So that these end in all sorts of places, the
+    end symbol has a large ``bias``, or feeds on a channel of the sinusoidal positions that rises steadily:
+    by ``gain``, less ``hold``.
+    """
+
+    model: type
+    config: type
+    settings: dict
+    generation: dict
+    bias: float = 5.0
+    gain: float = 0.0
+    hold: float = 0.0
+    seed: int = 0
+
+
+PUBLISHED = {
+    "bart-large-cnn": Published(
+        transformers.BartForConditionalGeneration,
+        transformers.BartConfig,
+        FAIRSEQ
+        | OLDER
+        | {
+            "activation_function": "gelu",
+            "decoder_start_token_id": 2,
+            "add_final_layer_norm": False,
+            "normalize_before": False,
+            "normalize_embedding": True,
+            "scale_embedding": False,
+            "force_bos_token_to_be_generated": True,
+            "forced_eos_token_id": 2,
+            "prefix": " ",
+            "task_specific_params": {"summarization": {"num_beams": 4}},
+        },
+        {
+            "num_beams": 4,
+            "length_penalty": 2.0,
+            "early_stopping": True,
+            "no_repeat_ngram_size": 3,
+            "min_length": 6,
+            "max_length": 16,
+            "forced_bos_token_id": 0,
+            "forced_eos_token_id": 2,
+        },
+    ),
+    "mbart-large-en-ro": Published(
+        transformers.MBartForConditionalGeneration,
+        transformers.MBartConfig,
+        FAIRSEQ | OLDER | MBART | {"add_final_layer_norm": True, "decoder_start_token_id": LANGUAGES[1]},
+        {"num_beams": 5, "max_length": 20, "forced_eos_token_id": 2},
+    ),
+    "mbart-large-50-many-to-one-mmt": Published(
+        transformers.MBartForConditionalGeneration,
+        transformers.MBartConfig,
+        FAIRSEQ
+        | OLDER
+        | MBART
+        | {"add_final_layer_norm": True, "activation_function": "relu", "decoder_start_token_id": 2},
+        {
+            "num_beams": 5,
+            "max_length": 20,
+            "early_stopping": True,
+            "forced_bos_token_id": LANGUAGES[2],
+            "forced_eos_token_id": 2,
+        },
+    ),
+    "pegasus-xsum": Published(
+        transformers.PegasusForConditionalGeneration,
+        transformers.PegasusConfig,
+        {
+            "bos_token_id": 0,
+            "pad_token_id": 0,
+            "eos_token_id": 1,
+            "decoder_start_token_id": 0,
+            "activation_function": "relu",
+            "scale_embedding": True,
+            "normalize_before": True,
+            "normalize_embedding": False,
+            "add_final_layer_norm": True,
+            "add_bias_logits": False,
+            "static_position_embeddings": True,
+            "extra_pos_embeddings": 1,
+            "force_bos_token_to_be_generated": False,
+        },
+        {"num_beams": 8, "length_penalty": 0.6, "max_length": 18, "forced_eos_token_id": 1},
+        bias=0.0,
+        gain=160.0,
+        hold=4.0,
+        seed=1,
+    ),
+    "m2m100_418M": Published(
+        transformers.M2M100ForConditionalGeneration,
+        transformers.M2M100Config,
+        FAIRSEQ | {"activation_function": "relu", "scale_embedding": True, "decoder_start_token_id": 2},
+        {"num_beams": 5, "max_length": 22, "early_stopping": True, "forced_bos_token_id": LANGUAGES[3]},
+        gain=40.0,
+        hold=8.0,
+    ),
+    "nllb-200-distilled-600M": Published(
+        transformers.M2M100ForConditionalGeneration,
+        transformers.M2M100Config,
+        FAIRSEQ
+        | {
+            "activation_function": "relu",
+            "scale_embedding": True,
+            "decoder_start_token_id": 2,
+            "tokenizer_class": "NllbTokenizer",
+        },
+        {"max_length": 22},
+        gain=80.0,
+        hold=8.0,
+    ),
+}
+
+
+def make(folder, name, **changes):
+    """Save a random model with the shape, the settings and the decoding of a published one."""
+    published = PUBLISHED[name]
+    torch.manual_seed(published.seed)
+    config = published.config(**SHAPE | published.settings | changes)
+    model = published.model(config).eval()
+    with torch.no_grad():
+        bias = getattr(model, "final_logits_bias", None)
+        if bias is not None:
+            bias.normal_(0.0, 1.0)
+            bias[0, config.eos_token_id] = published.bias
+        if published.gain:
+            _let_it_end(model, published)
+    model.generation_config = transformers.GenerationConfig(
+        **{name: published.settings.get(name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")},
+        decoder_start_token_id=config.decoder_start_token_id,
+        **published.generation,
+    )
+    model.save_pretrained(folder)
+    return model
+
+
+def _let_it_end(model, published, step=0.05):
+    shared, decoder = model.get_input_embeddings().weight, model.get_decoder()
+    shared[:, CHANNEL] = 0.0
+    shared[model.config.eos_token_id, CHANNEL] = step
+    for layer in decoder.layers:
+        for linear in (layer.fc2, layer.self_attn.out_proj, layer.encoder_attn.out_proj):
+            linear.weight[CHANNEL] = linear.bias[CHANNEL] = 0.0
+    decoder.layer_norm.weight[CHANNEL] = published.gain / step
+    decoder.layer_norm.bias[CHANNEL] = -published.hold / step
+
+
+def edit(path, **changes):
+    """Change a JSON file; None takes a key out."""
+    values = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({name: value for name, value in values.items() if value is not None}))
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A tokeniser of numbers, for tests that are about models."""
+
+    symbols: Symbols
+    languages: tuple = ()
+    model_bytes: bytes = b""
+
+    def encode(self, text):
+        return [int(word) for word in text.split()]
+
+    def add_special_tokens(self, ids):
+        return [*ids, self.symbols.end]
+
+    def language_prefix(self, text):
+        return ""
+
+    def decode(self, ids):
+        return " ".join(map(str, ids))
+
+    def pieces(self, ids):
+        return [str(token) for token in ids]
+
+
+def read_numbers(folder, ids):
+    """As the readers in :mod:`uwaga.text.pretrained`."""
+    from uwaga.text.pretrained import Sides
+
+    one = Numbers(Symbols(ids.start, ids.end, ids.pad, unknown=3))
+    return Sides(one, replace(one))
+
+
+def read_as_numbers(monkeypatch):
+    """Let folders without a tokeniser be loaded."""
+    from uwaga.checkpoints.huggingface import bart, m2m100, mbart, pegasus
+
+    for module, name in ((bart, "BART"), (mbart, "MBART"), (pegasus, "PEGASUS")):
+        monkeypatch.setattr(module, name, replace(getattr(module, name), tokenisers=read_numbers))
+    for name in ("read_m2m100_tokeniser", "read_nllb_tokeniser"):
+        monkeypatch.setattr(m2m100, name, read_numbers)

@@ -1,0 +1,110 @@
+"""Random Transformers of every kind, in torch and on the engine."""
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from uwaga.contracts import Choice, Symbols
+from uwaga.engine import NativeModel
+from uwaga.engine.packing import pack
+from uwaga.models.transformer import Transformer
+from uwaga.settings import TransformerSettings
+
+SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
+LONGEST = 24
+WHOLE = Choice(count=1, whole=True, attention=True)
+
+
+@st.composite
+def shapes(draw):
+    """Settings of a tiny Transformer: any published variant, and combinations that nobody published."""
+    heads = draw(st.integers(1, 3))
+    explicit = draw(st.none() | st.integers(1, 9))
+    decoder_heads = draw(st.none() | st.integers(1, 3))
+    whole = 2 * heads * (decoder_heads or 1)
+    return TransformerSettings(
+        encoder_layers=draw(st.integers(1, 2)),
+        decoder_layers=draw(st.integers(1, 2)),
+        width=whole * draw(st.integers(1, 4)),
+        heads=heads,
+        feed_forward=draw(st.integers(1, 70)),
+        activation=draw(st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"])),
+        gated=draw(st.booleans()),
+        norm=draw(st.sampled_from(["pre", "post"])),
+        positions=draw(st.sampled_from(["sinusoidal", "learned", "relative"])),
+        max_length=LONGEST,
+        sinusoids=draw(st.sampled_from(["interleaved", "halves", "tensor2tensor"])),
+        position_offset=draw(st.integers(0, 2)),
+        relative_buckets=draw(st.sampled_from([4, 8, 9])),
+        relative_distance=draw(st.sampled_from([6, 16])),
+        embedding_scale=draw(st.booleans()),
+        embedding_norm=draw(st.booleans()),
+        norm_kind=draw(st.sampled_from(["layer", "rms"])),
+        norm_epsilon=draw(st.sampled_from([1e-6, 1e-5])),
+        attention_bias=draw(st.booleans()),
+        feed_forward_bias=draw(st.booleans()),
+        attention_scale=draw(st.booleans()),
+        head_width=explicit,
+        decoder_heads=decoder_heads,
+        decoder_feed_forward=draw(st.none() | st.integers(1, 40)),
+        output_bias=draw(st.booleans()),
+        output_scale=draw(st.booleans()),
+        tie=draw(st.sampled_from(["none", "decoder", "all"])),
+    )
+
+
+def randomised(make, seed, spread):
+    """A torch model, as ``make`` makes it, whose every weight is random, norms and biases too."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = make()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.dim() == 2:
+                    parameter.normal_(std=spread * parameter.shape[1] ** -0.5)
+                else:
+                    parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    return model.eval()
+
+
+def random_model(settings, seed=0, source=23, target=23, spread=1.0):
+    return randomised(lambda: Transformer(settings, SYMBOLS, source, target), seed, spread)
+
+
+def native(model, precision="float32", threads=1, isa=None, levels=127, keep=(), shared_width=384):
+    """The engine over the weights of a torch model."""
+    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+    source = model.source_embedding.num_embeddings
+    packed = pack(model.settings, source, model.vocabulary, state.__getitem__, precision, keep, levels)
+    return NativeModel(
+        model.settings, model.symbols, source, model.vocabulary, packed, threads, isa, shared_width
+    )
+
+
+def sentences(count, seed=0, longest=12, vocabulary=23):
+    """Random sources with their end symbols."""
+    rng = np.random.default_rng(seed)
+    return [
+        (*rng.integers(4, vocabulary, rng.integers(0, longest)).tolist(), SYMBOLS.end) for _ in range(count)
+    ]
+
+
+def walk(one, other, given, steps, beams=2, seed=0, start=SYMBOLS.start):
+    """Two models fed the same random tokens, rows reordered and sentences dropped; yields their steps.
+
+    ``start`` is the first token, None for random ones.
+    """
+    rng = np.random.default_rng(seed)
+    states = [each.start(each.encode(given), beams) for each in (one, other)]
+    left = len(given)
+    tokens = rng.integers(0, one.vocabulary, left * beams) if start is None else np.full(left * beams, start)
+    for _ in range(steps):
+        made = [each.step(tokens, state, WHOLE) for each, state in zip((one, other), states, strict=True)]
+        yield made
+        states = [step.state for step in made]
+        rows = np.concatenate([rng.integers(0, beams, beams) + number * beams for number in range(left)])
+        states = [state.reorder(rows) for state in states]
+        if left > 1 and rng.random() < 0.3:
+            kept = rng.permutation(left)[: left - 1]
+            states, left = [state.select(kept) for state in states], left - 1
+        tokens = rng.integers(0, one.vocabulary, left * beams)

@@ -1,0 +1,147 @@
+"""A folder with a tiny trained tokeniser for each pretrained family, and transformers' reading of it."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import transformers
+from pretrained_texts import byte_level, sentencepiece, word_piece, write_json
+from sentencepiece import SentencePieceProcessor
+
+from uwaga.text import multilingual, pretrained
+from uwaga.text.language_codes import M2M100, MBART, MBART50, NLLB200
+from uwaga.text.pretrained import Sides, TokenIds
+
+FAMILIES = ("bart", "gpt2", "bert", "bert-cased", "t5", "pegasus", "mbart", "mbart50", "nllb", "m2m100")
+PIECES = ("t5", "pegasus", "mbart", "mbart50", "nllb", "m2m100")
+"""Those of SentencePiece."""
+SPEAKS = {"mbart": "de_DE", "mbart50": "de_DE", "nllb": "deu_Latn", "m2m100": "de"}
+SPECIAL = {
+    "bart": ("<s>", "</s>", "<pad>", "<unk>", "<mask>"),
+    "gpt2": ("<|endoftext|>",),
+    "bert": ("[CLS]", "[SEP]", "[UNK]", "[MASK]"),
+    "bert-cased": ("[CLS]", "[SEP]", "[PAD]", "[MASK]"),
+    "t5": ("</s>", "<pad>", "<unk>", "<extra_id_0>", "<extra_id_17>"),
+    "pegasus": ("</s>", "<pad>", "<mask_1>", "<mask_2>", "<unk_7>"),
+    "mbart": ("<s>", "</s>", "<mask>", "en_XX"),
+    "mbart50": ("<s>", "</s>", "<mask>", "sl_SI"),
+    "nllb": ("<s>", "</s>", "<mask>"),
+    "m2m100": ("</s>", "<unk>", "__en__"),
+}
+CLASSES = {
+    "bart": "BartTokenizer",
+    "gpt2": "GPT2Tokenizer",
+    "bert": "BertTokenizer",
+    "bert-cased": "BertTokenizer",
+    "t5": "T5Tokenizer",
+    "pegasus": "PegasusTokenizer",
+    "mbart": "MBartTokenizer",
+    "mbart50": "MBart50Tokenizer",
+    "nllb": "NllbTokenizer",
+    "m2m100": "M2M100Tokenizer",
+}
+READERS = {
+    "bert-cased": pretrained.read_bert_tokeniser,
+    "mbart50": multilingual.read_mbart_tokeniser,
+    "nllb": multilingual.read_nllb_tokeniser,
+    "m2m100": multilingual.read_m2m100_tokeniser,
+    "mbart": multilingual.read_mbart_tokeniser,
+    **{
+        name: getattr(pretrained, f"read_{name}_tokeniser")
+        for name in ("bart", "gpt2", "bert", "t5", "pegasus")
+    },
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A folder, transformers' tokeniser of it, and ours."""
+
+    folder: Path
+    peer: Any
+    ids: TokenIds
+    sides: Sides
+
+    @property
+    def ours(self):
+        return self.sides.source
+
+
+@cache
+def model(kind: str, t5: bool = False) -> bytes:
+    return sentencepiece(kind, **({"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1} if t5 else {}))
+
+
+@cache
+def older(name: str) -> Case:
+    """The folder with the older files: ``vocab.json``, ``vocab.txt`` or a SentencePiece model."""
+    folder = Path(mkdtemp()) / name
+    folder.mkdir()
+    size = _write(name, folder)
+    return case(name, folder, size)
+
+
+@cache
+def newer(name: str) -> Case:
+    """The folder that transformers saves, with ``tokenizer.json``."""
+    first = older(name)
+    folder = first.folder.with_name(f"{name}-json")
+    first.peer.save_pretrained(folder)
+    return case(name, folder, first.ids.vocabulary)
+
+
+def case(name: str, folder: Path, size: int) -> Case:
+    """Read a folder with both libraries."""
+    options: dict[str, Any] = {"src_lang": SPEAKS[name]} if name in SPEAKS else {}
+    if name == "bart":
+        options["mask_token"] = transformers.AddedToken("<mask>", lstrip=True)
+    if name == "m2m100":
+        options["additional_special_tokens"] = [f"__{code}__" for code in M2M100]
+    known = (
+        _with_language_ids(folder) if name == "nllb" and not (folder / "tokenizer.json").exists() else folder
+    )
+    peer = getattr(transformers, CLASSES[name]).from_pretrained(known, **options)
+    ids = TokenIds(size, end=None if name.startswith("bert") else peer.eos_token_id, pad=peer.pad_token_id)
+    sides = READERS[name](folder, ids)
+    if name in SPEAKS:
+        sides = Sides(sides.source.with_language(SPEAKS[name]), sides.target.with_language(SPEAKS[name]))
+    return Case(folder, peer, ids, sides)
+
+
+def _with_language_ids(folder: Path) -> Path:
+    """The folder with the ids that the published ones state; without, transformers 5 misses the languages."""
+    stated = folder.with_name(f"{folder.name}-stated")
+    shutil.copytree(folder, stated)
+    size = SentencePieceProcessor(model_file=str(folder / "sentencepiece.bpe.model")).get_piece_size()
+    tokens = {size + 1 + place: {"content": code, "special": True} for place, code in enumerate(NLLB200)}
+    tokens[size + 1 + len(NLLB200)] = {"content": "<mask>", "special": True, "lstrip": True}
+    write_json(stated / "tokenizer_config.json", {"added_tokens_decoder": tokens})
+    return stated
+
+
+def _write(name: str, folder: Path) -> int:
+    """Write the files and return how many ids they give."""
+    if name == "bart":
+        return byte_level(folder, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    if name == "gpt2":
+        return byte_level(folder, ["<|endoftext|>"])
+    if name.startswith("bert"):
+        write_json(folder / "tokenizer_config.json", {"do_lower_case": name == "bert"})
+        return word_piece(folder, lowercase=name == "bert")
+    content = model("bpe" if name in ("nllb", "m2m100") else "unigram", name in ("t5", "pegasus"))
+    (folder / ("spiece.model" if name in ("t5", "pegasus") else "sentencepiece.bpe.model")).write_bytes(
+        content
+    )
+    processor = SentencePieceProcessor(model_proto=content)
+    size = processor.get_piece_size()
+    if name == "m2m100":
+        pieces = processor.id_to_piece(list(range(3, size - 5)))  # some pieces have no number
+        known = ["<s>", "<pad>", "</s>", "<unk>", *sorted(pieces), "madeupword0001"]
+        (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(known)}))
+        return len(known) + len(M2M100) + 8
+    more = {"t5": 100, "pegasus": 103, "mbart": len(MBART) + 2, "mbart50": len(MBART50) + 2}
+    return size + more.get(name, len(NLLB200) + 2)

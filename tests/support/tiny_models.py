@@ -1,0 +1,57 @@
+"""Tiny real tokenisers and random Transformers, made once per test run."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from uwaga.models.transformer import Transformer
+from uwaga.settings import DecodingSettings, TextSettings, TransformerSettings
+from uwaga.text.tokeniser import Tokeniser
+from uwaga.text.training import train_tokeniser
+
+ENGLISH = """I want to buy a car.
+The dog sees the cat and the cat sees the dog.
+Where is the station? It is not far from here.
+She has read the book twice, and he has not.
+We are going home now. They stay for another hour.
+Do you know what time it is?
+A small house stands on the hill behind the river.
+My brother never drinks coffee in the evening.""".splitlines()
+GERMAN = """Ich möchte ein Auto kaufen.
+Der Hund sieht die Katze und die Katze sieht den Hund.
+Wo ist der Bahnhof? Er ist nicht weit von hier.
+Sie hat das Buch zweimal gelesen, und er nicht.
+Wir gehen jetzt nach Hause. Sie bleiben noch eine Stunde.
+Weißt du, wie spät es ist?
+Ein kleines Haus steht auf dem Hügel hinter dem Fluss.
+Mein Bruder trinkt abends nie Kaffee.""".splitlines()
+
+
+@cache
+def tokeniser(side: str = "joint", normalisation: str = "nfkc", size: int = 340) -> Tokeniser:
+    lines = {"joint": ENGLISH + GERMAN, "source": ENGLISH, "target": GERMAN}[side]
+    settings = TextSettings(kind="bpe", size=size, normalisation=normalisation)
+    with tempfile.TemporaryDirectory() as folder:
+        return train_tokeniser(lines, settings, Path(folder) / "tiny")
+
+
+def transformer(
+    settings: TransformerSettings, source: Tokeniser, target: Tokeniser, seed: int = 0, sharp: float = 2.0
+) -> Transformer:
+    """A random model; ``sharp`` scales its output embeddings, so that beams differ from greedy clearly."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = Transformer(settings, target.symbols, source.size, target.size)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.dim() == 2:
+                    parameter.normal_(std=sharp * parameter.shape[1] ** -0.5)
+    return model.eval()
+
+
+TINY = TransformerSettings(
+    encoder_layers=1, decoder_layers=2, width=16, heads=2, feed_forward=24, max_length=40, dropout=0.1
+)
+DECODING = DecodingSettings(beam=3, max_length=14)

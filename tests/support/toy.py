@@ -1,0 +1,61 @@
+"""A toy corpus: words of letters and the same reversed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+from uwaga.settings import Settings, parse
+
+
+def write_reversal_corpus(folder: Path, pairs: int = 600, longest: int = 6, seed: int = 0) -> None:
+    """``train.tsv`` and ``dev.tsv``: letters TAB the same letters reversed."""
+    draw = random.Random(seed)
+    for name, count in (("train", pairs), ("dev", 40)):
+        lines = []
+        for _ in range(count):
+            letters = draw.choices("abcdefghijkl", k=draw.randint(1, longest))
+            lines.append("".join(letters) + "\t" + "".join(reversed(letters)))
+        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def toy_values(folder: Path, **training: Any) -> dict[str, Any]:
+    """Raw settings of a run in ``folder`` on the corpus there; ``training`` overrides its group."""
+    return {
+        "run": str(folder / "run"),
+        "data": {
+            "train": [str(folder / "train.tsv")],
+            "dev": [str(folder / "dev.tsv")],
+            "languages": ["abc", "cba"],
+        },
+        "text": {"kind": "bpe", "size": 17, "byte_fallback": False, "normalisation": "identity"},
+        "model": {
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+            "width": 32,
+            "heads": 2,
+            "feed_forward": 64,
+            "max_length": 40,
+            "dropout": 0.1,
+            "norm": "pre",
+        },
+        "training": {
+            "steps": 30,
+            "batch_tokens": 200,
+            "schedule": {"kind": "inverse_sqrt", "peak": 0.01, "warmup": 20},
+            "threads": 1,
+            "device": "cpu",
+            "validate_every": 10,
+            "validation_sentences": 10,
+            "save_every": 5,
+            "average": 2,
+            **training,
+        },
+        "decoding": {"beam": 2, "max_length": 30},
+    }
+
+
+def toy_settings(folder: Path, **training: Any) -> Settings:
+    """:func:`toy_values`, checked."""
+    return parse(Settings, toy_values(folder, **training), "toy")

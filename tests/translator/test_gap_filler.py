@@ -1,0 +1,147 @@
+"""BERT from text to words and states: in Python, and as `uwaga fill`."""
+
+import json
+
+import numpy as np
+import pretrained_tokenisers
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import uwaga
+from uwaga.cli.main import app
+from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
+
+transformers = pytest.importorskip("transformers")
+TEXTS = [
+    "The [MASK] is here.",
+    "[MASK] sees the [MASK] of a car",
+    "a dog[MASK]",
+    "Where [MASK]?" + " it is" * 9,
+]
+
+
+def make(folder, kind):
+    """A random model with a tokeniser of its own, saved by transformers."""
+    case = pretrained_tokenisers.older("bert")
+    case.peer.save_pretrained(folder)
+    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 30}
+    torch.manual_seed(2)
+    config = transformers.BertConfig(
+        vocab_size=case.ids.vocabulary,
+        max_position_embeddings=50,
+        pad_token_id=case.peer.pad_token_id,
+        **sizes,
+    )
+    model = kind(config).eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "LayerNorm" not in name:
+                weight.normal_(0.0, 0.3)
+    model.save_pretrained(folder)
+    return model, case.peer
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bert") / "model"
+    return folder, *make(folder, transformers.BertForMaskedLM)
+
+
+@pytest.fixture(scope="module")
+def filler(peer):
+    return uwaga.load(peer[0], device="cpu")
+
+
+def test_M17_words_equal_transformers(peer, filler):
+    _, model, tokeniser = peer
+    assert isinstance(filler, uwaga.MaskFiller)
+    batch = tokeniser(TEXTS, return_tensors="pt", padding=True)
+    with torch.no_grad():
+        chances = torch.softmax(model(**batch).logits, -1)
+    found = filler.fill(TEXTS, k=7)
+    for row, gaps in enumerate(found):
+        places = (batch.input_ids[row] == tokeniser.mask_token_id).nonzero()[:, 0]
+        assert len(places) == len(gaps) == TEXTS[row].count("[MASK]")
+        for place, gap in zip(places, gaps, strict=True):
+            best = chances[row, place].topk(7)
+            assert [one.token for one in gap] == tokeniser.convert_ids_to_tokens(best.indices.tolist())
+            np.testing.assert_allclose([one.probability for one in gap], best.values.numpy(), atol=1e-6)
+
+
+def test_a_text_is_filled_the_same_alone_and_in_any_batch(filler):
+    for text, found in zip(TEXTS, filler.fill(TEXTS), strict=True):
+        alone = filler.fill(text)
+        assert [[one.token for one in gap] for gap in alone] == [[one.token for one in gap] for gap in found]
+
+
+def test_probabilities_sum_to_one_over_the_vocabulary(filler):
+    [gap] = filler.fill(TEXTS[0], k=filler.model.vocabulary)
+    assert sum(one.probability for one in gap) == pytest.approx(1.0, abs=1e-5)
+    assert [one.probability for one in gap] == sorted((one.probability for one in gap), reverse=True)
+
+
+def test_the_word_stands_in_its_own_gap(filler):
+    first, second = filler.fill("[MASK] sees the [MASK] of", k=filler.model.vocabulary)
+    plain = next(one for one in first if not one.token.startswith("##"))
+    assert plain.text == f"{plain.token} sees the [MASK] of"
+    inner = next(one for one in second if one.token.startswith("##"))
+    assert inner.text == f"[MASK] sees the{inner.token[2:]} of"  # ##s goes on the word before it
+
+
+def test_M17_states_equal_transformers(peer, filler):
+    _, model, tokeniser = peer
+    for text, found in zip(TEXTS, filler.encode(TEXTS), strict=True):
+        batch = tokeniser(text, return_tensors="pt")
+        with torch.no_grad():
+            wanted = model.bert(**batch).last_hidden_state[0].numpy()
+        assert list(found.tokens) == tokeniser.convert_ids_to_tokens(batch.input_ids[0].tolist())
+        np.testing.assert_allclose(found.states, wanted, atol=1e-5)
+        np.testing.assert_allclose(filler.encode(text).states, wanted, atol=1e-5)
+
+
+def test_bad_calls_are_refused(filler, peer):
+    with pytest.raises(DataError, match=r"text 2 has no \[MASK\]: put one"):
+        filler.fill([TEXTS[0], "none"])
+    for k in (0, True, filler.model.vocabulary + 1):
+        with pytest.raises(SettingsError, match="k must be a whole number from 1"):
+            filler.fill(TEXTS[0], k=k)
+    with pytest.raises(TextTooLongError, match=r"text 2 has \d+ tokens, special ones .* at most 50"):
+        filler.fill(["[MASK]", "[MASK] " * 60])
+    with pytest.raises(DataError, match="the text is not a string but NoneType"):
+        filler.fill_all([None], 1, ["the text"])
+    with pytest.raises(ModelError, match=r"'bert' is an encoder-only model, which uwaga\.MaskFiller"):
+        uwaga.Translator.load(peer[0], device="cpu")
+
+
+def test_a_model_without_a_head_gives_states_only(tmp_path):
+    make(tmp_path / "m", transformers.BertModel)
+    filler = uwaga.MaskFiller.load(tmp_path / "m", device="cpu")
+    assert filler.encode("a dog").states.shape[1] == 24
+    with pytest.raises(ModelError, match="gives states but predicts no tokens"):
+        filler.fill("a [MASK]")
+
+
+def run(*words, lines=None):
+    done = CliRunner().invoke(app, ["fill", *map(str, words)], input=lines)
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_command_line_fills_texts_and_lines(peer, filler):
+    gaps = filler.fill(TEXTS[1], k=2)
+    wanted = "".join("\t".join(f"{one.token} {one.probability:.4f}" for one in gap) + "\n" for gap in gaps)
+    assert run(peer[0], TEXTS[1], "-k", 2, "--device", "cpu") == (0, wanted, "")
+    code, out, _ = run(peer[0], "--json", "--top", 1, lines="\n".join(TEXTS) + "\n")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and [row["text"] for row in rows] == TEXTS
+    assert [[gap[0]["text"] for gap in row["gaps"]] for row in rows] == [
+        [gap[0].text for gap in gaps] for gaps in filler.fill(TEXTS, k=1)
+    ]
+
+
+def test_mistakes_on_the_command_line_are_explained(peer):
+    assert run(peer[0], lines=f"{TEXTS[0]}\nnothing\n")[::2] == (
+        1,
+        "error: line 2 has no [MASK]: put one where a word is to be found\n",
+    )
+    assert "`uwaga fill`" in CliRunner().invoke(app, ["generate", str(peer[0]), "A dog"]).stderr

@@ -1,0 +1,286 @@
+"""GPT-2 on the native engine: loaded without torch, the same as on torch, in int8, and refused by name."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import gpt2_folders
+import numbered_tokens
+import numpy as np
+import pytest
+import torch
+from marian_folders import make as make_marian
+from safetensors.torch import load_file, save_file
+from test_text_generator import PROMPTS, peer, run  # noqa: F401 (peer is a fixture)
+from typer.testing import CliRunner
+
+import uwaga
+from uwaga.checkpoints.huggingface import gpt2
+from uwaga.checkpoints.huggingface.registry import load_decoder
+from uwaga.checkpoints.uwaga.int8 import CONFIG, WEIGHTS
+from uwaga.cli.main import app
+from uwaga.contracts import Choice
+from uwaga.conversion.quantise import quantise
+from uwaga.engine import NativeModel
+from uwaga.errors import ModelError, SettingsError, TextTooLongError
+from uwaga.models.decoder_only import DecoderOnly
+from uwaga.settings import DecoderOnlySettings
+from uwaga.translator.native import load_native
+
+WHOLE = Choice(1, whole=True)
+SETTINGS = [{"beam": 1}, {"beam": 4, "nbest": 3}, {"sample": True, "nbest": 2, "seed": 5, "top_k": 30}]
+
+
+@pytest.fixture(scope="module")
+def folder(peer):  # noqa: F811
+    return peer[0]
+
+
+@pytest.fixture
+def numbers(monkeypatch):
+    monkeypatch.setattr(gpt2, "read_gpt2_tokeniser", numbered_tokens.read_numbers)
+
+
+@pytest.fixture(scope="module")
+def converted(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("int8") / "gpt2"
+    quantise(folder, out, ("output",), ["Where is the dog?", "It is not far", ""])
+    return out
+
+
+def changed(folder, path, change):
+    """A copy of a folder with other tensors."""
+    shutil.copytree(folder, path)
+    values = load_file(path / "model.safetensors")
+    change(values)
+    save_file({name: one.contiguous() for name, one in values.items()}, path / "model.safetensors")
+    return path
+
+
+@pytest.mark.parametrize("options", SETTINGS)
+def test_M18_both_engines_write_the_same(folder, options):
+    ours, theirs = (uwaga.load(folder, device="cpu", engine=engine) for engine in ("auto", "torch"))
+    assert isinstance(ours.decoder, NativeModel) and isinstance(theirs.decoder, DecoderOnly)
+    assert ours.decoding == theirs.decoding
+    for one, other in zip(
+        ours.generate(PROMPTS, **options), theirs.generate(PROMPTS, **options), strict=True
+    ):
+        assert [a.tokens for a in (one, *one.alternatives)] == [
+            b.tokens for b in (other, *other.alternatives)
+        ]
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+    assert "".join(ours.stream(PROMPTS[0])) == theirs.generate(PROMPTS[0], beam=1).text
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("options", SETTINGS)
+def test_M21_continuations_are_the_same_bits_in_any_batch_and_on_any_number_of_threads(
+    folder, precision, options
+):
+    one = uwaga.TextGenerator.load(folder, "cpu", precision, 1)
+    expected = [one.generate(prompt, **options) for prompt in PROMPTS]
+    for threads in (1, 2, 3, 4):
+        several = uwaga.TextGenerator.load(folder, "cpu", precision, threads)
+        assert several.decoder.precision == precision
+        assert several.generate(PROMPTS, **options) == expected
+        assert several.generate(PROMPTS[::-1], batch_tokens=8, **options) == expected[::-1]
+
+
+def test_generating_needs_no_torch(folder, converted):
+    code = (
+        "import sys; sys.modules['torch'] = None; import uwaga\n"
+        "for name in sys.argv[1:]:\n"
+        "    print(len(uwaga.load(name).generate(['A dog', ''], max_length=4)))\n"
+        "from uwaga.cli.main import main; main(['generate', sys.argv[1], 'A dog', '--max-length', '3'])"
+    )
+    command = [sys.executable, "-c", code, str(folder), str(converted)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2\n2\nA dog")
+
+
+VARIANTS = {
+    "older names": lambda values: values.update(
+        {name.removeprefix("transformer."): values.pop(name) for name in list(values)}
+    ),
+    "look-ahead masks": lambda values: values.update(
+        {f"transformer.h.{layer}.attn.bias": torch.ones(1, 1, 40, 40, dtype=torch.bool) for layer in range(3)}
+    ),
+    "a stored head": lambda values: values.update(
+        {"lm_head.weight": values["transformer.wte.weight"].clone()}
+    ),
+    "sixteen bits": lambda values: values.update({name: one.bfloat16() for name, one in values.items()}),
+    "sixty-four bits": lambda values: values.update({name: one.double() for name, one in values.items()}),
+}
+
+
+@pytest.mark.usefixtures("numbers")
+@pytest.mark.parametrize("variant", [*VARIANTS, *gpt2_folders.VERSIONS, "pytorch_model.bin"])
+def test_M18_every_way_to_store_the_weights_is_read(tmp_path, variant):
+    gpt2_folders.make(tmp_path / "made", **gpt2_folders.VERSIONS.get(variant, {}))
+    change = VARIANTS.get(variant, lambda values: None)
+    folder = changed(tmp_path / "made", tmp_path / "m", change)
+    if variant == "pytorch_model.bin":
+        torch.save(load_file(folder / "model.safetensors"), folder / variant)
+        (folder / "model.safetensors").unlink()
+    ours, theirs = load_native(folder, None, 1).model, load_decoder(folder).model
+    prompts = gpt2_folders.PROMPTS
+    found, wanted = (
+        model.step(np.zeros(len(prompts), int), model.start(model.encode(prompts), 1), WHOLE).log_probs
+        for model in (ours, theirs)
+    )
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+@pytest.mark.usefixtures("numbers")
+@pytest.mark.parametrize("message", [m for m in gpt2_folders.BAD if "family" not in m])
+def test_bad_folders_are_refused_as_with_torch(tmp_path, message):
+    gpt2_folders.make(tmp_path / "bad")
+    gpt2_folders.edit(tmp_path / "bad", **gpt2_folders.BAD[message])
+    with pytest.raises(ModelError, match=message):
+        uwaga.TextGenerator.load(tmp_path / "bad", device="cpu")
+
+
+@pytest.mark.usefixtures("numbers")
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("h.1.attn.c_attn.weight", lambda one: one[:, :53], r"c_attn\.weight' has shape \(18, 53\)"),
+        ("h.1.attn.c_attn.bias", lambda one: one[0], r"c_attn\.bias' has shape \(\)"),
+        (
+            "h.0.mlp.c_fc.weight",
+            lambda one: one.T,
+            r"c_fc\.weight' has shape \(18, 72\).*asks for \(72, 18\)",
+        ),
+        ("h.2.ln_1.bias", lambda one: one * float("nan"), "not finite"),
+        ("h.2.ln_1.bias", lambda one: one.int(), "stored as I32, which are no weights"),
+        ("wte.weight", lambda one: one * float("inf"), "not finite"),
+    ],
+)
+def test_damaged_weights_are_refused_by_name(tmp_path, name, change, message):
+    name = f"transformer.{name}"
+    gpt2_folders.make(tmp_path / "made")
+    folder = changed(tmp_path / "made", tmp_path / "bad", lambda all: all.update({name: change(all[name])}))
+    with pytest.raises(ModelError, match=message) as error:
+        uwaga.TextGenerator.load(folder, device="cpu")
+    assert str(folder) in str(error.value)
+
+
+def test_where_the_positions_end_is_said(folder):
+    generator = uwaga.load(folder, device="cpu")
+    with pytest.raises(TextTooLongError, match=r"prompt 2 has \d+ tokens, and the model has 64 positions"):
+        generator.generate(["A", "AB" * 300])
+    short, long = generator.generate(["A", "A" * 60], max_length=20, min_length=20)
+    assert len(short.tokens) == 20 and long.truncated
+
+
+def test_impossible_wishes_are_refused(folder, converted, tmp_path):
+    load = uwaga.TextGenerator.load
+    for wish in ({"device": "cuda", "engine": "native"}, {"dtype": "float16", "engine": "native"}):
+        with pytest.raises(
+            SettingsError, match="the native engine runs on the CPU in float32, bfloat16 or int8"
+        ):
+            load(folder, **wish)
+    with pytest.raises(SettingsError, match="engine must be one of auto, native, torch"):
+        load(folder, engine="fast")
+    for name in (folder, converted):
+        with pytest.raises(SettingsError, match="int8 is the native engine's"):
+            load(name, engine="torch", dtype="int8")
+        with pytest.raises(SettingsError, match="takes no shortlist"):
+            uwaga.load(name, shortlist="list")
+    with pytest.raises(SettingsError, match="float32 needs the model that it was made of"):
+        load(converted, dtype="float32")
+    with pytest.raises(ModelError, match=r"this int8 model is a decoder-only model, which uwaga\.Text"):
+        uwaga.Translator.load(converted)
+    make_marian(tmp_path / "marian")
+    quantise(tmp_path / "marian", tmp_path / "marian8")
+    for name in ("marian8", "marian"):
+        with pytest.raises(ModelError, match=r"which uwaga\.Translator and `uwaga translate` run"):
+            load(tmp_path / name)
+
+
+def test_an_int8_folder_continues_as_the_engine_in_int8(folder, converted):
+    loaded = uwaga.load(converted)
+    assert isinstance(loaded, uwaga.TextGenerator)
+    assert loaded.decoder.precision == "int8" and isinstance(loaded.decoder.settings, DecoderOnlySettings)
+    whole = uwaga.load(folder, device="cpu")
+    assert loaded.decoding == whole.decoding
+    texts = [*PROMPTS, "<|endoftext|> A dog", "don't"]
+    for text in texts:
+        assert loaded.tokeniser.encode(text) == whole.tokeniser.encode(text)
+        assert loaded.tokeniser.decode(whole.tokeniser.encode(text)) == text.replace("<|endoftext|>", "")
+    assert loaded.tokeniser.symbols == whole.tokeniser.symbols
+    from uwaga.translator.native import open_weights
+
+    weights = open_weights(folder)
+    engine = weights.model("int8", 1, weights.packed("int8", ("output",)))
+    expected = uwaga.TextGenerator(engine, whole.tokeniser, whole.decoding)
+    for options in SETTINGS:
+        assert loaded.generate(PROMPTS, **options) == expected.generate(PROMPTS, **options)
+
+
+def edited(folder, path, **values):
+    shutil.copytree(folder, path)
+    (path / CONFIG).write_text(json.dumps(json.loads((path / CONFIG).read_text()) | values))
+    return path
+
+
+def test_damaged_int8_folders_are_refused(converted, tmp_path):
+    model = json.loads((converted / CONFIG).read_text())["model"]
+    for number, (values, message) in enumerate(
+        (
+            ({"frame": None}, "a frame goes with the tokenisers of tokenizers"),
+            ({"frame": {"prefix": [99999], "suffix": [], "clean": False}}, "belongs to another model"),
+            ({"model": model | {"positions": "sinusoidal"}}, "unknown setting 'model.positions'"),
+            ({"model": model | {"layers": 3}}, WEIGHTS),
+            ({"kind": "encoder"}, "unknown setting 'kind'"),
+        )
+    ):
+        with pytest.raises(ModelError, match=message):
+            uwaga.load(edited(converted, tmp_path / str(number), **values))
+    broken = edited(converted, tmp_path / "broken")
+    (broken / "tokenizer.json").write_text("{")
+    with pytest.raises(ModelError, match=r"tokenizer\.json"):
+        uwaga.load(broken)
+
+
+def test_version_1_named_a_decoder_only_model_otherwise(converted, tmp_path):
+    """It wrote a Transformer's settings and ``kind``; the same model, or what it cannot be, comes out."""
+    new = json.loads((converted / CONFIG).read_text())["model"]
+    common = {name: value for name, value in new.items() if name not in ("family", "layers", "tie_output")}
+    layers = new["layers"]
+    old = common | {"family": "transformer", "encoder_layers": layers, "decoder_layers": layers}
+    old |= {"positions": "learned", "tie": "decoder" if new["tie_output"] else "none"}
+    first = edited(converted, tmp_path / "first", version=1, kind="decoder", model=old)
+    found, wanted = uwaga.load(first), uwaga.load(converted)
+    assert found.decoder.settings == wanted.decoder.settings
+    assert found.generate(PROMPTS, beam=2) == wanted.generate(PROMPTS, beam=2)
+    for name, value in (("positions", "sinusoidal"), ("output_scale", True), ("decoder_heads", 2)):
+        bad = edited(converted, tmp_path / name, version=1, kind="decoder", model=old | {name: value})
+        with pytest.raises(ModelError, match=f"model.{name} is {value!r}, which a decoder-only"):
+            uwaga.load(bad)
+
+
+def test_the_command_line_chooses_engine_and_precision(folder, tmp_path):
+    plain = run(folder, "A dog", "--device", "cpu", "--max-length", 6)
+    assert plain[0] == 0
+    assert run(folder, "A dog", "--device", "cpu", "--max-length", 6, "--engine", "torch") == plain
+    assert run(folder, "A dog", "--max-length", 6, "--engine", "native", "--threads", 2) == plain
+    code, out, _ = run(folder, "A dog", "--precision", "int8", "--max-length", 6, "--json")
+    assert code == 0 and len(json.loads(out)["tokens"]) <= 6
+    (tmp_path / "sample").write_text("A dog\nWhere is\n")
+    arguments = [
+        "convert",
+        "--int8",
+        str(folder),
+        str(tmp_path / "out"),
+        "--sample",
+        str(tmp_path / "sample"),
+    ]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0 and "2 sentences, greedy" in done.stdout and "continued alike" in done.stdout
+    assert run(tmp_path / "out", "A dog", "--max-length", 6)[0] == 0
+    done = CliRunner().invoke(app, ["translate", "--model", str(tmp_path / "out"), "A dog"])
+    assert done.exit_code == 1 and "`uwaga generate`" in done.stderr

@@ -1,0 +1,178 @@
+"""GPT-2 from text to text: in Python, and as `uwaga generate`."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pretrained_tokenisers
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import uwaga
+from uwaga.checkpoints import hub
+from uwaga.checkpoints.huggingface.config import CONTINUING, FILLING
+from uwaga.checkpoints.huggingface.registry import DECODERS, ENCODERS
+from uwaga.cli.main import app
+from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
+
+transformers = pytest.importorskip("transformers")
+PROMPTS = ["Where is the", "", "A dog\nsees", " two  blanks ", "Ünï 你好 🚗 of"]
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory):
+    """A random model with a tokeniser of its own, saved by transformers, and both of it in transformers."""
+    folder = tmp_path_factory.mktemp("gpt2") / "model"
+    case = pretrained_tokenisers.newer("gpt2")
+    case.peer.save_pretrained(folder)
+    end = case.peer.eos_token_id
+    sizes = {"n_positions": 64, "n_embd": 24, "n_layer": 2, "n_head": 3}
+    torch.manual_seed(2)
+    config = transformers.GPT2Config(
+        vocab_size=case.ids.vocabulary, bos_token_id=end, eos_token_id=end, pad_token_id=end, **sizes
+    )
+    model = transformers.GPT2LMHeadModel(config).eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "ln_" not in name:
+                weight.normal_(0.0, 0.35)
+    model.generation_config.update(max_new_tokens=9)
+    model.save_pretrained(folder)
+    return folder, model, case.peer
+
+
+@pytest.fixture(scope="module")
+def generator(peer):
+    return uwaga.load(peer[0], device="cpu")
+
+
+def test_M18_texts_equal_transformers(peer, generator):
+    _, model, tokeniser = peer
+    assert isinstance(generator, uwaga.TextGenerator)
+    tokeniser.padding_side, tokeniser.pad_token = "left", tokeniser.eos_token
+    given = [text or tokeniser.bos_token for text in PROMPTS]
+    batch = tokeniser(given, return_tensors="pt", padding=True)
+    for beam in (1, 4):
+        rows = model.generate(**batch, num_beams=beam)[:, batch.input_ids.shape[1] :]
+        wanted = tokeniser.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        found = generator.generate(PROMPTS, beam=beam)
+        assert [one.text for one in found] == wanted
+        assert [one.prompt for one in found] == PROMPTS
+    assert len(set(wanted)) == len(PROMPTS)
+    alone = [generator.generate(text, beam=4) for text in PROMPTS]
+    assert [one.text for one in alone] == wanted
+    np.testing.assert_allclose([one.score for one in alone], [one.score for one in found], atol=1e-5)
+
+
+def test_a_continuation_is_what_was_asked_for(generator):
+    found = generator.generate("Where is", beam=4, nbest=3, max_length=5, min_length=2)
+    ways = (found, *found.alternatives)
+    assert len(ways) == 3 and len({way.tokens for way in ways}) == 3
+    assert [way.score for way in ways] == sorted((way.score for way in ways), reverse=True)
+    for way in ways:
+        assert 2 <= len(way.tokens) <= 5
+        assert len(way.token_scores) == len(way.tokens) + (not way.truncated)
+        assert way.log_prob == pytest.approx(sum(way.token_scores))
+        assert way.whole == "Where is" + way.text
+    assert found.truncated == (len(found.tokens) == 5)
+
+
+def test_M25_samples_depend_on_seed_and_prompt_alone(generator):
+    one = generator.generate(PROMPTS, sample=True, nbest=3, seed=7, top_k=20, temperature=1.5)
+    two = generator.generate(PROMPTS[::-1], sample=True, nbest=3, seed=7, top_k=20, temperature=1.5)
+    assert [a.text for a in one] == [b.text for b in two[::-1]]
+    assert len({way.text for way in (one[0], *one[0].alternatives)}) == 3
+    assert (
+        generator.generate(PROMPTS[0], sample=True).text != generator.generate(PROMPTS[0], sample=True).text
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"sample": True, "seed": 3}])
+def test_a_stream_joined_is_the_text(generator, options):
+    for prompt in PROMPTS:
+        pieces = generator.stream(prompt, **options)
+        text = ""
+        while True:
+            try:
+                text += next(pieces)
+            except StopIteration as end:
+                truncated = end.value
+                break
+        whole = generator.generate(prompt, **({"beam": 1} | options))
+        assert (text, truncated) == (whole.text, whole.truncated)
+
+
+def test_where_positions_end_the_text_ends(generator):
+    prompt = "A" * 60
+    ids = generator.tokeniser.encode(prompt)
+    room = 64 - len(ids) + 1
+    assert 1 <= room < 20
+    short, long = generator.generate(["A", prompt], max_length=20, min_length=20)
+    assert (len(short.tokens), len(long.tokens), long.truncated) == (20, room, True)
+    with pytest.raises(TextTooLongError, match=r"prompt 2 has \d+ tokens, and the model has 64 positions"):
+        generator.generate(["A", "AB" * 300])
+
+
+def test_bad_calls_are_refused(generator, peer):
+    with pytest.raises(SettingsError, match="nbest 3 is more than beam 2"):
+        generator.generate("A", beam=2, nbest=3)
+    with pytest.raises(SettingsError, match="streaming needs beam 1"):
+        generator.stream_prompt("A", generator.options(beam=2), "the prompt")
+    with pytest.raises(DataError, match="prompt 2 is not a string but int"):
+        generator.generate(["A", 5])
+    with pytest.raises(ModelError, match=r"'gpt2' is a decoder-only model, which uwaga\.TextGenerator"):
+        uwaga.Translator.load(peer[0], device="cpu")
+    with pytest.raises(ModelError, match=r"'gpt2' is a decoder-only model"):
+        uwaga.MaskFiller.load(peer[0], device="cpu")
+    with pytest.raises(SettingsError, match="'gpt2' takes no languages"):
+        uwaga.load(peer[0], device="cpu", target_language="de")
+
+
+def run(*words, lines=None):
+    done = CliRunner().invoke(app, ["generate", *map(str, words)], input=lines)
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_command_line_continues_texts_lines_and_files(peer, generator, tmp_path):
+    folder = peer[0]
+    whole = generator.generate("A dog").whole
+    assert run(folder, "A dog", "--device", "cpu") == (0, whole + "\n", "")
+    code, out, _ = run(folder, "--json", "--beam", 2, "--nbest", 2, lines="A dog\nWhere\n")
+    rows = [json.loads(line) for line in out.splitlines()]
+    wanted = generator.generate(["A dog", "Where"], beam=2, nbest=2)
+    assert code == 0 and [row["prompt"] + row["text"] for row in rows] == [one.whole for one in wanted]
+    assert [row["alternatives"][0]["text"] for row in rows] == [one.alternatives[0].text for one in wanted]
+    (tmp_path / "in.txt").write_text("A dog\nWhere\n")
+    options = ("--sample", "--seed", 5, "--max-length", 6, "-o", tmp_path / "out.txt")
+    assert run(folder, "-i", tmp_path / "in.txt", *options)[0] == 0
+    drawn = generator.generate(["A dog", "Where"], sample=True, seed=5, max_length=6)
+    assert (tmp_path / "out.txt").read_text().splitlines() == [" ".join(x.whole.splitlines()) for x in drawn]
+    code, out, _ = run(folder, "--stream", "--sample", "--seed", 5, "--max-length", 6, "A dog")
+    assert (code, out) == (0, drawn[0].whole + "\n")
+
+
+def test_mistakes_on_the_command_line_are_explained(peer, tmp_path):
+    code, _, message = run(peer[0], "A", "--stream", "--json")
+    assert code == 1 and message.startswith("error: --stream shows one greedy or sampled text as it grows")
+    assert "line 2 has" in run(peer[0], lines="A\n" + "AB" * 400 + "\n")[2]
+    done = CliRunner().invoke(app, ["translate", "--model", str(peer[0]), "A dog"])
+    assert done.exit_code == 1 and "`uwaga generate`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_names_from_before_owners_are_known(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hub, "_from_hub", lambda name: asked.append(name) or tmp_path)
+    for name in ("gpt2", "bert-base-uncased", "t5-small"):
+        assert hub.find_model(name) == tmp_path
+    assert asked == ["openai-community/gpt2", "google-bert/bert-base-uncased", "google-t5/t5-small"]
+    (tmp_path / "gpt2").mkdir()
+    assert hub.find_model("gpt2") == Path("gpt2") and len(asked) == 3
+    with pytest.raises(ModelError, match="no such folder, and not a Hugging Face name"):
+        hub.find_model("gpt3")
+
+
+def test_what_loads_a_family_and_what_names_it_agree():
+    assert set(DECODERS) == CONTINUING and set(ENCODERS) == FILLING

@@ -1,0 +1,382 @@
+"""Translating: the laws that hold for any model, here a random one."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import uwaga
+from uwaga.checkpoints import hub
+from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.contracts import Choice
+from uwaga.engine import NativeModel
+from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
+from uwaga.settings import DecodingSettings
+from uwaga.translator import Translator
+from uwaga.translator.segmentation import LINE_BREAK
+
+JOINT = tiny.tokeniser()
+SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
+MODEL = tiny.transformer(SHAPE, JOINT, JOINT)
+TEXTS = [
+    *tiny.ENGLISH[:5],
+    "Hi",
+    "?",
+    "the the the the the the the",
+    "Ünïcödé 你好",
+    "",
+    "a b",
+    "A small river.",
+]
+ANY = st.text(max_size=12) | st.sampled_from(
+    ["\n", "\r\n", "\r", " ", "a", "the dog", "\u2028", "\x00", "\u00ad"]
+)
+
+
+@pytest.fixture
+def translator():
+    return Translator(MODEL, JOINT, JOINT, tiny.DECODING, ("en", "de"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("translator") / "model"
+    save_model(folder, MODEL, SHAPE, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+    return folder
+
+
+def same(one, other):
+    assert (one.text, one.tokens, one.truncated) == (other.text, other.tokens, other.truncated)
+    np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose([one.score, one.log_prob], [other.score, other.log_prob], atol=1e-5, rtol=1e-5)
+    assert len(one.alternatives) == len(other.alternatives)
+    for left, right in zip(one.alternatives, other.alternatives, strict=True):
+        same(left, right)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam": 1},
+        {"beam": 4, "nbest": 3},
+        {"beam": 3, "length_penalty": 0.0, "no_repeat_ngram": 2},
+        {"sample": True, "nbest": 2, "seed": 5, "top_k": 9, "temperature": 1.5},
+    ],
+)
+def test_a_translation_does_not_depend_on_its_batch(translator, options):
+    together = translator.translate(TEXTS, **options)
+    for text, translation in zip(TEXTS, together, strict=True):
+        same(translator.translate(text, **options), translation)
+    for few, many in zip(
+        translator.translate(TEXTS[::-1], batch_tokens=60, **options), together[::-1], strict=True
+    ):
+        same(few, many)
+
+
+def test_E6_greedy_steps_by_hand_are_the_translation(translator):
+    text = "The dog sees the cat."
+    ids = [*JOINT.encode(text), JOINT.symbols.end]
+    state = MODEL.start(MODEL.encode([ids]), 1)
+    token, found = JOINT.symbols.start, []
+    for _ in range(3):
+        step = MODEL.step(np.array([token]), state, Choice(count=1))
+        token, state = int(step.tokens[0, 0]), step.state
+        found.append(token)
+    assert JOINT.pieces(found) == list(translator.translate(text, beam=1).tokens[:3])
+
+
+def test_settings_of_the_model_are_the_defaults(translator):
+    plain = translator.translate(TEXTS)
+    for one, other in zip(plain, translator.translate(TEXTS, beam=3, max_length=14), strict=True):
+        same(one, other)
+    other = Translator(MODEL, JOINT, JOINT, DecodingSettings(beam=1, max_length=7))
+    assert [len(one.token_scores) for one in other.translate(TEXTS[:4])] == [7] * 4
+
+
+def test_limits_are_kept_and_reported(translator):
+    short, long = translator.translate([TEXTS[0]] * 2, beam=1, max_length=3)[0], None
+    assert short.truncated
+    assert len(short.tokens) == len(short.token_scores) == 3
+    for text in TEXTS:
+        long = translator.translate(text, min_length=10)
+        assert len(long.tokens) >= 10 or not text
+        assert long.truncated or len(long.token_scores) == len(long.tokens) + (1 if text else 0)
+        free = translator.translate(text, no_repeat_ngram=1)
+        assert len(set(free.tokens)) == len(free.tokens)
+
+
+def test_M24_nbest_is_sorted_distinct_and_the_same_at_its_head(translator):
+    for translation in translator.translate(TEXTS, beam=5, nbest=5):
+        ways = [translation, *translation.alternatives]
+        assert [way.score for way in ways] == sorted((way.score for way in ways), reverse=True)
+        assert len({way.tokens for way in ways}) == len(ways)
+        assert all(way.alternatives == () for way in translation.alternatives)
+        assert all(way.source_tokens == translation.source_tokens for way in ways)
+
+
+def test_M25_a_seed_decides_a_sample(translator):
+    first = translator.translate(TEXTS[:5], sample=True, seed=1)
+    assert first == translator.translate(TEXTS[:5], sample=True, seed=1)
+    assert first != translator.translate(TEXTS[:5], sample=True, seed=2)
+    drawn = {translator.translate(TEXTS[0], sample=True).text for _ in range(4)}
+    assert len(drawn) > 1
+
+
+def test_a_prefix_begins_the_translation(translator):
+    for translation in translator.translate(TEXTS[:4], prefix=" Der Hund ", nbest=3):
+        for way in (translation, *translation.alternatives):
+            assert way.text.startswith("Der Hund")
+    each = translator.translate(TEXTS[:3], prefix=["Wir", "", "Er ist"])
+    assert each[0].text.startswith("Wir")
+    same(each[1], translator.translate(TEXTS[1]))
+    assert each[2].text.startswith("Er ist")
+    with pytest.raises(SettingsError, match="2 prefixes for 3 texts"):
+        translator.translate(TEXTS[:3], prefix=["a", "b"])
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_M1_attention_has_a_row_per_score_and_a_column_per_source_token(translator, beam):
+    for translation in translator.translate([text for text in TEXTS if text], attention=True, beam=beam):
+        assert translation.attention is not None
+        assert translation.attention.shape == (
+            len(translation.token_scores),
+            len(translation.source_tokens) + 1,
+        )
+        np.testing.assert_allclose(translation.attention.sum(axis=1), 1.0, atol=1e-5)
+    assert translator.translate("Hi").attention is None
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t \u3000", "\u00ad", "\ufeff\u200b", "\x00"])
+def test_nothing_to_read_gives_an_empty_translation(translator, text):
+    translation = translator.translate(text, attention=True, nbest=3)
+    assert translation.text.strip() == ""
+    assert translation.tokens == translation.token_scores == translation.source_tokens == ()
+    assert (translation.score, translation.log_prob, translation.truncated) == (0.0, 0.0, False)
+    assert translation.attention is None
+    assert "".join(translator.stream(text)) == translation.text
+
+
+def test_no_texts_give_no_translations(translator):
+    assert translator.translate([]) == []
+    assert translator.score([]) == []
+    assert list(translator.translate_lines([])) == []
+
+
+def test_blanks_do_not_count(translator):
+    same(translator.translate("  The  dog\t sees.  "), translator.translate("The dog sees."))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(ANY, max_size=5).map("".join))
+def test_any_text_is_translated_and_its_lines_kept(text):
+    translator = Translator(MODEL, JOINT, JOINT, DecodingSettings(beam=1, max_length=6))
+    try:
+        translation = translator.translate(text)
+    except TextTooLongError:
+        assert len(JOINT.encode(text)) >= MODEL.max_source
+        return
+    assert LINE_BREAK.findall(translation.text) == LINE_BREAK.findall(text)
+    assert len(translation.tokens) <= len(translation.token_scores) + 1
+    for line in LINE_BREAK.split(translation.text)[::2]:
+        assert line == "" or text.strip()
+
+
+def test_lines_are_translated_apart(translator):
+    text = "\n\nThe dog sees.\r\n \nWe are home.\r"
+    first, second = translator.translate(["The dog sees.", "We are home."])
+    assert translator.translate(text).text == f"\n\n{first.text}\r\n\n{second.text}\r"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"prefix": "Der Hund"},
+        {"sample": True, "seed": 3},
+        {"sample": True, "seed": 4, "temperature": 2.0},
+    ],
+)
+def test_M23_a_stream_is_the_greedy_translation(translator, options):
+    for text in [*TEXTS, "The dog. The cat.\n\nWe go.\r\n", " ".join(tiny.ENGLISH)]:
+        pieces = list(translator.stream(text, **options))
+        assert "".join(pieces) == translator.translate(text, beam=1, **options).text
+        assert all(pieces)
+
+
+def test_a_stream_comes_piece_by_piece(translator):
+    steps = []
+
+    class Watched:
+        def __getattr__(self, name):
+            return getattr(MODEL, name)
+
+        def step(self, tokens, state, choice):
+            steps.append(len(steps))
+            return MODEL.step(tokens, state, choice)
+
+    watched = Translator(Watched(), JOINT, JOINT, tiny.DECODING)
+    text = "I want to buy a car."
+    seen = [(len(steps), piece) for piece in watched.stream(text, max_length=12, sample=True, seed=0)]
+    assert len(seen) >= 5
+    assert len({count for count, _ in seen}) == len(seen)
+
+
+def test_two_threads_translate_as_one(translator):
+    serial = translator.translate(TEXTS, nbest=2)
+    results = {}
+
+    def work(name):
+        results[name] = [translator.translate(TEXTS, nbest=2), *map(translator.translate, TEXTS[:6])]
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name in range(3):
+        for one, other in zip(results[name][0], serial, strict=True):
+            same(one, other)
+        for one, text in zip(results[name][1:], TEXTS, strict=False):
+            same(one, translator.translate(text))
+
+
+def test_lines_are_read_as_they_are_needed(translator):
+    read = []
+
+    def lines():
+        for number in range(100):
+            read.append(number)
+            yield TEXTS[number % len(TEXTS)]
+
+    found = translator.translate_lines(lines(), translator.options(beam=1, max_length=4), chunk=10)
+    first = next(found)
+    assert len(read) == 10
+    same(first, translator.translate(TEXTS[0], beam=1, max_length=4))
+    assert len(list(found)) == 99
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"beam": 2, "nbest": 3}, "nbest 3 is more than beam 2"),
+        ({"beam": 0}, "beam"),
+        ({"temperature": 0.5}, "sample"),
+        ({"min_length": 30, "max_length": 20}, "min_length 30"),
+        ({"split": "words"}, "split must be one of auto, sentences, never"),
+    ],
+)
+def test_impossible_options_are_refused(translator, options, words):
+    with pytest.raises(SettingsError, match=words):
+        translator.translate("Hi", **options)
+    with pytest.raises(SettingsError, match=r"'lenght_penalty'.*'length_penalty'"):
+        translator.options(lenght_penalty=1)
+
+
+def test_what_is_no_text_is_refused(translator):
+    with pytest.raises(DataError, match="text 2 is not a string but int"):
+        translator.translate(["a", 3])
+    with pytest.raises(DataError, match="surrogate"):
+        translator.translate("a\ud800")
+
+
+def test_a_model_without_numbers_is_refused():
+    broken = tiny.transformer(SHAPE, JOINT, JOINT)
+    with torch.no_grad():
+        broken.output.weight.fill_(float("nan"))
+    with pytest.raises(ModelError, match="not numbers"):
+        Translator(broken, JOINT, JOINT).translate("Hi")
+
+
+# --- loading
+
+
+def test_load_gives_the_same_translator(translator, folder):
+    loaded = uwaga.load(folder, device="cpu")
+    assert loaded.languages == ("en", "de")
+    assert loaded.decoding == tiny.DECODING
+    for one, other in zip(loaded.translate(TEXTS), translator.translate(TEXTS), strict=True):
+        same(one, other)
+    assert isinstance(loaded, uwaga.Translator)
+
+
+def test_a_transformer_runs_natively_unless_told_otherwise(folder):
+    assert isinstance(uwaga.load(folder, device="cpu").decoder, NativeModel)
+    assert uwaga.load(folder, dtype="int8").decoder.precision == "int8"
+    for options in ({"engine": "torch"}, {"dtype": "float16", "device": "cpu"}):
+        assert isinstance(uwaga.load(folder, **options).decoder, torch.nn.Module)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sixteen_bit_computing_translates(folder, dtype):
+    loaded = uwaga.load(folder, device="cpu", dtype=dtype, engine="torch")
+    assert next(loaded.decoder.parameters()).dtype == getattr(torch, dtype)
+    assert len(loaded.translate(TEXTS, max_length=5)) == len(TEXTS)
+    assert loaded.score([("Hi", "Du")])[0].log_prob < 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"device": "tpu"}, "device must be auto, cpu, cuda or cuda:N, not 'tpu'"),
+        ({"device": "cuda:x"}, "device must be"),
+        ({"device": "cuda:99"}, "usable GPUs"),
+        ({"dtype": "int4"}, "dtype must be one of auto, float32, float16, bfloat16"),
+        ({"threads": -1}, "threads"),
+        ({"engine": "tensorflow"}, "engine must be one of auto, native, torch"),
+        ({"engine": "native", "dtype": "float16"}, "native engine runs on the CPU .* not dtype float16"),
+        ({"engine": "native", "device": "cuda"}, "native engine runs on the CPU .* not device 'cuda'"),
+        ({"engine": "torch", "dtype": "int8"}, "int8 is the native engine's"),
+    ],
+)
+def test_impossible_ways_to_load_are_refused(folder, options, words):
+    with pytest.raises(SettingsError, match=words):
+        uwaga.load(folder, **options)
+
+
+def test_threads_are_set(folder, monkeypatch):
+    asked = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    uwaga.load(folder, engine="torch")
+    assert asked == []
+    uwaga.load(folder, threads=3, engine="torch")
+    assert asked == [3]
+
+
+def test_the_bundled_model_is_loaded_by_default(folder, monkeypatch):
+    monkeypatch.setattr(hub, "BUNDLED", folder)
+    assert uwaga.load().languages == ("en", "de")
+
+
+def test_without_torch_the_extra_is_named(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"uwaga\[train\]"):
+        uwaga.load(folder, engine="torch")
+
+
+def test_the_package_offers_its_names_lazily():
+    code = (
+        "import uwaga, sys; print('torch' in sys.modules, uwaga.Translator.__name__, 'torch' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False Translator False\n"
+    assert set(dir(uwaga)) >= {"load", "Translator", "Score", "Translation"}
+    with pytest.raises(AttributeError, match="no attribute 'transalte'"):
+        _ = uwaga.transalte
+
+
+def test_an_over_long_sentence_names_length_and_limit(translator):
+    with pytest.raises(TextTooLongError, match=r"text 2: the sentence .* has \d+ tokens.* at most 40"):
+        translator.translate(["fine", "house " * 60])
+    with pytest.raises(TextTooLongError, match="line 7"):
+        list(translator.translate_lines(["fine", "house " * 60], first=6))
+    with pytest.raises(TextTooLongError):
+        translator.stream("house " * 60)
