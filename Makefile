@@ -14,7 +14,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN_INSTALLED := $(VENV)/run.installed
 DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
-BUILT_FROM := pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.h native/*.inl)
+BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
 .PHONY: help demo test tests quick lint format docs serve-docs bench clean
 

@@ -1,7 +1,7 @@
 // The threads that share work, by themselves: `make -C native/tests workers`.
 //
 // Members are made late by letting them sleep, many times as long as a machine with other work holds one up.
-#include "../workers.h"
+#include "runtime/workers.h"
 
 #include <atomic>
 #include <chrono>
@@ -103,13 +103,13 @@ void test_who_is_waited_for_and_did_not_run_holds_up() {
 // Who shared: how many members there were. One of them is late in `late` of a team.
 int64_t members(Workers& workers, bool late) {
     std::atomic<int64_t> size{0}, came{0};
-    workers.together([&](const Share& share) {
-        size = share.size;
-        if (late && share.me + 1 == share.size && share.size > 1) sleep();
-        share.wait();
+    workers.run_team([&](const ThreadSlice& slice) {
+        size = slice.count;
+        if (late && slice.index + 1 == slice.count && slice.count > 1) sleep();
+        slice.wait();
         ++came;
-        share.wait();
-        REQUIRE(came == share.size);
+        slice.wait();
+        REQUIRE(came == slice.count);
     });
     return size;
 }
@@ -159,9 +159,9 @@ void test_nobody_is_waited_for_who_has_not_begun() {
     std::atomic<bool> found{false};
     const pthread_t caller = pthread_self();
     pthread_t helper{};
-    workers.together([&](const Share& share) {
+    workers.run_team([&](const ThreadSlice& slice) {
         if (pthread_self() != caller) helper = pthread_self(), found = true;
-        share.wait();
+        slice.wait();
     });
     REQUIRE(found);
     std::signal(SIGUSR1, hold);
@@ -180,9 +180,9 @@ void test_errors_reach_the_caller_and_leave_the_threads_usable() {
     for (int i = 0; i < 500; ++i) {
         for (int64_t who = 0; who < 3; ++who) {
             try {
-                workers.together([&](const Share& share) {
-                    if (share.me == who % share.size) throw std::runtime_error("mine");
-                    share.wait();
+                workers.run_team([&](const ThreadSlice& slice) {
+                    if (slice.index == who % slice.count) throw std::runtime_error("mine");
+                    slice.wait();
                 });
                 REQUIRE(false);
             } catch (const std::runtime_error& error) {

@@ -3,8 +3,12 @@
 Built by its own Makefile, without Python, into ``build/kernels``, where make finds it again the next time.
 """
 
+import json
+import re
+import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +53,51 @@ def test_every_kernel_is_right_on_arm():
         pytest.skip(f"no libraries for Arm in {root}")
     run = f"RUN={ARM_EMULATOR} -L {root}"
     assert passed("kernels-arm", f"CXX={ARM_COMPILER}", run) == {"portable", "neon"}
+
+
+def flags_of(commands):
+    """What the compiler is told of the processor and of floating point, for each file of kernels."""
+    found = {}
+    for words in commands:
+        [source] = [Path(word).name for word in words if word.endswith(".cpp")]
+        found[source] = [word for word in words if word.startswith(("-m", "-ffp", "-std"))]
+    return {source: sorted(words) for source, words in found.items()}
+
+
+def test_what_is_tested_is_what_is_shipped(tmp_path):
+    """The extension's build and the tests' own give every kernel's file the same flags."""
+    pytest.importorskip("nanobind")
+    cmake = shutil.which("cmake") or shutil.which("cmake", path=Path(sys.executable).parent)
+    if cmake is None:
+        pytest.skip("no cmake here")
+    needed("make", "g++")
+    options = [
+        "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+        "-DCMAKE_CXX_COMPILER=g++",
+        f"-DPython_EXECUTABLE={sys.executable}",
+    ]
+    subprocess.run([cmake, "-S", ROOT, "-B", tmp_path, *options], capture_output=True, check=True)
+    commands = json.loads((tmp_path / "compile_commands.json").read_text())
+    shipped = [shlex.split(one["command"]) for one in commands if "/native/kernels/" in one["file"]]
+    make = ["make", "--dry-run", "-C", ROOT / "native" / "tests", f"BUILD={tmp_path / 'tests'}", "CXX=g++"]
+    lines = subprocess.run([*make, "test"], capture_output=True, text=True, check=True).stdout.splitlines()
+    compiled = [shlex.split(line) for line in lines if " -c ../kernels/" in line]
+    tested = [words for words in compiled if "-DUWAGA_EMULATE" not in words]
+    assert flags_of(tested) == flags_of(shipped)
+    assert all("-ffp-contract=off" in words for words in flags_of(shipped).values())
+    assert {"dispatch.cpp", "packing.cpp", "portable.cpp"} <= set(flags_of(shipped))
+
+
+LADDER = ("binding", "transformer", "output", "runtime", "kernels")
+MUTUAL = ("transformer", "output")
+"""A state holds the columns of its sentences' shortlists, and a step ends in the choice of candidates."""
+
+
+def test_folders_include_only_what_lies_below_them():
+    """As native/README.md says."""
+    for folder in LADDER:
+        below = {*LADDER[LADDER.index(folder) :], *(MUTUAL if folder in MUTUAL else ())}
+        for path in (ROOT / "native" / folder).rglob("*.*"):
+            included = set(re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE))
+            assert included <= below, path
+    assert {path.name for path in (ROOT / "native").iterdir() if path.is_dir()} == {*LADDER, "tests"}

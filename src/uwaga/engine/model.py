@@ -20,7 +20,7 @@ from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
-"""As ``Activation`` in native/kernels.h numbers them."""
+"""As ``Activation`` in native/kernels/kernels.h numbers them."""
 UNLIMITED = (1 << 31) - 1
 MOST_THREADS = 1024
 """Beyond any machine: a larger number is a mistake."""
@@ -197,11 +197,11 @@ def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
         "encoder_head_width": sizes.encoder_head_width,
         "decoder_heads": sizes.decoder_heads,
         "decoder_head_width": sizes.decoder_head_width,
-        "reach": distance,
+        "max_distance": distance,
         "pre_norm": int(settings.norm == "pre"),
         "rms": int(settings.norm_kind == "rms"),
         "gated": int(settings.gated),
-        "half_memory": int(precision != "float32"),
+        "float16_cache": int(precision != "float32"),
         "epsilon": settings.norm_epsilon,
         "embedding_scale": settings.width**0.5 if settings.embedding_scale else 1.0,
         "output_scale": settings.width**-0.5 if divided else 1.0,
@@ -235,4 +235,4 @@ def _put_positions(settings: TransformerSettings, made: dict[str, Floats]) -> No
         elif settings.positions == "learned":
             made[f"{side}_positions"] = weight[settings.position_offset :]
         else:
-            made[f"{side}_distances"] = distances(weight, settings, both_ways=side == "source")
+            made[f"{side}_relative_bias"] = distances(weight, settings, both_ways=side == "source")

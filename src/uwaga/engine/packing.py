@@ -42,7 +42,7 @@ class Matrix:
         """The same for the core, which checks every size."""
         if self.format == "int8":
             return _core.Matrix.int8(self.outputs, self.inputs, self.levels, *self.arrays)
-        make = _core.Matrix.half if self.format == "bfloat16" else _core.Matrix.float32
+        make = _core.Matrix.bfloat16 if self.format == "bfloat16" else _core.Matrix.float32
         return make(self.outputs, self.inputs, *self.arrays)
 
 
@@ -111,7 +111,7 @@ def _matrix(product: Product, whole: Floats, form: Precision, levels: int) -> Ma
                 f"weight {product.name!r} cannot be int8: {error}; keep it in bfloat16"
             ) from None
     elif form == "bfloat16":
-        arrays = (_core.pack_half(whole),)
+        arrays = (_core.pack_bfloat16(whole),)
     else:
         arrays = (_core.pack_float(whole),)
     return Matrix(sum(product.outputs), product.inputs, form, levels, arrays)

@@ -1,0 +1,49 @@
+// Arrays in, arrays out: what every file of the border with Python needs.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "runtime/buffer.h"
+
+namespace uwaga {
+
+namespace nb = nanobind;
+
+template <class T>
+using Array = nb::ndarray<nb::numpy, const T, nb::c_contig, nb::device::cpu>;
+template <class T, int N>
+using Shaped = nb::ndarray<nb::numpy, const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+
+[[noreturn]] inline void refuse(const std::string& message) { throw std::invalid_argument(message); }
+
+template <class T>
+void check(const Array<T>& array, int64_t wanted, const char* what) {
+    if (static_cast<int64_t>(array.size()) != wanted) {
+        refuse(std::string(what) + ": " + std::to_string(array.size()) + " numbers where " + std::to_string(wanted) + " are wanted");
+    }
+}
+
+// An array that owns what `allocate` gave.
+template <class T>
+nb::object owned(T* data, std::initializer_list<std::size_t> shape) {
+    nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T>(data, shape, owner));
+}
+
+template <class T>
+T* allocate(int64_t count) {
+    const std::size_t bytes = static_cast<std::size_t>(rounded(std::max<int64_t>(count, 1) * static_cast<int64_t>(sizeof(T)), alignment));
+    void* data = std::aligned_alloc(alignment, bytes);
+    if (!data) throw std::bad_alloc();
+    return static_cast<T*>(data);
+}
+
+}  // namespace uwaga

@@ -1,0 +1,85 @@
+// The module uwaga.engine._core: arrays in, arrays out, everything checked at this border.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <thread>
+
+#include "binding/model.h"
+#include "binding/step.h"
+#include "binding/weights.h"
+
+namespace uwaga {
+
+namespace {
+
+// Ctrl-C while the interpreter's lock is free: signals are handled in the main thread alone, which looks for them ten
+// times a second.
+std::thread::id main_thread;
+
+void check_signals() {
+    if (std::this_thread::get_id() != main_thread) return;
+    static std::chrono::steady_clock::time_point next;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next) return;
+    next = now + std::chrono::milliseconds(100);
+    const nb::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    main_thread = std::this_thread::get_id();
+    using namespace nb::literals;
+    m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx");
+    nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
+    m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
+    m.def("best_isa", [] { return static_cast<int>(best_isa()); });
+    m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a);
+    m.def("pack_bfloat16", &packed_bfloat16, "weight"_a);
+    m.def("pack_float", &packed_float, "weight"_a);
+
+    nb::class_<Packed>(m, "Matrix")
+        .def_static("int8", &int8_matrix, "outputs"_a, "inputs"_a, "levels"_a, "panels"_a, "scales"_a, "sums"_a)
+        .def_static("bfloat16", &bfloat16_matrix, "outputs"_a, "inputs"_a, "panels"_a)
+        .def_static("float32", &float_matrix, "outputs"_a, "inputs"_a, "panels"_a);
+
+    nb::class_<PyMemory>(m, "Memory")
+        .def_prop_ro("sentences", [](const PyMemory& self) { return self.memory.sentences.size(); })
+        .def_prop_ro("lengths", &lengths_of)
+        .def("start", [](const PyMemory& self, int64_t beams) { return PyState{start(self.memory, beams), self.handle}; }, "beams"_a);
+
+    nb::class_<PyState>(m, "State")
+        .def("reorder", [](const PyState& self, Shaped<int64_t, 1> rows) {
+            return PyState{reorder(self.state, rows.data(), static_cast<int64_t>(rows.shape(0))), self.handle};
+        }, "rows"_a)
+        .def("select", [](const PyState& self, Shaped<int64_t, 1> sentences) {
+            return PyState{select(self.state, sentences.data(), static_cast<int64_t>(sentences.shape(0))), self.handle};
+        }, "sentences"_a)
+        .def_static("join", [](const std::vector<const PyState*>& states) {
+            std::vector<const State*> parts;
+            for (const PyState* state : states) {
+                if (!state) refuse("join: None is no state");
+                parts.push_back(&state->state);
+            }
+            State joined = join(parts);
+            return PyState{std::move(joined), states[0]->handle};
+        }, "states"_a)
+        .def("step", &step_state, "tokens"_a, "count"_a, "whole"_a = false, "attention"_a = false, "renormalise"_a = false,
+             "banned"_a = nb::none(), "forced"_a = nb::none(), "uniform"_a = nb::none(), "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0);
+
+    nb::class_<PyShortlist>(m, "Shortlist");
+
+    nb::class_<Handle>(m, "Model")
+        .def("__init__", [](Handle* self, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa) {
+            new (self) Handle(build(settings, matrices, vectors, isa, &check_signals));
+        }, "settings"_a, "matrices"_a, "vectors"_a, "isa"_a)
+        .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a)
+        .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none());
+}
+
+}  // namespace uwaga

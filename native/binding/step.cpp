@@ -1,0 +1,167 @@
+#include "binding/step.h"
+
+#include <algorithm>
+#include <string>
+
+namespace uwaga {
+
+namespace {
+
+int32_t checked_token(int64_t token, int64_t vocabulary) {
+    if (token < 0 || token >= vocabulary) {
+        refuse("token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(vocabulary));
+    }
+    return static_cast<int32_t>(token);
+}
+
+// Tokens [first, last) must be in the vocabulary and rise.
+void check_rising(const Tokens& tokens, int64_t first, int64_t last, int64_t vocabulary, const char* what) {
+    for (int64_t i = first; i < last; ++i) {
+        const int32_t token = tokens[static_cast<std::size_t>(i)];
+        checked_token(token, vocabulary);
+        if (i > first && token <= tokens[static_cast<std::size_t>(i - 1)]) refuse(std::string(what) + ": the tokens do not rise");
+    }
+}
+
+void add_bans(Request& request, const Shaped<int64_t, 2>& banned, int64_t rows, int64_t vocabulary) {
+    if (banned.shape(1) != 2) refuse("banned: pairs of row and token are wanted");
+    const int64_t count = static_cast<int64_t>(banned.shape(0));
+    const int64_t* pairs = banned.data();
+    request.banned_first.assign(static_cast<std::size_t>(rows + 1), 0);
+    for (int64_t i = 0; i < count; ++i) {
+        if (pairs[2 * i] < 0 || pairs[2 * i] >= rows) refuse("banned: there is no such row");
+        checked_token(pairs[2 * i + 1], vocabulary);
+        ++request.banned_first[static_cast<std::size_t>(pairs[2 * i] + 1)];
+    }
+    for (int64_t row = 0; row < rows; ++row) request.banned_first[static_cast<std::size_t>(row + 1)] += request.banned_first[static_cast<std::size_t>(row)];
+    request.banned.resize(static_cast<std::size_t>(count));
+    std::vector<int32_t> at(request.banned_first.begin(), request.banned_first.end());
+    for (int64_t i = 0; i < count; ++i) request.banned[static_cast<std::size_t>(at[static_cast<std::size_t>(pairs[2 * i])]++)] = static_cast<int32_t>(pairs[2 * i + 1]);
+    int32_t kept = 0;  // sorted, each token once
+    for (int64_t row = 0; row < rows; ++row) {
+        auto begin = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row)];
+        auto end = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row + 1)];
+        std::sort(begin, end);
+        end = std::unique(begin, end);
+        request.banned_first[static_cast<std::size_t>(row)] = kept;
+        kept = static_cast<int32_t>(std::copy(begin, end, request.banned.begin() + kept) - request.banned.begin());
+    }
+    request.banned_first[static_cast<std::size_t>(rows)] = kept;
+}
+
+Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool whole, bool renormalise,
+                        const std::optional<Shaped<int64_t, 2>>& banned, const std::optional<Shaped<int64_t, 1>>& forced,
+                        const std::optional<Shaped<double, 1>>& uniform, double temperature, int64_t top_k, double top_p) {
+    Request request;
+    request.count = count;
+    request.whole = whole;
+    request.renormalise = renormalise;
+    request.temperature = temperature;
+    request.top_k = top_k;
+    request.top_p = top_p;
+    if (count < 1 || !(temperature > 0) || top_k < 0) refuse("count, temperature or top_k: out of range");
+    if (!whole && banned) add_bans(request, *banned, rows, vocabulary);
+    if (!whole && forced) {
+        if (static_cast<int64_t>(forced->shape(0)) != rows) refuse("forced: one is wanted for each row");
+        for (int64_t row = 0; row < rows; ++row) {
+            if (forced->data()[row] >= 0) checked_token(forced->data()[row], vocabulary);
+        }
+        request.forced = forced->data();
+    }
+    if (!whole && uniform) {
+        if (static_cast<int64_t>(uniform->shape(0)) != rows) refuse("uniform: one is wanted for each row");
+        request.uniform = uniform->data();
+    }
+    return request;
+}
+
+}  // namespace
+
+PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets) {
+    const Model& model = *handle->model;
+    const auto copied = [](const Shaped<int32_t, 1>& array) { return Tokens(array.data(), array.data() + array.size()); };
+    Tokens all = copied(common), starts = copied(first), of_each = copied(targets);
+    if (all.empty()) refuse("common: at least the end symbol is wanted");
+    check_rising(all, 0, static_cast<int64_t>(all.size()), model.target_vocabulary, "common");
+    if (static_cast<int64_t>(starts.size()) != model.source_vocabulary + 1) refuse("first: one place is wanted for each source token, and the end");
+    if (starts.front() != 0 || starts.back() != static_cast<int64_t>(of_each.size())) refuse("first: it does not go from the beginning to the end of targets");
+    for (std::size_t s = 0; s + 1 < starts.size(); ++s) {
+        if (starts[s] > starts[s + 1]) refuse("first: the places fall");
+    }
+    for (std::size_t s = 0; s + 1 < starts.size(); ++s) check_rising(of_each, starts[s], starts[s + 1], model.target_vocabulary, "targets");
+    const nb::gil_scoped_release free;
+    return {Shortlist(model, std::move(all), std::move(starts), std::move(of_each)), handle};
+}
+
+PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist) {
+    if (shortlist && shortlist->handle->model != handle->model) refuse("the shortlist is of another model");
+    const Model& model = *handle->model;
+    const bool encoded = model.has_source();
+    const std::string kind = encoded ? "sentence " : "prompt ", vocabulary = encoded ? " is outside the source vocabulary of " : " is outside the vocabulary of ";
+    const int64_t size = encoded ? model.source_vocabulary : model.target_vocabulary;
+    std::vector<std::vector<int32_t>> checked;
+    checked.reserve(sources.size());
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+        const std::string place = kind + std::to_string(s + 1) + ": ";
+        if (sources[s].empty()) refuse(place + (encoded ? "no tokens; a source holds at least its end symbol" : "no tokens; a prompt holds one at least"));
+        if (static_cast<int64_t>(sources[s].size()) > model.shape.max_length) {
+            throw TooLong(place + std::to_string(sources[s].size()) + " tokens, and the model takes at most " + std::to_string(model.shape.max_length));
+        }
+        std::vector<int32_t> tokens;
+        tokens.reserve(sources[s].size());
+        for (const int64_t token : sources[s]) {
+            if (token < 0 || token >= size) refuse(place + "token " + std::to_string(token) + vocabulary + std::to_string(size));
+            tokens.push_back(static_cast<int32_t>(token));
+        }
+        checked.push_back(std::move(tokens));
+    }
+    const nb::gil_scoped_release free;
+    Memory memory = encoded ? encode(handle->model, checked) : read_prompts(handle->model, checked);
+    if (shortlist) restrict_to(shortlist->shortlist, checked, memory);
+    return {std::move(memory), handle};
+}
+
+nb::object lengths_of(const PyMemory& self) {
+    int64_t* lengths = allocate<int64_t>(static_cast<int64_t>(self.memory.sentences.size()));
+    const auto& [model, sentences, common, prompts] = self.memory;
+    for (std::size_t i = 0; i < sentences.size(); ++i) {
+        lengths[i] = model->has_source() ? sentences[i].length : static_cast<int64_t>(prompts[i].offsets.size()) + 1;
+    }
+    return owned(lengths, {self.memory.sentences.size()});
+}
+
+nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool whole, bool attention, bool renormalise,
+                     std::optional<Shaped<int64_t, 2>> banned, std::optional<Shaped<int64_t, 1>> forced,
+                     std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p) {
+    const State& state = self.state;
+    const Model& model = *state.model;
+    const int64_t rows = state.rows(), vocabulary = model.target_vocabulary;
+    if (static_cast<int64_t>(tokens.shape(0)) != rows) refuse("tokens: one is wanted for each row of the state");
+    std::vector<int32_t> checked(static_cast<std::size_t>(rows));
+    for (int64_t row = 0; row < rows; ++row) checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
+    if (!model.has_source()) feed_last_of_prompts(state, checked.data());
+    const Request request = checked_request(rows, vocabulary, count, whole, renormalise, banned, forced, uniform, temperature, top_k, top_p);
+    Answer answer;
+    answer.k = whole ? vocabulary : request.uniform ? 1 : std::min(count, vocabulary);
+    const auto size = [](int64_t n) { return static_cast<std::size_t>(n); };
+    nb::object found = nb::none(), weights = nb::none();
+    if (!whole) {
+        answer.tokens = allocate<int64_t>(rows * answer.k);
+        found = owned(answer.tokens, {size(rows), size(answer.k)});
+    }
+    answer.log_probs = allocate<float>(rows * answer.k);
+    nb::object log_probs = owned(answer.log_probs, {size(rows), size(answer.k)});
+    if (attention && model.has_source()) {
+        for (const State::Sentence& sentence : state.sentences) answer.attention_width = std::max(answer.attention_width, sentence.memory.length);
+        answer.attention = allocate<float>(rows * answer.attention_width);
+        weights = owned(answer.attention, {size(rows), size(answer.attention_width)});
+    }
+    PyState next{{}, self.handle};
+    {
+        const nb::gil_scoped_release free;
+        next.state = step(state, checked.data(), request, answer);
+    }
+    return nb::make_tuple(found, log_probs, nb::cast(std::move(next)), weights);
+}
+
+}  // namespace uwaga

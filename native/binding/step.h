@@ -1,0 +1,33 @@
+// What Python does with a model: sources in, memories, states and candidates out.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "binding/model.h"
+#include "transformer/state.h"
+
+namespace uwaga {
+
+// A memory or state keeps its handle, and so the arrays, alive.
+struct PyMemory {
+    Memory memory;
+    std::shared_ptr<Handle> handle;
+};
+struct PyState {
+    State state;
+    std::shared_ptr<Handle> handle;
+};
+struct PyShortlist {
+    Shortlist shortlist;
+    std::shared_ptr<Handle> handle;
+};
+
+PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets);
+PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist);
+nb::object lengths_of(const PyMemory& self);
+nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool whole, bool attention, bool renormalise,
+                     std::optional<Shaped<int64_t, 2>> banned, std::optional<Shaped<int64_t, 1>> forced,
+                     std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p);
+
+}  // namespace uwaga

@@ -1,0 +1,134 @@
+#include "binding/weights.h"
+
+#include <algorithm>
+
+namespace uwaga {
+
+namespace {
+
+void check_sizes(int64_t outputs, int64_t inputs) {
+    if (outputs < 1 || inputs < 1 || outputs >= int64_t{1} << 31 || inputs >= int64_t{1} << 31) refuse("a matrix of impossible size");
+}
+
+// Sums over more inputs than these may overflow; levels and sums are a file's word, and the products rely on them.
+constexpr int64_t most_int8_inputs = 65536;
+
+void check_int8_inputs(int64_t inputs) {
+    if (inputs > most_int8_inputs) refuse("a matrix of " + std::to_string(inputs) + " inputs, and int8 takes at most " + std::to_string(most_int8_inputs));
+}
+
+void check_int8(const Int8Matrix& w) {
+    constexpr int64_t group = 4 * panel, most_groups = 256;  // whose sums a 16-bit number holds
+    const int64_t groups = padded_inputs(w.inputs) / 4;
+    const int8_t most = static_cast<int8_t>(w.levels);
+    const int8_t* from = w.panels;
+    int beyond = 0;
+    for (int64_t first = 0; first < padded_outputs(w.outputs); first += panel) {
+        int32_t sums[panel] = {};
+        for (int64_t g = 0; g < groups; g += most_groups) {
+            int16_t some[group] = {};
+            for (int64_t i = g; i < std::min(groups, g + most_groups); ++i, from += group) {
+                int8_t outside = 0;
+                for (int64_t k = 0; k < group; ++k) {
+                    some[k] = static_cast<int16_t>(some[k] + from[k]);
+                    outside |= static_cast<int8_t>((from[k] > most) | (from[k] < -most));
+                }
+                beyond |= outside;
+            }
+            for (int64_t k = 0; k < group; ++k) sums[k / 4] += some[k];
+        }
+        for (int64_t n = 0; n < panel; ++n) {
+            if (w.sums[first + n] != 128 * sums[n]) refuse("sums: not those of the panels");
+        }
+    }
+    if (beyond) refuse("panels: numbers beyond the " + std::to_string(w.levels) + " levels");
+}
+
+void check_aligned(const void* data) {
+    if (reinterpret_cast<uintptr_t>(data) % alignment) refuse("panels: not aligned to 64 bytes");
+}
+
+}  // namespace
+
+Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales, Array<int32_t> sums) {
+    check_sizes(outputs, inputs);
+    check_int8_inputs(inputs);
+    if (levels < 1 || levels > 127) refuse("levels: from 1 to 127");
+    check(panels, padded_outputs(outputs) * padded_inputs(inputs), "panels");
+    check(scales, padded_outputs(outputs), "scales");
+    check(sums, padded_outputs(outputs), "sums");
+    check_aligned(panels.data());
+    Packed packed;
+    packed.matrix.kind = Matrix::Kind::int8;
+    packed.matrix.int8 = Int8Matrix{panels.data(), scales.data(), sums.data(), outputs, inputs, levels};
+    check_int8(packed.matrix.int8);
+    packed.panels = nb::cast(panels);
+    packed.scales = nb::cast(scales);
+    packed.sums = nb::cast(sums);
+    return packed;
+}
+
+Packed bfloat16_matrix(int64_t outputs, int64_t inputs, Array<uint16_t> panels) {
+    check_sizes(outputs, inputs);
+    check(panels, bfloat16_panels_size(outputs, inputs), "panels");
+    check_aligned(panels.data());
+    Packed packed;
+    packed.matrix.kind = Matrix::Kind::bfloat16;
+    packed.matrix.bfloat16 = Bfloat16Matrix{panels.data(), outputs, inputs};
+    packed.panels = nb::cast(panels);
+    return packed;
+}
+
+Packed float_matrix(int64_t outputs, int64_t inputs, Array<float> panels) {
+    check_sizes(outputs, inputs);
+    check(panels, float_panels_size(outputs, inputs), "panels");
+    check_aligned(panels.data());
+    Packed packed;
+    packed.matrix.kind = Matrix::Kind::float32;
+    packed.matrix.float32 = FloatMatrix{panels.data(), outputs, inputs};
+    packed.panels = nb::cast(panels);
+    return packed;
+}
+
+nb::tuple packed_int8(Shaped<float, 2> w, int levels) {
+    if (levels < 1 || levels > 127) refuse("levels: from 1 to 127");
+    const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
+    check_sizes(outputs, inputs);
+    check_int8_inputs(inputs);
+    const int64_t size = padded_outputs(outputs) * padded_inputs(inputs), scales_size = padded_outputs(outputs);
+    int8_t* panels = allocate<int8_t>(size);
+    float* scales = allocate<float>(scales_size);
+    int32_t* sums = allocate<int32_t>(scales_size);
+    {
+        const nb::gil_scoped_release free;
+        pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums);
+    }
+    const std::size_t n = static_cast<std::size_t>(scales_size);
+    return nb::make_tuple(owned(panels, {static_cast<std::size_t>(size)}), owned(scales, {n}), owned(sums, {n}));
+}
+
+nb::object packed_bfloat16(Shaped<float, 2> w) {
+    const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
+    check_sizes(outputs, inputs);
+    const int64_t size = bfloat16_panels_size(outputs, inputs);
+    uint16_t* panels = allocate<uint16_t>(size);
+    {
+        const nb::gil_scoped_release free;
+        pack_bfloat16(w.data(), outputs, inputs, panels);
+    }
+    return owned(panels, {static_cast<std::size_t>(size)});
+}
+
+nb::object packed_float(Shaped<float, 2> w) {
+    const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
+    check_sizes(outputs, inputs);
+    const int64_t size = float_panels_size(outputs, inputs);
+    float* panels = allocate<float>(size);
+    {
+        const nb::gil_scoped_release free;
+        pack_float(w.data(), outputs, inputs, panels);
+    }
+    return owned(panels, {static_cast<std::size_t>(size)});
+}
+
+}  // namespace uwaga

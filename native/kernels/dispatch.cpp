@@ -1,0 +1,125 @@
+// Which instruction sets there are here, and their tables.
+#include "kernels/kernels.h"
+
+#include <initializer_list>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#if defined(__linux__) && defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+namespace uwaga {
+
+extern const Kernels portable_kernels;
+#if defined(__x86_64__)
+extern const Kernels avx2_kernels, avxvnni_kernels, avx512vnni_kernels, amx_kernels;
+#elif defined(__aarch64__)
+extern const Kernels neon_kernels;
+#endif
+
+namespace {
+
+#if defined(__x86_64__)
+
+struct Features {
+    bool avx2 = false, avxvnni = false, avx512vnni = false, amx = false;
+};
+
+uint64_t enabled_states() {  // XCR0: the registers that the kernel saves
+    uint32_t low = 0, high = 0;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low | static_cast<uint64_t>(high) << 32;
+}
+
+// Tiles must be asked for, once in a process: its later threads have them too.
+bool tiles_permitted() {
+#if defined(__linux__)
+    constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+    return false;
+#endif
+}
+
+Features found() {
+    Features f;
+    uint32_t a = 0, b = 0, c = 0, d = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return f;
+    const bool fma = c >> 12 & 1, saves = c >> 27 & 1, f16c = c >> 29 & 1;
+    if (!saves || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return f;
+    const uint64_t states = enabled_states();
+    const bool ymm = (states & 6) == 6, zmm = (states & 0xe6) == 0xe6, tiles = (states & 0x60000) == 0x60000;
+    f.avx2 = ymm && (b >> 5 & 1) && fma && f16c;
+    const bool avx512 = (b >> 16 & 1) && (b >> 17 & 1) && (b >> 30 & 1) && (b >> 31 & 1);  // F, DQ, BW, VL
+    f.avx512vnni = f.avx2 && zmm && avx512 && (c >> 11 & 1);
+    const bool amx = f.avx512vnni && tiles && (d >> 24 & 1) && (d >> 25 & 1);  // TILE, INT8
+    f.amx = amx && tiles_permitted();
+    uint32_t a1 = 0, b1 = 0, c1 = 0, d1 = 0;
+    if (a >= 1 && __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1)) f.avxvnni = f.avx2 && (a1 >> 4 & 1);
+    return f;
+}
+
+const Features& features() {
+    static const Features f = found();
+    return f;
+}
+
+#elif defined(__aarch64__)
+
+bool has_dotprod() {
+#if defined(__linux__)
+    return getauxval(AT_HWCAP) >> 20 & 1;  // HWCAP_ASIMDDP
+#elif defined(__APPLE__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+#endif
+
+}  // namespace
+
+bool supported(Isa isa) {
+    switch (isa) {
+        case Isa::portable: return true;
+#if defined(__x86_64__)
+        case Isa::avx2: return features().avx2;
+        case Isa::avxvnni: return features().avxvnni;
+        case Isa::avx512vnni: return features().avx512vnni;
+        case Isa::amx: return features().amx;
+#elif defined(__aarch64__)
+        case Isa::neon: return has_dotprod();
+#endif
+        default: return false;
+    }
+}
+
+const Kernels& kernels_of(Isa isa) {
+    switch (isa) {
+#if defined(__x86_64__)
+        case Isa::avx2: return avx2_kernels;
+        case Isa::avxvnni: return avxvnni_kernels;
+        case Isa::avx512vnni: return avx512vnni_kernels;
+        case Isa::amx: return amx_kernels;
+#elif defined(__aarch64__)
+        case Isa::neon: return neon_kernels;
+#endif
+        default: return portable_kernels;
+    }
+}
+
+Isa best_isa() {
+    for (const Isa isa : {Isa::amx, Isa::avx512vnni, Isa::avxvnni, Isa::avx2, Isa::neon}) {
+        if (supported(isa)) return isa;
+    }
+    return Isa::portable;
+}
+
+}  // namespace uwaga

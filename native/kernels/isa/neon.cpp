@@ -1,0 +1,83 @@
+// Arm NEON with the dot product extension (Armv8.2): three rows and eight registers of 4 columns.
+#include <arm_neon.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/shared/unroll.h"
+
+namespace uwaga {
+namespace {
+
+#include "kernels/vec/neon.inl"
+#include "kernels/vec/interface.inl"
+#include "kernels/shared/float.inl"
+#include "kernels/shared/attention.inl"
+
+constexpr int float_rows = 3;
+constexpr uintptr_t prefetch_distance = 32 * 1024;
+
+struct Int8Block {
+    static constexpr int64_t rows = 3;
+
+    // One group of 4 inputs and the panel's 32 columns; `lane` says where in x the group lies.
+    template <int R, int lane>
+    static void group(int32x4_t (&sum)[R][8], const int8x16_t (&x)[R], const int8_t* weights) {
+        UWAGA_UNROLL
+        for (int c = 0; c < 8; ++c) {
+            const int8x16_t w = vld1q_s8(weights + 16 * c);
+            UWAGA_UNROLL
+            for (int r = 0; r < R; ++r) sum[r][c] = vdotq_laneq_s32(sum[r][c], w, x[r], lane);
+        }
+    }
+
+    // Signed by signed here: x - 128, and no correction.
+    template <int R>
+    static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights, int64_t groups, uintptr_t prefetch,
+                     int64_t prefetch_step, int32_t* sums) {
+        int32x4_t sum[R][8];
+        UWAGA_UNROLL
+        for (int r = 0; r < R; ++r) {
+            UWAGA_UNROLL
+            for (int c = 0; c < 8; ++c) sum[r][c] = vdupq_n_s32(0);
+        }
+        for (int64_t g = 0; g < groups; g += 4, weights += 512, x += 16) {
+            for (int64_t step = 0; step < 4 * prefetch_step; step += 64) {
+                __builtin_prefetch(reinterpret_cast<const void*>(prefetch + static_cast<uintptr_t>(step)));
+            }
+            prefetch += static_cast<uintptr_t>(4 * prefetch_step);
+            int8x16_t four[R];
+            UWAGA_UNROLL
+            for (int r = 0; r < R; ++r) four[r] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(x + r * stride), vdupq_n_u8(0x80)));
+            group<R, 0>(sum, four, weights);
+            group<R, 1>(sum, four, weights + 128);
+            group<R, 2>(sum, four, weights + 256);
+            group<R, 3>(sum, four, weights + 384);
+        }
+        UWAGA_UNROLL
+        for (int r = 0; r < R; ++r) {
+            UWAGA_UNROLL
+            for (int c = 0; c < 8; ++c) vst1q_s32(sums + r * panel + 4 * c, sum[r][c]);
+        }
+    }
+
+    static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t*, int64_t groups,
+                    uintptr_t prefetch, int64_t prefetch_step, int32_t* sums) {
+        switch (count) {
+            case 1: run_rows<1>(x, stride, weights, groups, prefetch, prefetch_step, sums); break;
+            case 2: run_rows<2>(x, stride, weights, groups, prefetch, prefetch_step, sums); break;
+            default: run_rows<3>(x, stride, weights, groups, prefetch, prefetch_step, sums); break;
+        }
+    }
+};
+
+#include "kernels/shared/int8_panels.inl"
+#include "kernels/shared/table.inl"
+
+constexpr Kernels made = table(Isa::neon, "neon");
+
+}  // namespace
+
+extern const Kernels neon_kernels;
+const Kernels neon_kernels = made;
+
+}  // namespace uwaga

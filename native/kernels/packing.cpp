@@ -1,0 +1,77 @@
+// Packing of weights into panels of 32 outputs: portable, done once when a folder is made or read.
+#include <cmath>
+#include <cstring>
+
+#include "kernels/kernels.h"
+
+namespace uwaga {
+namespace {
+
+constexpr int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+uint16_t bfloat16_of(float f) {
+    uint32_t bits;
+    std::memcpy(&bits, &f, 4);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
+    return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+}  // namespace
+
+int64_t padded_outputs(int64_t outputs) { return rounded_up(outputs, panel); }
+int64_t padded_inputs(int64_t inputs) { return rounded_up(inputs, 64); }
+int64_t int8_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * padded_inputs(inputs); }
+int64_t float_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * inputs; }
+int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * rounded_up(inputs, 2); }
+
+void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums) {
+    const int64_t depth = padded_inputs(inputs);
+    std::memset(panels, 0, static_cast<size_t>(int8_panels_size(outputs, inputs)));
+    for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
+        scales[n] = 0.0f;
+        sums[n] = 0;
+        if (n >= outputs) continue;
+        const float* row = w + n * inputs;
+        float largest = 0.0f, bad = 0.0f;  // bad: NaN where a weight is not finite
+        for (int64_t k = 0; k < inputs; ++k) {
+            largest = std::fmax(largest, std::fabs(row[k]));
+            bad += row[k] * 0.0f;
+        }
+        if (std::isnan(bad)) {
+            scales[n] = bad;
+            continue;
+        }
+        if (largest < 1e-30f) continue;
+        const float scale = largest / static_cast<float>(levels);
+        const float inverse = static_cast<float>(levels) / largest;
+        int32_t sum = 0;
+        int8_t* to = panels + n / panel * panel * depth + n % panel * 4;
+        for (int64_t k = 0; k < inputs; ++k) {
+            long q = std::lrintf(row[k] * inverse);
+            q = q > levels ? levels : q < -levels ? -levels : q;
+            to[k / 4 * 4 * panel + k % 4] = static_cast<int8_t>(q);
+            sum += static_cast<int32_t>(q);
+        }
+        scales[n] = scale;
+        sums[n] = 128 * sum;
+    }
+}
+
+void pack_float(const float* w, int64_t outputs, int64_t inputs, float* panels) {
+    for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
+        float* to = panels + n / panel * panel * inputs + n % panel;
+        for (int64_t k = 0; k < inputs; ++k) to[k * panel] = n < outputs ? w[n * inputs + k] : 0.0f;
+    }
+}
+
+void pack_bfloat16(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels) {
+    const int64_t depth = rounded_up(inputs, 2);
+    for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
+        uint16_t* to = panels + n / panel * panel * depth + n % panel * 2;
+        for (int64_t k = 0; k < depth; ++k) {
+            to[k / 2 * 2 * panel + k % 2] = n < outputs && k < inputs ? bfloat16_of(w[n * inputs + k]) : static_cast<uint16_t>(0);
+        }
+    }
+}
+
+}  // namespace uwaga

@@ -1,0 +1,49 @@
+// What a product does with a row's 32 results before it stores them: see Epilogue. Included inside an unnamed namespace.
+
+constexpr int parts = static_cast<int>(panel) / lanes;  // vectors in 32 columns
+
+struct ProductFinish {
+    const Epilogue& e;
+    float* y;
+    int64_t y_stride, outputs;
+
+    // Where a row of a panel will be written, asked for while it is computed: a store that misses holds up the others.
+    void prepare(int64_t row, int64_t p) const {
+        const float* to = y + row * y_stride + p * panel;
+        __builtin_prefetch(to, 1);
+        __builtin_prefetch(to + panel / 2, 1);
+        __builtin_prefetch(to + panel - 1, 1);
+    }
+
+    UWAGA_NOINLINE void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
+        const int64_t column = p * panel;
+        float* to = y + row * y_stride + column;
+        const float* gate = e.gate ? e.gate + row * e.gate_stride + column : nullptr;
+        const float* residual = e.residual ? e.residual + row * e.residual_stride + column : nullptr;
+        const float* bias = e.bias ? e.bias + column : nullptr;
+        if (column + panel <= outputs) {
+            UWAGA_UNROLL
+            for (int i = 0; i < parts; ++i) {
+                const int at = i * lanes;
+                Vec r = v[i];
+                if (bias) r = r + load(bias + at);
+                if (e.activation != Activation::none) r = activate(e.activation, r);
+                if (gate) r = r * load(gate + at);
+                if (residual) r = r + load(residual + at);
+                store(to + at, r);
+            }
+            return;
+        }
+        UWAGA_UNROLL
+        for (int i = 0; i < parts; ++i) {
+            const int64_t at = i * lanes, n = smaller(lanes, outputs - column - at);
+            if (n <= 0) break;
+            Vec r = v[i];
+            if (bias) r = r + load_part(bias + at, n);
+            if (e.activation != Activation::none) r = activate(e.activation, r);
+            if (gate) r = r * load_part(gate + at, n);
+            if (residual) r = r + load_part(residual + at, n);
+            store_part(to + at, r, n);
+        }
+    }
+};

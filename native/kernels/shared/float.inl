@@ -1,0 +1,166 @@
+// Float code that every instruction set shares, over its Vec. Included inside an unnamed namespace.
+//
+// Nothing from the standard library that could be an out-of-line inline function is used here (std::max, std::sort):
+// the linker might keep the copy that was compiled for another instruction set.
+
+constexpr int lanes = Vec::width;
+constexpr float largest_float = 3.4028234e38f;
+constexpr int widest = 32;  // vectors of the widest head that attention has registers and room for
+constexpr float minus_infinity = -__builtin_huge_valf();
+
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// e^x, relative error about 1e-7; 0 below -87.3 (so for -inf), NaN for NaN, at most e^88.3.
+// Cephes expf: x = n ln 2 + r, |r| <= ln(2)/2, a polynomial of degree 6 in r.
+inline Vec exponential(const Vec& given) {
+    const Vec x = min(set(88.3f), max(set(-87.3f), given));  // a NaN is the second operand: it stays
+    const Vec n = round_nearest(x * set(1.44269504088896341f));
+    const Vec r = fma(n, set(2.12194440e-4f), fma(n, set(-0.693359375f), x));
+    Vec p = set(1.9875691500e-4f);
+    p = fma(p, r, set(1.3981999507e-3f));
+    p = fma(p, r, set(8.3334519073e-3f));
+    p = fma(p, r, set(4.1665795894e-2f));
+    p = fma(p, r, set(1.6666665459e-1f));
+    p = fma(p, r, set(5.0000001201e-1f));
+    p = fma(p, r * r, r) + set(1.0f);
+    return zero_where_less(times_power_of_two(p, n), given, set(-87.3f));
+}
+
+// e^d for d <= 0 (or NaN), with fewer steps: relative error about 2e-7 down to d = -10, e^-87.3 or less below that.
+// 2^f on [-1/2, 1/2] by a polynomial of degree 5, found by Remez's exchange on the relative error.
+inline Vec exponential_of_negative(const Vec& d) {
+    const Vec x = max(set(-87.3f), d);
+    const Vec n = round_nearest(x * set(1.44269504088896341f));
+    const Vec f = fma(x, set(1.44269504088896341f), set(0.0f) - n);
+    Vec p = set(1.32764721678e-3f);
+    p = fma(p, f, set(9.67554133102e-3f));
+    p = fma(p, f, set(5.55071327288e-2f));
+    p = fma(p, f, set(2.4022119724e-1f));
+    p = fma(p, f, set(6.93146967065e-1f));
+    p = fma(p, f, set(1.00000007165f));
+    return times_power_of_two(p, n);
+}
+
+// 2^f for f in [0, 1], relative error about 2e-7, found in the same way.
+inline Vec power_of_fraction(const Vec& f) {
+    Vec p = set(1.87757667519e-3f);
+    p = fma(p, f, set(8.98934009049e-3f));
+    p = fma(p, f, set(5.58263180533e-2f));
+    p = fma(p, f, set(2.40153617044e-1f));
+    p = fma(p, f, set(6.93153073200e-1f));
+    return fma(p, f, set(9.99999925064e-1f));
+}
+
+// e^d for d <= 0 (or NaN) in the fewest steps: relative error about 2e-7 + 6e-8 |d|.
+inline Vec log_sum_exp_term(const Vec& d) {
+    const Vec u = d * set(1.44269504088896341f);
+    return times_power_of_two_floor(power_of_fraction(fraction(u)), u);
+}
+
+// erf by Abramowitz and Stegun 7.1.26, absolute error 1.5e-7.
+inline Vec error_function(const Vec& x) {
+    const Vec a = abs(x);
+    const Vec t = set(1.0f) / fma(a, set(0.3275911f), set(1.0f));
+    Vec p = set(1.061405429f);
+    p = fma(p, t, set(-1.453152027f));
+    p = fma(p, t, set(1.421413741f));
+    p = fma(p, t, set(-0.284496736f));
+    p = fma(p, t, set(0.254829592f));
+    return copy_sign(set(1.0f) - p * t * exponential(set(0.0f) - a * a), x);
+}
+
+// 1 / (1 + e^-x), relative error about 3e-7 where that is above 1e-6.
+inline Vec sigmoid(const Vec& x) {
+    const Vec u = min(set(126.0f), x * set(-1.44269504088896341f));
+    return reciprocal(times_power_of_two_floor(power_of_fraction(fraction(u)), u) + set(1.0f));
+}
+
+inline Vec activate(Activation activation, const Vec& x) {
+    switch (activation) {
+        case Activation::relu:
+            return max(set(0.0f), x);
+        case Activation::gelu:
+            return set(0.5f) * x * (set(1.0f) + error_function(x * set(0.70710678118654752f)));
+        case Activation::gelu_tanh:  // 1/2 x (1 + tanh u) = x / (1 + e^(-2u))
+            return x * sigmoid(set(1.59576912160573071f) * fma(x * x * x, set(0.044715f), x));
+        case Activation::silu:
+            return x * sigmoid(x);
+        case Activation::none:
+            break;
+    }
+    return x;
+}
+
+// Four chains of additions (or of what `term` does), in an order that the width alone fixes.
+template <class Term>
+inline void chained(const float* x, int64_t width, float fill, Vec (&chain)[4], const Term& term) {
+    for (int i = 0; i < 4; ++i) chain[i] = set(0.0f);
+    int64_t k = 0;
+    for (; k + 4 * lanes <= width; k += 4 * lanes) {
+        UWAGA_UNROLL
+        for (int i = 0; i < 4; ++i) chain[i] = term(load(x + k + i * lanes), chain[i]);
+    }
+    for (; k + lanes <= width; k += lanes) chain[0] = term(load(x + k), chain[0]);
+    if (k < width) chain[0] = term(load_part(x + k, width - k, fill), chain[0]);
+}
+
+void quantise(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, uint8_t* values, float* scales, int64_t stride) {
+    const int64_t whole = inputs / lanes * lanes;
+    for (int64_t row = 0; row < rows; ++row, x += x_stride, values += stride) {
+        Vec chain[4];
+        chained(x, inputs, 0.0f, chain, [](Vec v, Vec largest) { return max_bits(abs(v), largest); });
+        const Vec largest = max_bits(max_bits(chain[0], chain[1]), max_bits(chain[2], chain[3]));
+        const float spoilt = reduce_add(largest * set(0.0f));  // NaN where a value is not finite: its bits are the largest
+        const float limit = reduce_max(largest);
+        if (!(spoilt == 0.0f) || limit < 1e-30f) {
+            memset(values, 128, static_cast<size_t>(stride));
+            scales[row] = spoilt;  // NaN makes the whole row of the product NaN
+            continue;
+        }
+        scales[row] = limit * (1.0f / 127.0f);
+        const Vec inverse = set(127.0f / limit);
+        for (int64_t k = 0; k < whole; k += lanes) store_quantised(values + k, load(x + k) * inverse);
+        memset(values + whole, 128, static_cast<size_t>(stride - whole));
+        if (whole < inputs) {
+            uint8_t rest[lanes];
+            store_quantised(rest, load_part(x + whole, inputs - whole) * inverse);
+            memcpy(values + whole, rest, static_cast<size_t>(inputs - whole));
+        }
+    }
+}
+
+void norm(const float* x, int64_t rows, int64_t width, int64_t stride, const float* gain, const float* bias, float epsilon, bool rms, float* y, int64_t y_stride) {
+    const int64_t whole = width / lanes * lanes;
+    const int64_t rest = width - whole;
+    const float inverse_width = 1.0f / static_cast<float>(width);
+    for (int64_t row = 0; row < rows; ++row, x += stride, y += y_stride) {
+        Vec chain[4];
+        float mean = 0.0f;
+        if (!rms) {
+            chained(x, width, 0.0f, chain, [](Vec v, Vec sum) { return sum + v; });
+            mean = reduce_add((chain[0] + chain[1]) + (chain[2] + chain[3])) * inverse_width;
+        }
+        const Vec centre = set(mean);
+        chained(x, width, mean, chain, [centre](Vec v, Vec sum) { return fma(v - centre, v - centre, sum); });
+        const float square = reduce_add((chain[0] + chain[1]) + (chain[2] + chain[3]));
+        const Vec factor = set(1.0f / __builtin_sqrtf(square * inverse_width + epsilon));
+        for (int64_t k = 0; k < whole; k += lanes) {
+            const Vec g = gain ? load(gain + k) : set(1.0f), b = bias ? load(bias + k) : set(0.0f);
+            store(y + k, fma((load(x + k) - centre) * factor, g, b));
+        }
+        if (rest) {
+            const Vec g = gain ? load_part(gain + whole, rest) : set(1.0f), b = bias ? load_part(bias + whole, rest) : set(0.0f);
+            store_part(y + whole, fma((load_part(x + whole, rest) - centre) * factor, g, b), rest);
+        }
+    }
+}
+
+void to_float16(const float* x, int64_t count, uint16_t* y) {
+    const int64_t whole = count / lanes * lanes;
+    for (int64_t i = 0; i < whole; i += lanes) store_float16(y + i, load(x + i));
+    if (whole < count) {
+        uint16_t rest[lanes];
+        store_float16(rest, load_part(x + whole, count - whole));
+        memcpy(y + whole, rest, static_cast<size_t>(count - whole) * 2);
+    }
+}

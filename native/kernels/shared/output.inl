@@ -1,0 +1,191 @@
+// The output layer: logits are looked at where they arise. Each row keeps its best candidates and its log-sum-exp.
+// Included inside an unnamed namespace.
+
+inline bool better(const Candidate& a, const Candidate& b) {
+    return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
+}
+
+inline bool is_banned(const OutputRow& out, int32_t token) {
+    int32_t low = 0, high = out.banned_count;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (out.banned[middle] < token) low = middle + 1; else high = middle;
+    }
+    return low < out.banned_count && out.banned[low] == token;
+}
+
+// Heap whose root is the worst candidate.
+inline void sift_down(Candidate* heap, int32_t size, int32_t at) {
+    const Candidate moved = heap[at];
+    for (int32_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
+        if (child + 1 < size && better(heap[child], heap[child + 1])) ++child;
+        if (!better(moved, heap[child])) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moved;
+}
+
+// One row's way through the vocabulary: best candidates so far and its log-sum-exp.
+struct RowState {
+    Vec top;            // largest logit so far, in all lanes alike, so that it seldom rises
+    Vec sum;            // of each lane: of e^(logit - top)
+    Vec bar;            // in all lanes: what no logit above it passes unnoticed
+    float threshold;    // a logit must be above it to be among the best (a later token loses a tie)
+    int32_t filled;
+
+    void start(const OutputRow& out) {
+        top = set(-largest_float);
+        sum = set(0.0f);
+        bar = set(minus_infinity);
+        filled = 0;
+        threshold = out.count > 0 ? minus_infinity : __builtin_huge_valf();
+    }
+    bool full(const OutputRow& out) const { return filled >= out.count; }
+
+    static constexpr int32_t sorted_until = 64;  // longer lists are heaps until the end
+
+    // The `n` logits of a panel, when one is above the bar or the list is not full.
+    UWAGA_COLD void notice(const OutputRow& out, const float* logits, int64_t column, int64_t n) {
+        Vec most = load(logits);
+        for (int i = 1; i < parts; ++i) most = max(most, load(logits + i * lanes));
+        if (any_greater(most, top)) {
+            const Vec higher = set(reduce_max(most));
+            sum = sum * log_sum_exp_term(top - higher);
+            top = higher;
+        }
+        if (!full(out)) {
+            for (int64_t i = 0; i < n; ++i) offer(out, logits[i], static_cast<int32_t>(column + i));
+        } else {
+            for (int i = 0; i < parts; ++i) {
+                for (uint32_t mask = greater_mask(load(logits + i * lanes), set(threshold)); mask; mask &= mask - 1) {
+                    const int at = i * lanes + __builtin_ctz(mask);
+                    offer(out, logits[at], static_cast<int32_t>(column + at));
+                }
+            }
+        }
+        bar = full(out) ? min(set(threshold), top) : set(minus_infinity);
+    }
+
+    void offer(const OutputRow& out, float logit, int32_t token) {
+        const Candidate given{logit == logit ? logit : minus_infinity, token};  // a NaN is the worst
+        if (out.count < 1 || (full(out) && !(given.logit > threshold)) || is_banned(out, token)) return;
+        if (out.count <= sorted_until) {
+            int32_t at = full(out) ? filled - 1 : filled++;
+            for (; at > 0 && better(given, out.best[at - 1]); --at) out.best[at] = out.best[at - 1];
+            out.best[at] = given;
+            if (full(out)) threshold = out.best[filled - 1].logit;
+        } else if (!full(out)) {
+            out.best[filled++] = given;
+            if (full(out)) {
+                for (int32_t at = filled / 2 - 1; at >= 0; --at) sift_down(out.best, filled, at);
+                threshold = out.best[0].logit;
+            }
+        } else {
+            out.best[0] = given;
+            sift_down(out.best, filled, 0);
+            threshold = out.best[0].logit;
+        }
+    }
+
+    void finish(OutputRow& out) {
+        if (out.count > sorted_until) {
+            if (!full(out)) {
+                for (int32_t at = filled / 2 - 1; at >= 0; --at) sift_down(out.best, filled, at);
+            }
+            for (int32_t size = filled - 1; size > 0; --size) {
+                const Candidate worst = out.best[0];
+                out.best[0] = out.best[size];
+                out.best[size] = worst;
+                sift_down(out.best, size, 0);
+            }
+        }
+        for (; filled < out.count; ++filled) out.best[filled] = Candidate{minus_infinity, -1};
+        out.maximum = reduce_max(top);
+        out.sum = reduce_add(sum);
+    }
+};
+
+constexpr int64_t output_rows = 256;  // rows that go through the vocabulary together
+
+struct OutputFinish {
+    RowState* states;
+    OutputRow* out;
+    const float* bias;
+    int64_t outputs;
+
+    void prepare(int64_t row, int64_t) const { __builtin_prefetch(states + row, 1); }
+
+    UWAGA_NOINLINE void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
+        const int64_t column = p * panel;
+        OutputRow& asked = out[row];
+        RowState& state = states[row];
+        const int64_t n = smaller(panel, outputs - column);
+        if (n == panel) {
+            if (bias) {
+                UWAGA_UNROLL
+                for (int i = 0; i < parts; ++i) v[i] = v[i] + load(bias + column + i * lanes);
+            }
+        } else {
+            alignas(64) float logits[panel];
+            UWAGA_UNROLL
+            for (int i = 0; i < parts; ++i) {
+                const int64_t left = n - i * lanes;
+                store(logits + i * lanes, bias && left > 0 ? v[i] + load_part(bias + column + i * lanes, smaller(lanes, left)) : v[i]);
+            }
+            for (int64_t i = n; i < panel; ++i) logits[i] = minus_infinity;
+            UWAGA_UNROLL
+            for (int i = 0; i < parts; ++i) v[i] = load(logits + i * lanes);
+        }
+        if (asked.logits) {
+            UWAGA_UNROLL
+            for (int i = 0; i < parts; ++i) {
+                const int64_t left = n - i * lanes;
+                if (left > 0) store_part(asked.logits + column + i * lanes, v[i], smaller(lanes, left));
+            }
+        }
+        Vec most = v[0];
+        UWAGA_UNROLL
+        for (int i = 1; i < parts; ++i) most = max(most, v[i]);
+        if (any_greater(most, state.bar) || !state.full(asked)) {
+            alignas(64) float logits[panel];
+            UWAGA_UNROLL
+            for (int i = 0; i < parts; ++i) store(logits + i * lanes, v[i]);
+            state.notice(asked, logits, column, n);
+        }
+        Vec added = log_sum_exp_term(v[0] - state.top);
+        UWAGA_UNROLL
+        for (int i = 1; i < parts; ++i) added = added + log_sum_exp_term(v[i] - state.top);
+        state.sum = state.sum + added;
+    }
+};
+
+// product(first row, rows, finish) is run on groups of rows.
+template <class Product>
+void output(int64_t rows, int64_t outputs, const float* bias, OutputRow* out, const Product& product) {
+    RowState states[output_rows];
+    for (int64_t first = 0; first < rows; first += output_rows) {
+        const int64_t count = smaller(output_rows, rows - first);
+        for (int64_t r = 0; r < count; ++r) states[r].start(out[first + r]);
+        OutputFinish finish{states, out + first, bias, outputs};
+        product(first, count, finish);
+        for (int64_t r = 0; r < count; ++r) states[r].finish(out[first + r]);
+    }
+}
+
+void int8_output(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const float* bias, OutputRow* out) {
+    output(rows, w.outputs, bias, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
+        Dequantise<OutputFinish> dequantise{x.scales + first, w.scales, finish};
+        int8_panels(QuantisedRows{x.values + first * x.stride, x.scales + first, x.stride}, count, w, dequantise);
+    });
+}
+void float_output(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const float* bias, OutputRow* out) {
+    output(rows, w.outputs, bias, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
+        float_panels(x + first * x_stride, count, x_stride, w, finish);
+    });
+}
+void bfloat16_output(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const float* bias, OutputRow* out) {
+    output(rows, w.outputs, bias, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
+        float_panels(x + first * x_stride, count, x_stride, w, finish);
+    });
+}

@@ -1,0 +1,15 @@
+// The last of what a file of isa/ includes: all that is left of its table. By then it has Vec with float.inl and
+// attention.inl, and, for the products,
+//     constexpr int float_rows    rows of a block with float weights: as many as keep float_rows * 32 sums in registers
+//     int8_panels                 see int8_panels.inl
+// Included inside an unnamed namespace.
+
+#include "kernels/shared/epilogue.inl"
+#include "kernels/shared/product.inl"
+#include "kernels/shared/output.inl"
+#include "kernels/shared/embedding.inl"
+
+constexpr Kernels table(Isa isa, const char* name) {
+    return Kernels{isa, name, quantise, int8_product, float_product, bfloat16_product, int8_output, float_output, bfloat16_output,
+                   int8_embed, float_embed, bfloat16_embed, norm, attend_float16, attend_float, to_float16};
+}

@@ -1,0 +1,221 @@
+// From features to candidates: the twin of uwaga.decoding.choose, with the logits left where they arise.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "output/choose.h"
+
+namespace uwaga {
+
+namespace {
+
+constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+constexpr int64_t logit_rows = 16;     // whose logits exist at one time
+constexpr int32_t most_single = 64;    // banned tokens whose logits are computed one by one
+constexpr double least_left = 0.01;    // share of the probability below which what bans leave is summed anew
+
+double log_sum_exp(const float* logits, int64_t count) {
+    double top = minus_infinity;
+    for (int64_t i = 0; i < count; ++i) {
+        if (std::isnan(logits[i])) return std::numeric_limits<double>::quiet_NaN();
+        top = std::max(top, static_cast<double>(logits[i]));
+    }
+    if (std::isinf(top)) return top;
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += std::exp(logits[i] - top);
+    return top + std::log(sum);
+}
+
+class Chooser {
+  public:
+    Chooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws, Workspace& shared, const ThreadSlice& slice)
+        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws), shared_(shared), slice_(slice),
+          vocabulary_(model.target_vocabulary), panels_(padded_outputs(model.target_vocabulary) / panel) {}
+
+    void run() {
+        if (request_.whole) return by_logits([this](int64_t row, float*) { finish_whole(row); }, true);
+        if (needs_logits()) return by_logits([this](int64_t row, float* logits) { finish_logits(row, logits); }, false);
+        const int64_t rows = in_.rows, chunks = panels_ < output_chunks * least_chunk_panels ? 1 : output_chunks;
+        OutputRow* out = shared_.outputs.ensure(output_chunks * rows);
+        Candidate* best = shared_.candidates.ensure(output_chunks * rows * answer_.k);
+        if (model_.output_weight.kind == Matrix::Kind::int8) in_.as_int8(*model_.kernels);
+        for (int64_t chunk = slice_.index; chunk < chunks; chunk += slice_.count) {
+            run_chunk(panels_ * chunk / chunks, panels_ * (chunk + 1) / chunks, out + chunk * rows, best + chunk * rows * answer_.k);
+        }
+        slice_.wait();
+        merged_.resize(static_cast<std::size_t>(answer_.k));
+        for (int64_t row = slice_.first(rows); row < slice_.last(rows); ++row) finish(row, merged(out + row, chunks, rows));
+    }
+
+  private:
+    int32_t banned_count(int64_t row) const {
+        if (request_.banned_first.empty()) return 0;
+        const std::size_t at = static_cast<std::size_t>(first_ + row);
+        return request_.banned_first[at + 1] - request_.banned_first[at];
+    }
+    const int32_t* banned(int64_t row) const {
+        return request_.banned.data() + request_.banned_first[static_cast<std::size_t>(first_ + row)];
+    }
+    int64_t forced(int64_t row) const { return request_.forced ? request_.forced[first_ + row] : -1; }
+
+    bool needs_logits() const {
+        if (request_.uniform) return true;
+        if (!request_.renormalise) return false;
+        for (int64_t row = 0; row < in_.rows; ++row) {
+            if (banned_count(row) > most_single) return true;
+        }
+        return false;
+    }
+
+    // The best tokens and the log-sum-exp of panels [from, to) of the vocabulary, for all rows.
+    void run_chunk(int64_t from, int64_t to, OutputRow* out, Candidate* best) {
+        const int32_t skipped = static_cast<int32_t>(from * panel), end = static_cast<int32_t>(to * panel);
+        std::vector<int32_t> near;  // banned tokens of the chunk, counted from its first
+        near.reserve(request_.banned.size());
+        for (int64_t row = 0; row < in_.rows; ++row) {
+            out[row] = OutputRow{};
+            out[row].count = static_cast<int32_t>(answer_.k);
+            out[row].best = best + row * answer_.k;
+            if (!banned_count(row)) continue;
+            const int32_t *begin = banned(row), *stop = begin + banned_count(row);
+            const int32_t* low = std::lower_bound(begin, stop, skipped);
+            const int32_t* high = std::lower_bound(low, stop, end);
+            out[row].banned = near.data() + near.size();
+            out[row].banned_count = static_cast<int32_t>(high - low);
+            for (; low < high; ++low) near.push_back(*low - skipped);
+        }
+        const float* bias = model_.output_bias ? model_.output_bias + skipped : nullptr;
+        output(*model_.kernels, in_, part_of(model_.output_weight, from, to), bias, out);
+        for (int64_t row = 0; row < in_.rows; ++row) {
+            for (int64_t i = 0; i < answer_.k; ++i) {
+                if (out[row].best[i].token >= 0) out[row].best[i].token += skipped;
+            }
+        }
+    }
+
+    // One row's chunks put together, in the order of the vocabulary. `at` is the row in the first of them.
+    OutputRow merged(const OutputRow* at, int64_t chunks, int64_t rows) {
+        OutputRow whole = at[0];
+        whole.best = merged_.data();
+        whole.maximum = at[0].maximum;
+        for (int64_t c = 1; c < chunks; ++c) whole.maximum = std::max(whole.maximum, at[c * rows].maximum);
+        double sum = 0;
+        for (int64_t c = 0; c < chunks; ++c) {
+            sum += at[c * rows].sum * std::exp(static_cast<double>(at[c * rows].maximum) - whole.maximum);
+            if (std::isnan(at[c * rows].maximum)) sum = std::numeric_limits<double>::quiet_NaN();
+        }
+        whole.sum = static_cast<float>(sum);
+        int64_t used[output_chunks] = {};
+        for (int64_t i = 0; i < answer_.k; ++i) {
+            int64_t from = 0;
+            for (int64_t c = 1; c < chunks; ++c) {
+                // Of equals the lower token comes first: that of the earlier chunk.
+                if (used[from] == answer_.k || (used[c] < answer_.k && at[c * rows].best[used[c]].logit > at[from * rows].best[used[from]].logit)) from = c;
+            }
+            merged_[static_cast<std::size_t>(i)] = at[from * rows].best[used[from]++];
+        }
+        return whole;
+    }
+
+    // Write logits a few rows at a time, to the answer itself or to scratch, and let `finish` read them.
+    template <class Finish>
+    void by_logits(const Finish& finish, bool into_answer) {
+        float* scratch = into_answer ? nullptr : ws_.logits.ensure(logit_rows * vocabulary_);
+        Candidate none{};
+        const int64_t end = slice_.last(in_.rows);
+        for (int64_t start = slice_.first(in_.rows); start < end; start += logit_rows) {
+            const int64_t rows = std::min(logit_rows, end - start);
+            OutputRow out[logit_rows];
+            for (int64_t row = 0; row < rows; ++row) {
+                out[row] = OutputRow{};
+                out[row].best = &none;
+                out[row].logits = into_answer ? answer_.log_probs + (first_ + start + row) * vocabulary_ : scratch + row * vocabulary_;
+            }
+            Rows some{in_.x + start * in_.stride, rows, in_.width, in_.stride, in_.values + start * in_.values_stride, in_.scales + start, in_.values_stride, in_.quantised};
+            output(*model_.kernels, some, model_.output_weight, model_.output_bias, out);
+            for (int64_t row = 0; row < rows; ++row) finish(start + row, out[row].logits);
+        }
+    }
+
+    void finish_whole(int64_t row) {
+        float* logits = answer_.log_probs + (first_ + row) * vocabulary_;
+        const double whole = log_sum_exp(logits, vocabulary_);
+        for (int64_t i = 0; i < vocabulary_; ++i) logits[i] = static_cast<float>(logits[i] - whole);
+    }
+
+    // From all logits: sampling, and renormalising over what many bans leave.
+    void finish_logits(int64_t row, float* logits) {
+        const double whole = log_sum_exp(logits, vocabulary_);
+        const int64_t bound = forced(row);
+        if (bound >= 0) return put_forced(row, bound, logits[bound] - whole);
+        for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = minus_infinity;
+        const double shared = request_.renormalise && banned_count(row) ? log_sum_exp(logits, vocabulary_) : whole;
+        int32_t* order = ws_.order.ensure(vocabulary_);
+        if (request_.uniform && !std::isnan(whole)) order[0] = draw(logits, vocabulary_, request_, request_.uniform[first_ + row], ws_);
+        else sort_head(logits, std::isnan(whole) ? 0 : vocabulary_, std::isnan(whole) ? 0 : answer_.k, order);
+        for (int64_t i = 0; i < answer_.k; ++i) {
+            if (std::isnan(whole)) put(row, i, 0, whole);
+            else put(row, i, order[i], std::isinf(logits[order[i]]) ? minus_infinity : logits[order[i]] - shared);
+        }
+    }
+
+    // From the kernel's candidates.
+    void finish(int64_t row, const OutputRow& out) {
+        const double whole = static_cast<double>(out.maximum) + std::log(static_cast<double>(out.sum));
+        const int64_t bound = forced(row);
+        if (bound >= 0) return put_forced(row, bound, logit_at(in_, row, model_.output_weight, model_.output_bias, bound) - whole);
+        const double shared = request_.renormalise && banned_count(row) ? without_banned(row, whole) : whole;
+        for (int64_t i = 0; i < answer_.k; ++i) {
+            const Candidate& found = out.best[i];
+            if (std::isnan(whole)) put(row, i, 0, whole);
+            else if (found.token < 0 || std::isinf(found.logit)) put(row, i, std::max(found.token, 0), minus_infinity);
+            else put(row, i, found.token, found.logit - shared);
+        }
+    }
+
+    // log-sum-exp over the tokens that are not banned.
+    double without_banned(int64_t row, double whole) {
+        double left = 1;
+        for (int32_t i = 0; i < banned_count(row); ++i) {
+            left -= std::exp(logit_at(in_, row, model_.output_weight, model_.output_bias, banned(row)[i]) - whole);
+        }
+        if (left >= least_left || std::isnan(left)) return whole + std::log(left);
+        float* logits = ws_.logits.ensure(logit_rows * vocabulary_);  // the difference would be mostly rounding
+        Candidate none{};
+        OutputRow again;
+        again.best = &none;
+        again.logits = logits;
+        Rows one{in_.x + row * in_.stride, 1, in_.width, in_.stride, in_.values + row * in_.values_stride, in_.scales + row, in_.values_stride, in_.quantised};
+        output(*model_.kernels, one, model_.output_weight, model_.output_bias, &again);
+        for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = minus_infinity;
+        return log_sum_exp(logits, vocabulary_);
+    }
+
+    void put_forced(int64_t row, int64_t token, double log_prob) {
+        put(row, 0, static_cast<int32_t>(token), log_prob);
+        for (int64_t i = 1; i < answer_.k; ++i) put(row, i, 0, minus_infinity);
+    }
+
+    void put(int64_t row, int64_t i, int32_t token, double log_prob) { answer_.put(first_ + row, i, token, log_prob); }
+
+    const Model& model_;
+    Rows& in_;
+    int64_t first_;
+    const Request& request_;
+    const Answer& answer_;
+    Workspace &ws_, &shared_;
+    const ThreadSlice& slice_;
+    int64_t vocabulary_, panels_;
+    std::vector<Candidate> merged_;
+};
+
+}  // namespace
+
+void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
+    if (state.gathered) {
+        return choose_listed(model, in, first_row, slice.first(in.rows), slice.last(in.rows), request, answer, state, ws);
+    }
+    Chooser(model, in, first_row, request, answer, ws, shared, slice).run();
+}
+
+}  // namespace uwaga

@@ -1,0 +1,187 @@
+// From features to candidates where each sentence may become the tokens of its own list only.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "output/choose.h"
+#include "transformer/blocks.h"
+
+namespace uwaga {
+
+namespace {
+
+constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+constexpr int64_t block_rows = 64;     // whose logits exist at one time
+constexpr int64_t most_inserted = 64;  // best tokens that are kept in order while all are looked at
+constexpr int64_t parts = 4, lanes = 4 * parts;  // sums that run side by side, the same on every processor
+
+// Four numbers side by side, which every compiler for x86-64 and Arm does at once.
+typedef float Four __attribute__((vector_size(16)));
+typedef int32_t Bits __attribute__((vector_size(16)));
+
+inline Four all(float x) { return Four{x, x, x, x}; }
+inline Bits all(int32_t x) { return Bits{x, x, x, x}; }
+inline Four blend(Bits mask, Four a, Four b) { return reinterpret_cast<Four>((mask & reinterpret_cast<Bits>(a)) | (~mask & reinterpret_cast<Bits>(b))); }
+inline Four load(const float* from) {
+    Four found;
+    std::memcpy(&found, from, sizeof found);
+    return found;
+}
+
+// e^x for x <= 0, relative error about 1e-7; 0 below -87. Cephes expf: x = n ln 2 + r, a polynomial in r.
+inline Four exponential(Four x) {
+    const Bits inside = x > all(-87.0f);
+    const Four rounding = all(12582912.0f);  // 1.5 * 2^23: adding it rounds to whole numbers
+    const Four y = blend(inside, x, all(-87.0f));
+    const Four n = (y * all(1.44269504088896341f) + rounding) - rounding;
+    const Four r = (y - n * all(0.693359375f)) + n * all(2.12194440e-4f);
+    Four p = all(1.9875691500e-4f);
+    p = p * r + all(1.3981999507e-3f);
+    p = p * r + all(8.3334519073e-3f);
+    p = p * r + all(4.1665795894e-2f);
+    p = p * r + all(1.6666665459e-1f);
+    p = p * r + all(5.0000001201e-1f);
+    p = p * (r * r) + r + all(1.0f);
+    const Bits power = (__builtin_convertvector(n, Bits) + all(127)) << all(23);
+    return blend(inside, p * reinterpret_cast<Four>(power), all(0.0f));
+}
+
+// NaN where a logit is NaN or +inf. `logits` has room for whole lanes, which are filled here with -inf.
+double log_sum_exp(float* logits, int64_t count) {
+    const int64_t padded = rounded(count, lanes);
+    std::fill(logits + count, logits + padded, minus_infinity);
+    Four most = all(minus_infinity);
+    Bits good = all(-1);
+    for (int64_t i = 0; i < padded; i += 4) {
+        const Four x = load(logits + i);
+        most = blend(x > most, x, most);
+        good &= x == x;
+    }
+    float top = minus_infinity;
+    bool sound = true;
+    for (int j = 0; j < 4; ++j) {
+        top = std::max(top, most[j]);
+        sound = sound && good[j];
+    }
+    if (!sound || top == -minus_infinity) return std::numeric_limits<double>::quiet_NaN();
+    if (top == minus_infinity) return minus_infinity;
+    Four sums[parts] = {};
+    for (int64_t i = 0; i < padded; i += lanes) {
+        for (int64_t j = 0; j < parts; ++j) sums[j] += exponential(load(logits + i + 4 * j) - all(top));
+    }
+    double sum = 0;
+    for (const Four& part : sums) {
+        for (int j = 0; j < 4; ++j) sum += part[j];
+    }
+    return top + std::log(sum);
+}
+
+// The `size` best positions of logits, best first, in `order`, which has room for all.
+void best_of(const float* logits, int64_t count, int64_t size, int32_t* order) {
+    if (size > most_inserted) return sort_head(logits, count, size, order);
+    int64_t filled = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const float given = logits[i];
+        if (filled == size && !(given > logits[order[size - 1]])) continue;  // a later position loses a tie
+        int64_t at = filled < size ? filled++ : size - 1;
+        for (; at > 0 && given > logits[order[at - 1]]; --at) order[at] = order[at - 1];
+        order[at] = static_cast<int32_t>(i);
+    }
+}
+
+class ListedChooser {
+  public:
+    ListedChooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws)
+        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), state_(state), ws_(ws) {}
+
+    void run(int64_t from, int64_t to) {
+        const Gathered& gathered = *state_.gathered;
+        const int64_t stride = stride_of(gathered.weight.outputs());
+        float* logits = ws_.logits.ensure(std::min(block_rows, to - from) * stride);
+        Epilogue biased;
+        biased.bias = gathered.bias;
+        for (int64_t start = from; start < to; start += block_rows) {
+            const int64_t rows = std::min(block_rows, to - start);
+            Rows some{in_.x + start * in_.stride, rows, in_.width, in_.stride, in_.values + start * in_.values_stride, in_.scales + start, in_.values_stride, in_.quantised};
+            product(*model_.kernels, some, gathered.weight, biased, logits, stride);
+            for (int64_t row = 0; row < rows; ++row) finish(start + row, logits + row * stride);
+        }
+    }
+
+  private:
+    void finish(int64_t row, const float* all) {
+        const State::Sentence& sentence = state_.sentences[static_cast<std::size_t>((first_ + row) / state_.beams)];
+        const Tokens& list = *sentence.memory.allowed;
+        const int64_t count = static_cast<int64_t>(list.size());
+        float* logits = ws_.listed.ensure(rounded(count + 1, lanes));
+        const int32_t* columns = sentence.columns->data();
+        for (int64_t i = 0; i < count; ++i) logits[i] = all[columns[i]];
+        const int64_t bound = request_.forced && !request_.whole ? request_.forced[first_ + row] : -1;
+        if (bound >= 0) return put_forced(row, list, logits, static_cast<int32_t>(bound));
+        const double whole = log_sum_exp(logits, count);
+        if (request_.whole) return put_whole(row, list, logits, whole);
+        const bool fewer = ban(row, list, logits);
+        const double shared = request_.renormalise && fewer ? log_sum_exp(logits, count) : whole;
+        int32_t* order = ws_.order.ensure(count);
+        const int64_t found = std::isnan(whole) ? 0 : std::min(answer_.k, count);
+        if (request_.uniform && found) order[0] = draw(logits, count, request_, request_.uniform[first_ + row], ws_);
+        else best_of(logits, count, found, order);
+        for (int64_t i = 0; i < answer_.k; ++i) {
+            if (std::isnan(whole)) put(row, i, 0, whole);
+            else if (i >= found) put(row, i, 0, minus_infinity);
+            else put(row, i, list[static_cast<std::size_t>(order[i])], std::isinf(logits[order[i]]) ? minus_infinity : logits[order[i]] - shared);
+        }
+    }
+
+    // A token that is forced on a row is in its list for this step.
+    void put_forced(int64_t row, const Tokens& list, float* logits, int32_t token) {
+        int64_t count = static_cast<int64_t>(list.size()), at = std::lower_bound(list.begin(), list.end(), token) - list.begin();
+        if (at == count || list[static_cast<std::size_t>(at)] != token) {
+            at = count++;
+            logits[at] = static_cast<float>(logit_at(in_, row, model_.output_weight, model_.output_bias, token));
+        }
+        put(row, 0, token, logits[at] - log_sum_exp(logits, count));
+        for (int64_t i = 1; i < answer_.k; ++i) put(row, i, 0, minus_infinity);
+    }
+
+    void put_whole(int64_t row, const Tokens& list, const float* logits, double whole) {
+        float* to = answer_.log_probs + (first_ + row) * answer_.k;
+        std::fill(to, to + answer_.k, minus_infinity);
+        for (std::size_t i = 0; i < list.size(); ++i) to[list[i]] = static_cast<float>(logits[i] - whole);
+    }
+
+    // Whether any token of the list is banned.
+    bool ban(int64_t row, const Tokens& list, float* logits) const {
+        if (request_.banned_first.empty()) return false;
+        const std::size_t at = static_cast<std::size_t>(first_ + row);
+        bool any = false;
+        auto from = list.begin();
+        for (int32_t i = request_.banned_first[at]; i < request_.banned_first[at + 1] && from != list.end(); ++i) {
+            const int32_t token = request_.banned[static_cast<std::size_t>(i)];
+            from = std::lower_bound(from, list.end(), token);
+            if (from == list.end() || *from != token) continue;
+            logits[from - list.begin()] = minus_infinity;
+            any = true;
+        }
+        return any;
+    }
+
+    void put(int64_t row, int64_t i, int32_t token, double log_prob) { answer_.put(first_ + row, i, token, log_prob); }
+
+    const Model& model_;
+    Rows& in_;
+    int64_t first_;
+    const Request& request_;
+    const Answer& answer_;
+    const State& state_;
+    Workspace& ws_;
+};
+
+}  // namespace
+
+void choose_listed(const Model& model, Rows& in, int64_t first_row, int64_t from, int64_t to, const Request& request, const Answer& answer, const State& state, Workspace& ws) {
+    ListedChooser(model, in, first_row, request, answer, state, ws).run(from, to);
+}
+
+}  // namespace uwaga

@@ -1,0 +1,33 @@
+// What search asks of a step, and where the answer is written: see uwaga.contracts.Choice and Step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace uwaga {
+
+struct Request {
+    int64_t count = 1;
+    bool whole = false, renormalise = false;
+    std::vector<int32_t> banned;        // rising within a row
+    std::vector<int32_t> banned_first;  // (rows + 1) into banned
+    const int64_t* forced = nullptr;    // (rows,) or null
+    const double* uniform = nullptr;    // (rows,) or null
+    double temperature = 1, top_p = 1;
+    int64_t top_k = 0;
+};
+
+struct Answer {
+    int64_t* tokens = nullptr;   // (rows, k); not set where the whole vocabulary is asked for
+    float* log_probs = nullptr;  // (rows, k)
+    int64_t k = 0;
+    float* attention = nullptr;  // (rows, attention_width) or null
+    int64_t attention_width = 0;
+
+    void put(int64_t row, int64_t i, int32_t token, double log_prob) const {
+        tokens[row * k + i] = token;
+        log_probs[row * k + i] = static_cast<float>(log_prob);
+    }
+};
+
+}  // namespace uwaga

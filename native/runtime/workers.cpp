@@ -1,0 +1,225 @@
+#include "runtime/workers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <stdexcept>
+#include <system_error>
+#include <time.h>
+#include <unistd.h>
+#include <utility>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace uwaga {
+
+namespace {
+constexpr int64_t largest_team = 8;  // more would have a panel or two of most matrices each
+thread_local const std::atomic<bool>* failed_here = nullptr;  // of the pool whose work this thread is at
+constexpr int spins = 4000;  // about 50 microseconds: the pause between two steps of a busy search
+
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_pause();
+#else
+    std::this_thread::yield();
+#endif
+}
+
+// Nanoseconds, in all threads from the same moment on.
+int64_t now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Nanoseconds that the calling thread has run.
+int64_t thread_time() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return int64_t{1000000000} * time.tv_sec + time.tv_nsec;
+}
+
+// What lets go who waits in a team of which another member has failed, and will say why.
+struct Abandoned {};
+
+// Waits until it is done; the nanoseconds that this took beyond a short while.
+template <typename Done>
+int64_t spin_wait(const Done& done) {
+    for (int i = 0; i < spins; ++i) {
+        if (done()) return 0;
+        pause();
+    }
+    const int64_t start = now();
+    while (!done()) std::this_thread::yield();
+    return now() - start;
+}
+}  // namespace
+
+// A round is one piece of work. Its door holds the round's number, whether it is open, and how many helpers are inside.
+// They enter while it is open; the caller closes it when no part is left, and waits only for those inside. What a round
+// consists of changes only while nobody is inside and the door is closed.
+struct Workers::ThreadPool {
+    static constexpr uint64_t open = uint64_t{1} << 16, inside = open - 1, round = 2 * open;
+
+    pid_t process = 0;
+    std::vector<std::thread> helpers;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::atomic<uint64_t> door{0};
+    std::atomic<bool> stop{false};
+    const std::function<void(int64_t)>* work = nullptr;
+    int64_t parts = 0;
+    std::atomic<int64_t> next{0};
+    std::mutex error_mutex;
+    std::exception_ptr error;
+    std::atomic<bool> failed{false};
+
+    // Whether a round is open that is not this one.
+    bool opened(uint64_t seen) const {
+        const uint64_t at = door.load();
+        return (at & open) && at / round != seen;
+    }
+
+    void take_parts() {
+        failed_here = &failed;
+        for (;;) {
+            const int64_t part = next.fetch_add(1);
+            if (part >= parts || failed) break;
+            try {
+                (*work)(part);
+            } catch (const Abandoned&) {
+                failed = true;
+            } catch (...) {
+                const std::lock_guard<std::mutex> lock(error_mutex);
+                if (!error) error = std::current_exception();
+                failed = true;
+            }
+        }
+        failed_here = nullptr;
+    }
+};
+
+Workers::Workers() = default;
+
+Workers::~Workers() {
+    if (!pool_) return;
+    if (pool_->process != getpid()) {
+        pool_.release();  // the threads stayed in the parent process; nothing can be joined
+        return;
+    }
+    {
+        const std::lock_guard<std::mutex> lock(pool_->mutex);
+        pool_->stop = true;
+    }
+    pool_->changed.notify_all();
+    for (std::thread& helper : pool_->helpers) helper.join();
+}
+
+void Workers::run_helper(ThreadPool& pool) {
+    uint64_t seen = 0;
+    for (;;) {
+        for (int i = 0; i < spins && !pool.opened(seen) && !pool.stop; ++i) pause();
+        if (!pool.opened(seen) && !pool.stop) {
+            std::unique_lock<std::mutex> lock(pool.mutex);
+            pool.changed.wait(lock, [&] { return pool.stop || pool.opened(seen); });
+        }
+        if (pool.stop) return;
+        uint64_t at = pool.door.load();
+        if (!(at & ThreadPool::open) || at / ThreadPool::round == seen || !pool.door.compare_exchange_strong(at, at + 1)) continue;
+        seen = at / ThreadPool::round;
+        pool.take_parts();
+        pool.door.fetch_sub(1);
+    }
+}
+
+// Whether the helpers are there and the caller's alone for as long as it holds `owner`.
+bool Workers::acquire_helpers(std::unique_lock<std::mutex>& owner) {
+    if (threads_ < 2 || !owner.try_lock()) return false;
+    if (pool_ && pool_->process != getpid()) pool_.release();
+    if (!pool_) {
+        pool_ = std::make_unique<ThreadPool>();
+        pool_->process = getpid();
+        try {
+            for (int64_t i = 1; i < threads_; ++i) pool_->helpers.emplace_back([this, pool = pool_.get()] { run_helper(*pool); });
+        } catch (const std::system_error&) {
+            // The system gives this process no more threads: the work is done by those that there are.
+        }
+    }
+    return !pool_->helpers.empty();
+}
+
+void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
+    std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
+    if (parts < 2 || !acquire_helpers(owner)) {
+        for (int64_t part = 0; part < parts; ++part) work(part);
+        return;
+    }
+    run_parts(parts, work);
+}
+
+void Workers::run_team(const std::function<void(const ThreadSlice&)>& work) {
+    std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
+    if (!acquire_helpers(owner)) return work(ThreadSlice{});
+    const int64_t size = pace_.members(std::min(static_cast<int64_t>(pool_->helpers.size()) + 1, largest_team));
+    if (size == 1) {
+        owner.unlock();
+        return work(ThreadSlice{});
+    }
+    Team team(size);
+    std::atomic<int64_t> away{0};
+    const int64_t start = now();
+    // Whoever has a part waits in it until every part is taken: nobody takes a second one, unless nobody waits at all.
+    const int64_t late = run_parts(size, [&](int64_t part) {
+        const int64_t run_before = thread_time();
+        try {
+            work(ThreadSlice{&team, part, size});
+        } catch (...) {
+            team.abandon();
+            throw;
+        }
+        away += now() - start - (thread_time() - run_before);
+    });
+    pace_.note(size, Pace::held_up(size, now() - start, team.late() + late * (size - 1), away));
+}
+
+// The nanoseconds that the caller waited for helpers after its own last part, beyond a short while.
+int64_t Workers::run_parts(int64_t parts, const std::function<void(int64_t)>& work) {
+    ThreadPool& pool = *pool_;
+    pool.work = &work;
+    pool.parts = parts;
+    pool.failed = false;
+    pool.next = 0;
+    {
+        const std::lock_guard<std::mutex> lock(pool.mutex);
+        pool.door = (pool.door / ThreadPool::round + 1) * ThreadPool::round + ThreadPool::open;
+    }
+    pool.changed.notify_all();
+    pool.take_parts();
+    pool.door.fetch_and(~ThreadPool::open);
+    const int64_t late = spin_wait([&] { return (pool.door.load() & ThreadPool::inside) == 0; });
+    if (pool.error) std::rethrow_exception(std::exchange(pool.error, nullptr));
+    return late;
+}
+
+void Workers::check() const {
+    if (failed_here && *failed_here) throw std::runtime_error("another thread of this call has failed");
+    if (check_interrupt_) check_interrupt_();
+}
+
+void Team::wait() {
+    const uint32_t phase = phase_.load();
+    if (arrived_.fetch_add(1) + 1 == size_) {
+        arrived_ = 0;
+        phase_.fetch_add(1);
+    }
+    const int64_t late = spin_wait([&] {
+        if (abandoned_) throw Abandoned();
+        return phase_.load() != phase;
+    });
+    if (late) late_ += late;
+}
+
+void Team::abandon() { abandoned_ = true; }
+
+}  // namespace uwaga

@@ -1,0 +1,63 @@
+// Every kernel of every instruction set of this machine, and of the emulated ones, against plain loops in double and
+// int64: sizes that fill nothing evenly, extremes, ties, banned tokens, values that are not finite, and the law that
+// a row's result depends on nothing beside it. Exits with 1 and a message on the first failure.
+#include "check.h"
+#include "tests.h"
+
+namespace uwaga {
+
+#if defined(__x86_64__)
+extern const Kernels emulated_avxvnni_kernels, emulated_amx_kernels;
+#endif
+
+namespace {
+
+void test_all(const Kernels& kernels) {
+    now_testing = kernels.name;
+    test_quantise(kernels);
+    test_norm(kernels);
+    test_to_float16(kernels);
+    test_int8_product(kernels, 127);
+    test_int8_product(kernels, 63);
+    test_int8_extremes(kernels, 127);
+    test_int8_extremes(kernels, 63);
+    test_int8_depths(kernels, 127);
+    test_int8_depths(kernels, 63);
+    test_int8_not_finite(kernels);
+    test_float_product(kernels, false);
+    test_float_product(kernels, true);
+    test_output(kernels, Kind::int8);
+    test_output(kernels, Kind::float32);
+    test_output(kernels, Kind::bfloat16);
+    test_output_not_finite(kernels);
+    test_many_output_rows(kernels);
+    test_embed(kernels);
+    test_attend(kernels, false);
+    test_attend(kernels, true);
+    std::printf("%s: passed\n", kernels.name);
+    std::fflush(stdout);
+}
+
+}  // namespace
+}  // namespace uwaga
+
+using namespace uwaga;
+
+int main() {
+    now_testing = "packing";
+    test_packing();
+    for (const Isa isa : {Isa::portable, Isa::neon, Isa::avx2, Isa::avxvnni, Isa::avx512vnni, Isa::amx}) {
+        if (supported(isa)) {
+            CHECK(kernels_of(isa).isa == isa, "the table of the instruction set");
+            test_all(kernels_of(isa));
+        }
+    }
+#if defined(__x86_64__)
+    if (supported(Isa::avx512vnni)) {
+        if (!supported(Isa::avxvnni)) test_all(emulated_avxvnni_kernels);
+        test_all(emulated_amx_kernels);
+    }
+#endif
+    std::printf("best here: %s\n", kernels_of(best_isa()).name);
+    return 0;
+}

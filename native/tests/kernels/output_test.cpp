@@ -1,0 +1,165 @@
+// The output layer: the best candidates and the log-sum-exp against repeated search.
+#include "packed.h"
+#include "tests.h"
+
+namespace uwaga {
+
+namespace {
+
+struct Asked {
+    std::vector<OutputRow> rows;
+    std::vector<std::vector<Candidate>> best;
+    std::vector<std::vector<float>> logits;
+    std::vector<std::vector<int32_t>> banned;
+};
+
+bool contains(const std::vector<int32_t>& rising, int32_t token) {
+    for (const int32_t b : rising) {
+        if (b == token) return true;
+    }
+    return false;
+}
+
+// counts and banned tokens of a row depend on `row` alone.
+void ask(Asked& asked, int64_t first, int64_t rows, int64_t outputs, bool logits) {
+    asked.rows.assign(static_cast<size_t>(rows), OutputRow{});
+    asked.best.assign(static_cast<size_t>(rows), {});
+    asked.logits.assign(static_cast<size_t>(rows), {});
+    asked.banned.assign(static_cast<size_t>(rows), {});
+    for (int64_t r = 0; r < rows; ++r) {
+        const size_t i = static_cast<size_t>(r);
+        OutputRow& row = asked.rows[i];
+        const int64_t which = first + r;
+        row.count = static_cast<int32_t>(which % 7 == 6 ? outputs : which % 7 == 5 ? (outputs < 90 ? outputs : 90) : which % 7 == 4 ? 0 : 1 + which % 9);
+        asked.best[i].resize(static_cast<size_t>(row.count) + 1, Candidate{123.0f, 456});
+        row.best = asked.best[i].data();
+        if (logits && which % 2) {
+            asked.logits[i].resize(static_cast<size_t>(outputs) + 1, 77.0f);
+            row.logits = asked.logits[i].data();
+        }
+        for (int32_t token = static_cast<int32_t>(which % 5); token < outputs && which % 3; token += 1 + static_cast<int32_t>(which % 4)) asked.banned[i].push_back(token);
+        row.banned = asked.banned[i].data();
+        row.banned_count = static_cast<int32_t>(asked.banned[i].size());
+    }
+}
+
+void check_output(const Asked& asked, int64_t r, const float* logits, int64_t outputs) {
+    const size_t i = static_cast<size_t>(r);
+    const OutputRow& row = asked.rows[i];
+    double top = -1e300, sum = 0;
+    for (int64_t n = 0; n < outputs; ++n) top = std::fmax(top, logits[n]);
+    for (int64_t n = 0; n < outputs; ++n) sum += std::exp(logits[n] - top);
+    const double should = top + std::log(sum), is = row.maximum + std::log(row.sum);
+    CHECK(std::fabs(is - should) < 1e-5 + 1e-6 * std::fabs(should), "log-sum-exp %.9g for %.9g", is, should);
+    std::vector<bool> taken(static_cast<size_t>(outputs));
+    for (int32_t c = 0; c < row.count; ++c) {  // selection by repeated search
+        int64_t best = -1;
+        for (int64_t n = 0; n < outputs; ++n) {
+            if (!taken[static_cast<size_t>(n)] && !contains(asked.banned[i], static_cast<int32_t>(n)) && (best < 0 || logits[n] > logits[best])) best = n;
+        }
+        const Candidate& candidate = asked.best[i][static_cast<size_t>(c)];
+        CHECK(candidate.token == best, "candidate %d of %d is %d, should be %lld", c, row.count, candidate.token, static_cast<long long>(best));
+        if (best < 0) {
+            CHECK(candidate.logit == -std::numeric_limits<float>::infinity(), "an empty place");
+            continue;
+        }
+        CHECK(candidate.logit == logits[best], "logit of candidate %d", c);
+        taken[static_cast<size_t>(best)] = true;
+    }
+    CHECK(asked.best[i][static_cast<size_t>(row.count)].token == 456, "written beyond the candidates");
+    if (row.logits) {
+        CHECK(same_bits(row.logits, logits, outputs), "logits on request");
+        CHECK(row.logits[outputs] == 77.0f, "written beyond the logits");
+    }
+}
+
+bool same_answer(const Asked& a, size_t i, const Asked& b, size_t j) {
+    const OutputRow &x = a.rows[i], &y = b.rows[j];
+    if (x.count != y.count || !same_bits(&x.maximum, &y.maximum, 1) || !same_bits(&x.sum, &y.sum, 1)) return false;
+    for (int32_t c = 0; c < x.count; ++c) {
+        if (x.best[c].token != y.best[c].token || !same_bits(&x.best[c].logit, &y.best[c].logit, 1)) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+void test_output(const Kernels& kernels, Kind kind) {
+    Random random(7);
+    const int64_t sizes[][2] = {{1, 8}, {31, 40}, {64, 64}, {300, 96}, {1001, 33}};
+    for (const auto& size : sizes) {
+        const int64_t outputs = size[0], inputs = size[1], most = 66;
+        Floats w = normals(random, outputs * inputs), x = normals(random, most * inputs), bias = normals(random, outputs);
+        for (int64_t n = 0; n + 7 < outputs; n += 11) {  // ties: equal rows of weights and equal biases
+            std::memcpy(&w[(n + 7) * inputs], &w[n * inputs], static_cast<size_t>(inputs) * 4);
+            bias[n + 7] = bias[n];
+        }
+        if (outputs > 200) bias[123] = -std::numeric_limits<float>::infinity();  // a token that never comes
+        const PackedInt8 int8(w.get(), outputs, inputs, 127);
+        const PackedFloats floats(w.get(), outputs, inputs);
+        const PackedBfloat16 bfloat16s(w.get(), outputs, inputs);
+        const Quantised q(kernels, x.get(), most, inputs, inputs);
+        const auto output = [&](int64_t first, int64_t rows, const float* b, OutputRow* out) {
+            if (kind == Kind::int8) kernels.int8_output(q.rows(first), rows, int8.matrix(), b, out);
+            else if (kind == Kind::float32) kernels.float_output(x.get() + first * inputs, rows, inputs, floats.matrix(), b, out);
+            else kernels.bfloat16_output(x.get() + first * inputs, rows, inputs, bfloat16s.matrix(), b, out);
+        };
+        for (const bool biased : {false, true}) {
+            const float* b = biased ? bias.get() : nullptr;
+            Floats logits(most * outputs);
+            Epilogue e;
+            e.bias = b;
+            if (kind == Kind::int8) kernels.int8_product(q.rows(), most, int8.matrix(), e, logits.get(), outputs);
+            else if (kind == Kind::float32) kernels.float_product(x.get(), most, inputs, floats.matrix(), e, logits.get(), outputs);
+            else kernels.bfloat16_product(x.get(), most, inputs, bfloat16s.matrix(), e, logits.get(), outputs);
+            Asked all;
+            ask(all, 0, most, outputs, true);
+            output(0, most, b, all.rows.data());
+            for (int64_t r = 0; r < most; ++r) check_output(all, r, logits.get() + r * outputs, outputs);
+            for (const int64_t rows : {1, 2, 3, 5, 8, 13, 33}) {
+                const int64_t first = random.below(most - rows + 1);
+                Asked some;
+                ask(some, first, rows, outputs, false);
+                output(first, rows, b, some.rows.data());
+                for (int64_t r = 0; r < rows; ++r) {
+                    CHECK(same_answer(some, static_cast<size_t>(r), all, static_cast<size_t>(first + r)), "row %lld among %lld", static_cast<long long>(first + r), static_cast<long long>(rows));
+                }
+            }
+        }
+    }
+}
+
+void test_output_not_finite(const Kernels& kernels) {
+    Random random(8);
+    Floats w = normals(random, 100 * 32), x = normals(random, 2 * 32), bias(100, 0.0f);
+    const PackedFloats floats(w.get(), 100, 32);
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        bias[50] = bad;
+        Asked asked;
+        ask(asked, 0, 2, 100, false);
+        kernels.float_output(x.get(), 2, 32, floats.matrix(), bias.get(), asked.rows.data());
+        CHECK(std::isnan(asked.rows[0].maximum + std::log(asked.rows[0].sum)), "the sum tells");
+        if (std::isnan(bad)) CHECK(asked.best[0][0].token != 50, "a NaN is not the best");
+    }
+    for (int64_t k = 0; k < 32; ++k) x[k] = std::numeric_limits<float>::quiet_NaN();
+    Asked asked;
+    ask(asked, 0, 2, 100, false);
+    kernels.float_output(x.get(), 2, 32, floats.matrix(), nullptr, asked.rows.data());
+    CHECK(std::isnan(asked.rows[0].sum) && std::isfinite(asked.rows[1].sum), "a row is spoilt alone");
+    CHECK(asked.best[0][0].token >= 0 && asked.best[0][0].token < 100, "tokens stay within the vocabulary");
+}
+
+void test_many_output_rows(const Kernels& kernels) {  // more than go through the vocabulary together
+    Random random(9);
+    const int64_t rows = 515, outputs = 70, inputs = 64;
+    Floats w = normals(random, outputs * inputs), x = normals(random, rows * inputs), logits(rows * outputs);
+    const PackedInt8 int8(w.get(), outputs, inputs, 127);
+    const Quantised q(kernels, x.get(), rows, inputs, inputs);
+    kernels.int8_product(q.rows(), rows, int8.matrix(), Epilogue{}, logits.get(), outputs);
+    Asked all;
+    ask(all, 0, rows, outputs, true);
+    kernels.int8_output(q.rows(), rows, int8.matrix(), nullptr, all.rows.data());
+    for (int64_t r = 0; r < rows; ++r) check_output(all, r, logits.get() + r * outputs, outputs);
+}
+
+}  // namespace uwaga

@@ -1,0 +1,97 @@
+// Row by row: quantising, norm, float16.
+#include "packed.h"
+#include "tests.h"
+
+namespace uwaga {
+
+void test_quantise(const Kernels& kernels) {
+    Random random(1);
+    for (const int64_t inputs : {1, 3, 16, 31, 64, 65, 100, 512, 700}) {
+        const int64_t rows = 5, x_stride = inputs + 3;
+        Floats x = normals(random, rows * x_stride - 3);
+        for (int64_t k = 0; k < inputs; ++k) x[2 * x_stride + k] = 0.0f;
+        Quantised q(kernels, x.get(), rows, inputs, x_stride);
+        for (int64_t r = 0; r < rows; ++r) {
+            float largest = 0;
+            for (int64_t k = 0; k < inputs; ++k) largest = std::fmax(largest, std::fabs(x[r * x_stride + k]));
+            CHECK(std::fabs(q.scales[r] - largest / 127) <= 1e-6 * largest, "scale of row %lld", static_cast<long long>(r));
+            for (int64_t k = 0; k < q.stride; ++k) {
+                const double value = k < inputs ? x[r * x_stride + k] : 0.0f, is = (q.values[r * q.stride + k] - 128.0) * q.scales[r];
+                CHECK(std::fabs(value - is) <= 0.5001 * q.scales[r], "%g became %g", value, is);
+                CHECK(q.values[r * q.stride + k] >= 1, "-128 must not occur");
+            }
+        }
+    }
+    const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+    for (const float bad : {nan, infinity, -infinity}) {
+        for (const int64_t at : {0, 17, 39}) {
+            Floats x = normals(random, 3 * 40);
+            x[40 + at] = bad;
+            Quantised q(kernels, x.get(), 3, 40, 40);
+            CHECK(std::isfinite(q.scales[0]) && std::isnan(q.scales[1]) && std::isfinite(q.scales[2]), "a bad value spoils its row alone");
+        }
+    }
+    for (const float small : {1e-45f, 1e-38f, 1e-31f, 3e38f}) {
+        Floats x(40, small);
+        Quantised q(kernels, x.get(), 1, 40, 40);
+        CHECK(std::fabs((q.values[7] - 128.0f) * q.scales[0] - small) <= 1e-30f + 1e-6f * small, "%g", static_cast<double>(small));
+    }
+}
+
+void test_norm(const Kernels& kernels) {
+    Random random(2);
+    for (const int64_t width : {1, 7, 16, 40, 512, 515}) {
+        for (const bool rms : {false, true}) {
+            const int64_t rows = 4, stride = width + 5;
+            Floats x = normals(random, rows * stride), gain = normals(random, width), bias = normals(random, width), y(rows * width);
+            const float* b = rms ? nullptr : bias.get();
+            kernels.norm(x.get(), rows, width, stride, gain.get(), b, 1e-5f, rms, y.get(), width);
+            for (int64_t r = 0; r < rows; ++r) {
+                double mean = 0, square = 0;
+                for (int64_t k = 0; k < width; ++k) mean += static_cast<double>(x[r * stride + k]) / static_cast<double>(width);
+                if (rms) mean = 0;
+                for (int64_t k = 0; k < width; ++k) square += std::pow(x[r * stride + k] - mean, 2) / static_cast<double>(width);
+                for (int64_t k = 0; k < width; ++k) {
+                    const double z = (x[r * stride + k] - mean) / std::sqrt(square + 1e-5) * gain[k] + (rms ? 0.0f : bias[k]);
+                    CHECK(std::fabs(z - y[r * width + k]) < 2e-5 * (1 + std::fabs(z)), "%g for %g", static_cast<double>(y[r * width + k]), z);
+                }
+            }
+            Floats alone(width);
+            kernels.norm(x.get() + 2 * stride, 1, width, stride, gain.get(), b, 1e-5f, rms, alone.get(), width);
+            CHECK(same_bits(alone.get(), y.get() + 2 * width, width), "a row alone");
+            kernels.norm(x.get(), rows, width, stride, gain.get(), b, 1e-5f, rms, x.get(), stride);
+            CHECK(same_bits(x.get() + stride, y.get() + width, width), "in place");
+        }
+    }
+}
+
+void test_to_float16(const Kernels& kernels) {
+    Random random(3);
+    const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+    for (const int64_t n : {1, 5, 16, 37, 100, 2000}) {
+        Floats x = normals(random, n);
+        Aligned<uint16_t> y(n);
+        if (n > 20) {
+            const float special[] = {0.0f, -0.0f, infinity, -infinity, nan, 1e-40f, 3.4e38f, -65519.0f, 65505.0f, 1.00048828125f, 1.00146484375f, 6e-8f, 2.98e-8f, 6.1e-5f, -6.0975e-5f};
+            for (int i = 0; i < 15; ++i) x[i] = special[i];
+        }
+        for (int64_t i = 100; i < n; ++i) x[i] *= std::ldexp(1.0f, static_cast<int>(random.below(44)) - 28);
+        kernels.to_float16(x.get(), n, y.get());
+        for (int64_t i = 0; i < n; ++i) {
+            const uint16_t found = y[i], size = found & 0x7fff;
+            if (std::isnan(x[i])) {
+                CHECK(size > 0x7c00, "NaN stays");
+                continue;
+            }
+            const float kept = std::fmax(-65504.0f, std::fmin(65504.0f, x[i])), off = std::fabs(of_float16(found) - kept);
+            CHECK(size < 0x7c00 && (found >> 15 != 0) == std::signbit(x[i]), "%g became %04x", static_cast<double>(x[i]), static_cast<unsigned>(found));
+            for (const int other : {size - 1, size + 1}) {
+                if (other < 0 || other >= 0x7c00) continue;
+                const float its = std::fabs(of_float16(static_cast<uint16_t>(other | (found & 0x8000))) - kept);
+                CHECK(off < its || (off == its && !(found & 1)), "%g became %g", static_cast<double>(x[i]), static_cast<double>(of_float16(found)));
+            }
+        }
+    }
+}
+
+}  // namespace uwaga

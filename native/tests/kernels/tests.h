@@ -1,0 +1,29 @@
+// The tests of one table of kernels; each exits with 1 and a message on the first failure.
+#pragma once
+
+#include "kernels/kernels.h"
+
+namespace uwaga {
+
+enum class Kind { int8, float32, bfloat16 };  // of weights
+
+void test_packing();
+
+void test_quantise(const Kernels& kernels);
+void test_norm(const Kernels& kernels);
+void test_to_float16(const Kernels& kernels);
+
+void test_int8_product(const Kernels& kernels, int levels);
+void test_int8_extremes(const Kernels& kernels, int levels);
+void test_int8_depths(const Kernels& kernels, int levels);
+void test_int8_not_finite(const Kernels& kernels);
+void test_float_product(const Kernels& kernels, bool bfloat16);
+
+void test_output(const Kernels& kernels, Kind kind);
+void test_output_not_finite(const Kernels& kernels);
+void test_many_output_rows(const Kernels& kernels);
+void test_embed(const Kernels& kernels);
+
+void test_attend(const Kernels& kernels, bool float16);
+
+}  // namespace uwaga

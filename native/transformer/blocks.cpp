@@ -1,0 +1,112 @@
+#include "transformer/blocks.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace uwaga {
+
+// Strides are odd multiples of a cache line, so that rows do not fall into the same cache sets.
+int64_t stride_of(int64_t width) {
+    const int64_t whole = rounded(width, 32);
+    return whole % 512 == 0 ? whole + 32 : whole;
+}
+
+Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride) {
+    // An odd number of cache lines, as above; what follows the width is filled by the quantising kernel.
+    int64_t bytes = rounded(width, 64);
+    if (bytes % 512 == 0) bytes += 64;
+    return {x, rows, width, stride, ws.quantised.ensure(rows * bytes), ws.scales.ensure(rows), bytes};
+}
+
+void normalise(const Model& model, const Norm& norm, const float* x, int64_t rows, float* y) {
+    const int64_t stride = stride_of(model.shape.width);
+    model.kernels->norm(x, rows, model.shape.width, stride, norm.gain, norm.bias, model.shape.epsilon, model.shape.rms, y, stride);
+}
+
+Rows block_input(const Model& model, const Norm& norm, const float* x, int64_t rows, Workspace& ws) {
+    const int64_t width = model.shape.width, stride = stride_of(width);
+    if (!model.shape.pre_norm) return rows_of(ws, x, rows, width, stride);
+    float* normed = ws.normed.ensure(rows * stride);
+    normalise(model, norm, x, rows, normed);
+    return rows_of(ws, normed, rows, width, stride);
+}
+
+void block_output(const Model& model, const Linear& out, const Norm& norm, Rows& in, float* x, Workspace& shared, const ThreadSlice& slice) {
+    const int64_t stride = stride_of(model.shape.width);
+    Epilogue residual;
+    residual.bias = out.bias;
+    residual.residual = x;
+    residual.residual_stride = stride;
+    float* y = slice.count == 1 ? x : shared.features.get();
+    product(*model.kernels, in, out.weight, residual, y, stride, slice);
+    slice.wait();
+    if (!model.shape.pre_norm) normalise(model, norm, y, in.rows, x);
+    else if (x != y) std::memcpy(x, y, static_cast<std::size_t>(in.rows * stride) * sizeof(float));
+}
+
+void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
+    const Kernels& kernels = *model.kernels;
+    const int64_t inner = layer.inner.weight.outputs(), inner_stride = stride_of(inner);
+    Rows in = block_input(model, layer.norm, x, rows, ws);
+    float* hidden = slice.count == 1 ? shared.hidden.ensure(rows * inner_stride) : shared.hidden.get();
+    Epilogue activated;
+    if (layer.gate.weight) {
+        Epilogue gate;
+        gate.bias = layer.gate.bias;
+        float* gates = slice.count == 1 ? shared.gate.ensure(rows * inner_stride) : shared.gate.get();
+        product(kernels, in, layer.gate.weight, gate, gates, inner_stride, slice);
+        activated.gate = gates;
+        activated.gate_stride = inner_stride;
+    }
+    activated.bias = layer.inner.bias;
+    activated.activation = model.shape.activation;
+    product(kernels, in, layer.inner.weight, activated, hidden, inner_stride, slice);
+    slice.wait();
+    Rows middle = rows_of(ws, hidden, rows, inner, inner_stride);
+    block_output(model, layer.outer, layer.norm, middle, x, shared, slice);
+}
+
+void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x) {
+    const Shape& shape = model.shape;
+    const int64_t stride = stride_of(shape.width);
+    embed(*model.kernels, side.embedding, tokens, rows, shape.embedding_scale, x, stride);
+    if (side.positions) {
+        for (int64_t row = 0; row < rows; ++row) {
+            const float* position = side.positions + positions[row] * shape.width;
+            float* to = x + row * stride;
+            for (int64_t i = 0; i < shape.width; ++i) to[i] += position[i];
+        }
+    }
+    if (side.norm.gain) normalise(model, side.norm, x, rows, x);
+}
+
+void attend_cached(const Model& model, const Heads& heads, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
+    const Kernels& kernels = *model.kernels;
+    const int64_t count = heads.count, width = heads.width, inner = heads.inner();
+    if (model.shape.float16_cache) {
+        const uint16_t* from = static_cast<const uint16_t*>(keys);
+        kernels.attend_float16(query, from, from + inner, offsets, length, count, width, width, heads.scale, bias, weights, context);
+    } else {
+        const float* from = static_cast<const float*>(keys);
+        kernels.attend_float(query, from, from + inner, offsets, length, count, width, width, heads.scale, bias, weights, context);
+    }
+}
+
+void store_key_value(const Model& model, const float* key_value, uint8_t* to) {
+    const int64_t width = model.key_value_width();
+    if (model.shape.float16_cache) model.kernels->to_float16(key_value, width, reinterpret_cast<uint16_t*>(to));
+    else std::memcpy(to, key_value, static_cast<std::size_t>(width) * sizeof(float));
+}
+
+const float* relative_bias(const Model& model, const Side& side, const Heads& heads, int64_t query, int64_t length, Workspace& ws) {
+    if (!side.relative_bias) return nullptr;
+    const int64_t most = model.shape.max_distance;
+    float* bias = ws.bias.ensure(heads.count * length);
+    for (int64_t head = 0; head < heads.count; ++head) {
+        const float* of_head = side.relative_bias + head * (2 * most + 1) + most;
+        for (int64_t key = 0; key < length; ++key) bias[head * length + key] = of_head[std::clamp(key - query, -most, most)];
+    }
+    return bias;
+}
+
+}  // namespace uwaga

@@ -1,0 +1,202 @@
+// One step of the decoder for rows that may stand at different positions of different sentences.
+#include <algorithm>
+
+#include "output/choose.h"
+#include "transformer/blocks.h"
+#include "transformer/state.h"
+
+namespace uwaga {
+
+namespace {
+
+constexpr int64_t least_rows = 8;  // of one thread's part: with fewer, two threads would read all weights for little
+
+// Rows [first, last) of a step: the next state holds the tables, in which this step's entries stand already.
+struct Part {
+    const Model& model;
+    const State& next;
+    const int32_t* tokens;
+    const Request& request;
+    const Answer& answer;
+    int64_t first, last;
+    Workspace& ws;
+    Workspace& shared;  // the team's; alone, ws itself
+    ThreadSlice slice;
+
+    int64_t rows() const { return last - first; }
+    const State::Sentence& sentence(int64_t row) const { return next.sentences[static_cast<std::size_t>((first + row) / next.beams)]; }
+    const int64_t* table(int64_t row) const { return next.tables.data() + (first + row) * next.stride; }
+
+    void reserve();
+    void run();
+    void self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride);
+    void cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride);
+    void write_attention(int64_t row, const float* weights, int64_t length) const;
+    void run_layer(std::size_t l, float* x);
+};
+
+void Part::self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride) {
+    const Heads& heads = model.shape.decoder;
+    for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
+        const State::Sentence& at = sentence(row);
+        const int64_t length = at.position;  // this step's entry counted
+        uint8_t* keys = at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.cache_element_size();
+        const int64_t* offsets = table(row);
+        const float* query = projected + row * stride;
+        store_key_value(model, query + heads.inner(), keys + offsets[length - 1] * model.cache_element_size());
+        const float* bias = relative_bias(model, model.target, heads, length - 1, length, ws);
+        attend_cached(model, heads, query, keys, offsets, length, bias, ws.weights.ensure(heads.count * length), context + row * context_stride);
+    }
+}
+
+void Part::cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride) {
+    const Heads& heads = model.shape.decoder;
+    const bool wanted = answer.attention && l + 1 == model.decoder.size();
+    for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
+        const EncodedSentence& memory = sentence(row).memory;
+        const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * model.key_value_width();
+        const uint8_t* keys = memory.chunk->data.get() + first_key * model.cache_element_size();
+        float* weights = ws.weights.ensure(heads.count * memory.length);
+        attend_cached(model, heads, queries + row * stride, keys, ws.offsets.get(), memory.length, nullptr, weights, context + row * context_stride);
+        if (wanted) write_attention(row, weights, memory.length);
+    }
+}
+
+// The mean over the heads, with zeros behind it.
+void Part::write_attention(int64_t row, const float* weights, int64_t length) const {
+    const int64_t heads = model.shape.decoder.count;
+    float* to = answer.attention + (first + row) * answer.attention_width;
+    for (int64_t key = 0; key < length; ++key) {
+        float sum = 0;
+        for (int64_t head = 0; head < heads; ++head) sum += weights[head * length + key];
+        to[key] = sum / static_cast<float>(heads);
+    }
+    std::fill(to + length, to + answer.attention_width, 0.0f);
+}
+
+void Part::run_layer(std::size_t l, float* x) {
+    const DecoderLayer& layer = model.decoder[l];
+    const int64_t inner = model.shape.decoder.inner();
+    const int64_t projected_stride = stride_of(3 * inner), context_stride = stride_of(inner);
+    float* projected = shared.projected.get();
+    float* context = shared.context.get();
+    const auto block = [&](const Linear& in, const Norm& norm, const Linear& out, const auto& attention) {
+        Rows source = block_input(model, norm, x, rows(), ws);
+        Epilogue plain;
+        plain.bias = in.bias;
+        product(*model.kernels, source, in.weight, plain, projected, projected_stride, slice);
+        slice.wait();
+        attention();
+        slice.wait();
+        Rows attended = rows_of(ws, context, rows(), inner, context_stride);
+        block_output(model, out, norm, attended, x, shared, slice);
+    };
+    block(layer.query_key_value, layer.self_norm, layer.self_output, [&] { self_attend(l, projected, projected_stride, context, context_stride); });
+    if (model.has_source()) block(layer.query, layer.cross_norm, layer.cross_output, [&] { cross_attend(l, projected, projected_stride, context, context_stride); });
+    feed_forward(model, layer.feed_forward, x, rows(), ws, shared, slice);
+}
+
+// Room for what a team makes together, by one thread before the others read where it is.
+void Part::reserve() {
+    const Shape& shape = model.shape;
+    const int64_t inner = shape.decoder.inner();
+    int64_t widest = 0;
+    bool gated = false;
+    for (const DecoderLayer& layer : model.decoder) {
+        widest = std::max(widest, stride_of(layer.feed_forward.inner.weight.outputs()));
+        gated = gated || layer.feed_forward.gate.weight;
+    }
+    shared.projected.ensure(rows() * stride_of(3 * inner));
+    shared.context.ensure(rows() * stride_of(inner));
+    shared.hidden.ensure(rows() * widest);
+    if (gated) shared.gate.ensure(rows() * widest);
+    if (slice.count == 1) return;
+    shared.features.ensure(rows() * stride_of(shape.width));
+    shared.outputs.ensure(output_chunks * rows());
+    shared.candidates.ensure(output_chunks * rows() * answer.k);
+}
+
+void Part::run() {
+    const Shape& shape = model.shape;
+    const int64_t stride = stride_of(shape.width);
+    float* x = ws.x.ensure(rows() * stride);
+    int32_t* positions = ws.positions.ensure(rows());
+    int64_t longest = 0;
+    for (int64_t row = 0; row < rows(); ++row) {
+        positions[row] = static_cast<int32_t>(sentence(row).position - 1);
+        longest = std::max(longest, sentence(row).memory.length);
+    }
+    int64_t* offsets = ws.offsets.ensure(longest);
+    for (int64_t key = 0; key < longest; ++key) offsets[key] = key * model.key_value_width();
+    embed_rows(model, model.target, tokens + first, positions, rows(), x);
+    for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
+    if (shape.pre_norm) normalise(model, model.decoder_norm, x, rows(), x);
+    if (shape.output_scale != 1.0f) {
+        for (int64_t row = 0; row < rows(); ++row) {
+            for (int64_t i = 0; i < shape.width; ++i) x[row * stride + i] *= shape.output_scale;
+        }
+    }
+    Rows features = rows_of(ws, x, rows(), shape.width, stride);
+    choose(model, features, first, request, answer, next, ws, shared, slice);
+}
+
+TooLong too_long(const Model& model, int64_t positions) {
+    if (model.has_source()) return TooLong("a target is longer than the model can make");
+    return TooLong("prompt and continuation take " + std::to_string(positions) + " positions, and the model has " +
+                   std::to_string(model.shape.max_length) + ": shorten the prompt or lower max_length");
+}
+
+// The next state, with room for this step in every table; what each row's keys of this step will be is written to it.
+State advanced(const State& state) {
+    const Model& model = *state.model;
+    State next{state.model, state.beams, state.sentences, state.stride, {}, state.gathered};
+    int64_t longest = 0;
+    for (State::Sentence& sentence : next.sentences) {
+        if (sentence.position >= model.shape.max_length) throw too_long(model, sentence.position + 1);
+        longest = std::max(longest, ++sentence.position);
+        sentence.first = -1;
+    }
+    if (longest > state.stride) next.stride = std::max<int64_t>({32, longest, 2 * state.stride});
+    next.tables.resize(static_cast<std::size_t>(state.rows() * next.stride));
+    for (std::size_t s = 0; s < next.sentences.size(); ++s) {
+        State::Sentence& sentence = next.sentences[s];
+        const int64_t first = static_cast<int64_t>(s) * state.beams;
+        for (int64_t row = first; row < first + state.beams; ++row) {
+            const int64_t* from = state.tables.data() + row * state.stride;
+            std::copy(from, from + sentence.position - 1, next.tables.data() + row * next.stride);
+        }
+        sentence.store->take(state.beams, next.tables.data() + first * next.stride + sentence.position - 1, next.stride);
+    }
+    return next;
+}
+
+}  // namespace
+
+// Many rows are shared out among the threads. Few rows are done by all threads together, each its columns: one
+// thread alone would be held up by how fast it reads the weights.
+State step(const State& state, const int32_t* tokens, const Request& request, const Answer& answer) {
+    State next = advanced(state);
+    const Model& model = *state.model;
+    const int64_t rows = state.rows(), threads = model.workers.threads();
+    const int64_t parts = std::max<int64_t>(1, std::min(threads, rows / least_rows));
+    if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {
+        model.workers.run(parts, [&](int64_t part) {
+            WorkspacePool::Loan ws(model.workspaces);
+            Part work{model, next, tokens, request, answer, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, ThreadSlice{}};
+            work.reserve();
+            work.run();
+        });
+        return next;
+    }
+    WorkspacePool::Loan shared(model.workspaces);
+    model.workers.run_team([&](const ThreadSlice& slice) {
+        WorkspacePool::Loan ws(model.workspaces);
+        Part work{model, next, tokens, request, answer, 0, rows, *ws, *shared, slice};
+        if (slice.index == 0) work.reserve();
+        slice.wait();
+        work.run();
+    });
+    return next;
+}
+
+}  // namespace uwaga

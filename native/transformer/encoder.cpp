@@ -1,0 +1,136 @@
+// Sources to the keys and values that the decoder reads: packed rows in groups, no padding.
+#include <algorithm>
+
+#include "transformer/blocks.h"
+#include "transformer/state.h"
+
+namespace uwaga {
+
+namespace {
+
+constexpr int64_t least_group_rows = 64;
+constexpr int64_t rows_between_checks = 64;  // of a long sentence, whose attention may take seconds
+constexpr int64_t longest_tail = 16;  // sentences are whole: room for half of one over an even share
+
+struct Group {
+    std::size_t first = 0, last = 0;  // sentences
+    int64_t rows = 0;
+};
+
+// Groups of so many tokens that every thread gets one, where that leaves them worth a pass over the weights.
+std::vector<Group> grouped(const std::vector<std::vector<int32_t>>& sources, int64_t threads) {
+    std::vector<Group> groups;
+    int64_t all = 0;
+    for (const std::vector<int32_t>& source : sources) all += static_cast<int64_t>(source.size());
+    const int64_t most = std::clamp((all + threads - 1) / threads + longest_tail, least_group_rows, group_rows);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        const int64_t length = static_cast<int64_t>(sources[i].size());
+        if (groups.empty() || groups.back().rows + length > most) groups.push_back({i, i, 0});
+        groups.back().last = i + 1;
+        groups.back().rows += length;
+    }
+    return groups;
+}
+
+// Self-attention of whole sentences over the projected rows (rows, query | key | value).
+void attend(const Model& model, const std::vector<std::vector<int32_t>>& sources, const Group& group, const float* projected, int64_t projected_stride, float* context, int64_t context_stride, Workspace& ws) {
+    const Heads& heads = model.shape.encoder;
+    const int64_t inner = heads.inner(), size = model.cache_element_size();
+    // Keys and values by the row: where they were projected to, or in float16 beside each other.
+    const void* cache = projected + inner;
+    int64_t stride = projected_stride;
+    if (model.shape.float16_cache) {
+        stride = 2 * inner;
+        uint16_t* to = ws.float16.ensure(group.rows * stride);
+        for (int64_t row = 0; row < group.rows; ++row) model.kernels->to_float16(projected + row * projected_stride + inner, stride, to + row * stride);
+        cache = to;
+    }
+    int64_t first = 0;  // row of the group
+    for (std::size_t s = group.first; s < group.last; ++s) {
+        const int64_t length = static_cast<int64_t>(sources[s].size());
+        const void* keys = static_cast<const uint8_t*>(cache) + first * stride * size;
+        int64_t* offsets = ws.offsets.ensure(length);
+        for (int64_t key = 0; key < length; ++key) offsets[key] = key * stride;
+        float* weights = ws.weights.ensure(heads.count * length);
+        for (int64_t row = 0; row < length; ++row) {
+            if (row % rows_between_checks == rows_between_checks - 1) model.workers.check();
+            const float* query = projected + (first + row) * projected_stride;
+            const float* bias = relative_bias(model, model.source, heads, row, length, ws);
+            attend_cached(model, heads, query, keys, offsets, length, bias, weights, context + (first + row) * context_stride);
+        }
+        first += length;
+    }
+}
+
+void run_layer(const Model& model, const EncoderLayer& layer, const std::vector<std::vector<int32_t>>& sources, const Group& group, float* x, Workspace& ws) {
+    const int64_t rows = group.rows, inner = model.shape.encoder.inner();
+    const int64_t projected_stride = stride_of(3 * inner), context_stride = stride_of(inner);
+    float* projected = ws.projected.ensure(rows * projected_stride);
+    float* context = ws.context.ensure(rows * context_stride);
+    Rows in = block_input(model, layer.self_norm, x, rows, ws);
+    Epilogue plain;
+    plain.bias = layer.query_key_value.bias;
+    product(*model.kernels, in, layer.query_key_value.weight, plain, projected, projected_stride);
+    attend(model, sources, group, projected, projected_stride, context, context_stride, ws);
+    Rows attended = rows_of(ws, context, rows, inner, context_stride);
+    block_output(model, layer.self_output, layer.self_norm, attended, x, ws, ThreadSlice{});
+    feed_forward(model, layer.feed_forward, x, rows, ws, ws, ThreadSlice{});
+}
+
+std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std::vector<int32_t>>& sources, const Group& group, Workspace& ws) {
+    const Shape& shape = model.shape;
+    const int64_t rows = group.rows, stride = stride_of(shape.width);
+    int32_t* tokens = ws.tokens.ensure(rows);
+    int32_t* positions = ws.positions.ensure(rows);
+    for (std::size_t s = group.first, row = 0; s < group.last; ++s) {
+        for (std::size_t i = 0; i < sources[s].size(); ++i, ++row) {
+            tokens[row] = sources[s][i];
+            positions[row] = static_cast<int32_t>(i);
+        }
+    }
+    float* x = ws.x.ensure(rows * stride);
+    embed_rows(model, model.source, tokens, positions, rows, x);
+    for (const EncoderLayer& layer : model.encoder) run_layer(model, layer, sources, group, x, ws);
+    if (shape.pre_norm) normalise(model, model.encoder_norm, x, rows, x);
+
+    const int64_t entry = model.key_value_width(), projected_stride = stride_of(entry);
+    const int64_t bytes = static_cast<int64_t>(model.decoder.size()) * rows * entry * model.cache_element_size();
+    const auto chunk = std::make_shared<Chunk>(model.chunks, bytes, rows);
+    float* projected = ws.projected.ensure(rows * projected_stride);
+    Rows source = rows_of(ws, x, rows, shape.width, stride);
+    for (std::size_t l = 0; l < model.decoder.size(); ++l) {
+        const Linear& linear = model.decoder[l].key_value;
+        Epilogue plain;
+        plain.bias = linear.bias;
+        product(*model.kernels, source, linear.weight, plain, projected, projected_stride);
+        uint8_t* to = chunk->data.get() + static_cast<int64_t>(l) * rows * entry * model.cache_element_size();
+        for (int64_t row = 0; row < rows; ++row, to += entry * model.cache_element_size()) {
+            store_key_value(model, projected + row * projected_stride, to);
+        }
+    }
+    return chunk;
+}
+
+}  // namespace
+
+Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources) {
+    const std::vector<Group> groups = grouped(sources, model->workers.threads());
+    std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
+    model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
+        WorkspacePool::Loan ws(model->workspaces);
+        chunks[static_cast<std::size_t>(part)] = run_group(*model, sources, groups[static_cast<std::size_t>(part)], *ws);
+    });
+    Memory memory{model, {}};
+    memory.sentences.reserve(sources.size());
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+        int64_t first = 0;
+        for (std::size_t s = groups[g].first; s < groups[g].last; ++s) {
+            const int64_t length = static_cast<int64_t>(sources[s].size());
+            memory.sentences.push_back({chunks[g], first, length});
+            first += length;
+        }
+    }
+    return memory;
+}
+
+}  // namespace uwaga

@@ -1,0 +1,100 @@
+// A packed weight matrix in whichever number format, and the products with it.
+#pragma once
+
+#include "runtime/buffer.h"
+#include "kernels/kernels.h"
+#include "runtime/workers.h"
+
+namespace uwaga {
+
+struct Matrix {
+    enum class Kind { none, int8, bfloat16, float32 };
+    Kind kind = Kind::none;
+    Int8Matrix int8{};
+    Bfloat16Matrix bfloat16{};
+    FloatMatrix float32{};
+
+    int64_t outputs() const { return kind == Kind::int8 ? int8.outputs : kind == Kind::bfloat16 ? bfloat16.outputs : float32.outputs; }
+    int64_t inputs() const { return kind == Kind::int8 ? int8.inputs : kind == Kind::bfloat16 ? bfloat16.inputs : float32.inputs; }
+    explicit operator bool() const { return kind != Kind::none; }
+};
+
+// The rows that products read: float32 and, made when an int8 matrix first asks, quantised.
+struct Rows {
+    const float* x;
+    int64_t rows, width, stride;
+    uint8_t* values;  // room for rows * values_stride
+    float* scales;    // room for rows
+    int64_t values_stride;
+    bool quantised = false;
+
+    QuantisedRows as_int8(const Kernels& kernels) {
+        if (!quantised) kernels.quantise(x, rows, width, stride, values, scales, values_stride);
+        quantised = true;
+        return {values, scales, values_stride};
+    }
+};
+
+// Panels [first, last) of a matrix: its outputs from 32 * first on.
+inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
+    Matrix part = w;
+    const int64_t skipped = first * panel, outputs = (last * panel < w.outputs() ? last * panel : w.outputs()) - skipped;
+    if (w.kind == Matrix::Kind::int8) {
+        part.int8.panels += skipped * padded_inputs(w.int8.inputs);
+        part.int8.scales += skipped;
+        part.int8.sums += skipped;
+        part.int8.outputs = outputs;
+        if (last * panel < w.outputs()) part.int8.prefetch = nullptr;  // the next part
+    } else if (w.kind == Matrix::Kind::bfloat16) {
+        part.bfloat16.panels += skipped * rounded(w.bfloat16.inputs, 2);
+        part.bfloat16.outputs = outputs;
+    } else {
+        part.float32.panels += skipped * w.float32.inputs;
+        part.float32.outputs = outputs;
+    }
+    return part;
+}
+
+// y = activation(x W^T + bias) [* gate] [+ residual]
+inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epilogue& e, float* y, int64_t y_stride) {
+    switch (w.kind) {
+        case Matrix::Kind::int8: kernels.int8_product(in.as_int8(kernels), in.rows, w.int8, e, y, y_stride); break;
+        case Matrix::Kind::bfloat16: kernels.bfloat16_product(in.x, in.rows, in.stride, w.bfloat16, e, y, y_stride); break;
+        default: kernels.float_product(in.x, in.rows, in.stride, w.float32, e, y, y_stride);
+    }
+}
+
+// The same for a thread's slice of the columns; y is whole when all have come to wait.
+inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue e, float* y, int64_t y_stride, const ThreadSlice& slice) {
+    if (slice.count == 1) return product(kernels, in, w, e, y, y_stride);
+    const int64_t panels = padded_outputs(w.outputs()) / panel, first = slice.first(panels), last = slice.last(panels);
+    if (first == last) return;
+    const int64_t skipped = first * panel;
+    if (e.bias) e.bias += skipped;
+    if (e.gate) e.gate += skipped;
+    if (e.residual) e.residual += skipped;
+    Matrix part = part_of(w, first, last);
+    part.int8.prefetch = w.int8.prefetch ? w.int8.prefetch + slice.first(w.int8.prefetch_size) : nullptr;
+    product(kernels, in, part, e, y + skipped, y_stride);
+}
+
+inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const float* bias, OutputRow* out) {
+    switch (w.kind) {
+        case Matrix::Kind::int8: kernels.int8_output(in.as_int8(kernels), in.rows, w.int8, bias, out); break;
+        case Matrix::Kind::bfloat16: kernels.bfloat16_output(in.x, in.rows, in.stride, w.bfloat16, bias, out); break;
+        default: kernels.float_output(in.x, in.rows, in.stride, w.float32, bias, out);
+    }
+}
+
+inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride) {
+    switch (w.kind) {
+        case Matrix::Kind::int8: kernels.int8_embed(w.int8, tokens, rows, scale, y, y_stride); break;
+        case Matrix::Kind::bfloat16: kernels.bfloat16_embed(w.bfloat16, tokens, rows, scale, y, y_stride); break;
+        default: kernels.float_embed(w.float32, tokens, rows, scale, y, y_stride);
+    }
+}
+
+// One logit on its own: for forced and banned tokens, of which there are few.
+double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64_t token);
+
+}  // namespace uwaga

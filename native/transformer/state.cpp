@@ -1,0 +1,84 @@
+// States are values: each of these makes another and leaves the first as it was.
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "transformer/state.h"
+
+namespace uwaga {
+
+namespace {
+constexpr int64_t most_beams = 1 << 16;
+}
+
+State start(const Memory& memory, int64_t beams) {
+    if (beams < 1 || beams > most_beams) throw std::invalid_argument("beams must be from 1 to " + std::to_string(most_beams));
+    State state;
+    state.model = memory.model;
+    state.beams = beams;
+    if (!memory.model->has_source()) return start_after(memory.prompts, std::move(state));
+    state.sentences.reserve(memory.sentences.size());
+    const Model& model = *memory.model;
+    for (const EncodedSentence& sentence : memory.sentences) {
+        auto store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(), model.cache_element_size());
+        state.sentences.push_back({sentence, std::move(store), 0});
+    }
+    if (memory.common) gather_extended(state, memory.common);
+    return state;
+}
+
+State reorder(const State& state, const int64_t* rows, int64_t count) {
+    if (count != state.rows()) throw std::invalid_argument("reorder: one row is wanted for each row of the state");
+    State next{state.model, state.beams, state.sentences, state.stride, {}, state.gathered};
+    next.tables.resize(state.tables.size());
+    for (int64_t row = 0; row < count; ++row) {
+        if (rows[row] < 0 || rows[row] >= count || rows[row] / state.beams != row / state.beams) {
+            throw std::invalid_argument("reorder: a row must stay within its sentence");
+        }
+        const int64_t used = state.sentences[static_cast<std::size_t>(row / state.beams)].position;
+        const int64_t* from = state.tables.data() + rows[row] * state.stride;
+        std::copy(from, from + used, next.tables.data() + row * state.stride);
+    }
+    return next;
+}
+
+State select(const State& state, const int64_t* sentences, int64_t count) {
+    State next{state.model, state.beams, {}, state.stride, {}, state.gathered};
+    const int64_t size = static_cast<int64_t>(state.sentences.size()), block = state.beams * state.stride;
+    next.sentences.reserve(static_cast<std::size_t>(count));
+    next.tables.resize(static_cast<std::size_t>(count * block));
+    for (int64_t i = 0; i < count; ++i) {
+        if (sentences[i] < 0 || sentences[i] >= size) throw std::invalid_argument("select: there is no such sentence");
+        next.sentences.push_back(state.sentences[static_cast<std::size_t>(sentences[i])]);
+        const int64_t* from = state.tables.data() + sentences[i] * block;
+        std::copy(from, from + block, next.tables.data() + i * block);
+    }
+    if (next.gathered && 2 * count <= next.gathered->sentences) regather(next);
+    return next;
+}
+
+State join(const std::vector<const State*>& states) {
+    if (states.empty()) throw std::invalid_argument("join: no states");
+    State next{states[0]->model, states[0]->beams, {}, 0, {}};
+    for (const State* state : states) {
+        if (state->model != next.model || state->beams != next.beams) throw std::invalid_argument("join: states of different models or beams");
+        if (!state->gathered != !states[0]->gathered) throw std::invalid_argument("join: a state with a shortlist and one without");
+        next.stride = std::max(next.stride, state->stride);
+    }
+    for (const State* state : states) {
+        next.sentences.insert(next.sentences.end(), state->sentences.begin(), state->sentences.end());
+        for (int64_t row = 0; row < state->rows(); ++row) {
+            const int64_t* from = state->tables.data() + row * state->stride;
+            next.tables.insert(next.tables.end(), from, from + state->stride);
+            next.tables.resize(next.tables.size() + static_cast<std::size_t>(next.stride - state->stride));
+        }
+    }
+    if (states[0]->gathered) {
+        for (std::size_t s = states[0]->sentences.size(); s < next.sentences.size(); ++s) next.sentences[s].columns = nullptr;  // of another state
+        gather_extended(next, states[0]->gathered);
+        if (mostly_unused(next)) regather(next);
+    }
+    return next;
+}
+
+}  // namespace uwaga
