@@ -18,8 +18,8 @@ from uwaga.cli.main import app
 from uwaga.contracts import Choice
 from uwaga.engine import Shortlist
 from uwaga.errors import DataError, ModelError, SettingsError
-from uwaga.shortlists.build import count_shortlist
-from uwaga.shortlists.trial import try_shortlist, with_shortlist
+from uwaga.evaluation import evaluate
+from uwaga.shortlists import count_shortlist, read_corpus, try_shortlist, with_shortlist
 
 MODELS = Path(__file__).parents[1] / "support/models"
 sys.path.insert(0, str(MODELS))
@@ -82,6 +82,12 @@ def test_unseen_numbers_are_translated_with_it(translator, counted):
     assert trial.size == np.mean(sizes) < 100 < translator.decoder.vocabulary
     assert trial.coverage > 0.99
     assert trial.alike >= len(TRIED) - 3
+    assert trial.vocabulary == translator.decoder.vocabulary
+    expected = [
+        evaluate([one.text for one in way.translations], [(target,) for _, target in TRIED], ["bleu"])["bleu"]
+        for way in (trial.whole, trial.short)
+    ]
+    assert trial.bleu() == tuple(expected)
     short = with_shortlist(translator, counted.shortlist)
     for translation, (source, _) in zip(trial.short.translations, TRIED, strict=True):
         allowed = set(short.target.pieces(short.decoder.shortlist.of(short._framed([(source, "")], 1)[0][0])))
@@ -267,6 +273,17 @@ def test_the_command_makes_tries_and_uses_a_shortlist(corpus):
     held = run("shortlist", MODEL, *files, *options, "--held-out", 20, "--sentences", 200).stdout
     assert re.search(r"from (\d+) pairs", held)[1] == "200"
     assert re.search(r"of 20 translations alike", held)
+
+
+def test_no_pair_is_both_learnt_from_and_tried(corpus):
+    train, dev = (corpus / "train.en", corpus / "train.de"), (corpus / "dev.en", corpus / "dev.de")
+    for most, sentences in ((20, 100), (1, 1000), (1000, 1000)):
+        found = read_corpus(*train, sentences, most)
+        whole = PAIRS[: sentences + most]
+        assert len(found.tried) == min(most, len(whole) // 10)
+        assert sorted(found.learnt + found.tried) == sorted(whole)
+    found = read_corpus(*train, 50, dev=dev)
+    assert (found.learnt, found.tried) == (PAIRS[:50], TRIED)
 
 
 def test_mistakes_are_named_and_leave_nothing_behind(corpus):
