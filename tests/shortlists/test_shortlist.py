@@ -78,7 +78,7 @@ def test_what_is_counted_is_attention_led_along_the_targets(translator):
 
 def test_unseen_numbers_are_translated_with_it(translator, counted):
     trial = try_shortlist(translator, counted.shortlist, TRIED, translator.options(beam=1))
-    sizes = [len(counted.shortlist.of(translator._framed([pair], 1)[0][0])) for pair in TRIED]
+    sizes = [len(counted.shortlist.of(translator.pair_ids([pair], 1)[0][0])) for pair in TRIED]
     assert trial.size == np.mean(sizes) < 100 < translator.decoder.vocabulary
     assert trial.coverage > 0.99
     assert trial.alike >= len(TRIED) - 3
@@ -90,7 +90,9 @@ def test_unseen_numbers_are_translated_with_it(translator, counted):
     assert trial.bleu() == tuple(expected)
     short = with_shortlist(translator, counted.shortlist)
     for translation, (source, _) in zip(trial.short.translations, TRIED, strict=True):
-        allowed = set(short.target.pieces(short.decoder.shortlist.of(short._framed([(source, "")], 1)[0][0])))
+        allowed = set(
+            short.target.pieces(short.decoder.shortlist.of(short.pair_ids([(source, "")], 1)[0][0]))
+        )
         assert set(translation.tokens) <= allowed
     assert trial.short.translations == short.translate([source for source, _ in TRIED], beam=1)
 
@@ -98,7 +100,7 @@ def test_unseen_numbers_are_translated_with_it(translator, counted):
 def test_a_prefix_outside_the_list_is_kept(translator, counted):
     short = with_shortlist(translator, counted.shortlist)
     source = english(7)
-    allowed = set(short.decoder.shortlist.of(short._framed([(source, "")], 1)[0][0]).tolist())
+    allowed = set(short.decoder.shortlist.of(short.pair_ids([(source, "")], 1)[0][0]).tolist())
     target = next(german(one) for one in range(999) if not set(short.target.encode(german(one))) <= allowed)
     found = short.translate(source, prefix=target)
     assert found.text.startswith(target)

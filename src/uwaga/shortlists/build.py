@@ -179,7 +179,7 @@ def usable_pairs(
         if not (pair[0].strip() and pair[1].strip()):
             continue
         try:
-            [source], [target] = translator._framed([pair], 1)
+            [source], [target] = translator.pair_ids([pair])
         except TextTooLongError:
             continue
         sources.append(source)
