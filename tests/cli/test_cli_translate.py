@@ -321,7 +321,10 @@ def test_a_file_shows_its_progress_to_a_terminal_only(monkeypatch, tmp_path):
         monkeypatch.setattr(sys, "stderr", screen)
         with meter.meter(tmp_path / "in", "translating") as advance:
             advance(lines.Chunk(1, ["ab", "cd"]))
+        with meter.counter(7, "reading") as count:
+            count(3)
         assert ("2 lines" in screen.getvalue()) == shown
+        assert ("3 lines" in screen.getvalue()) == shown
 
 
 # --- score

@@ -15,18 +15,22 @@ from hypothesis import strategies as st
 from recurrent_variants import VARIANTS
 from rich.console import Console
 
+from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.contracts import Translation
 from uwaga.decoding import SearchOptions, search
 from uwaga.errors import DataError, MissingExtraError, SettingsError
 from uwaga.inspection import (
     Alignment,
     align,
+    align_systems,
     by_length,
     draw_alignments,
     draw_lengths,
     heat_map,
+    heat_maps,
     pictures,
     save_figure,
+    translate_systems,
 )
 from uwaga.inspection.lengths import equal_edges, split_lines
 from uwaga.models.build import build_model
@@ -102,6 +106,33 @@ def test_models_without_attention_say_so(name, target):
         align(translator(name).translate(TEXT, attention=True))
 
 
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    place = tmp_path_factory.mktemp("systems")
+    for name in ("bahdanau", "luong", "cho"):
+        model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
+        save_model(place / name, model, VARIANTS[name], tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+    return {name: place / name for name in ("bahdanau", "luong", "cho")}
+
+
+def test_systems_are_what_each_model_does_alone(folders):
+    attentive = {f"the {name}": folders[name] for name in ("bahdanau", "luong")}
+    lines, done = [TEXT, "", "The cat."], []
+    made = translate_systems(attentive, lines, beam=2, device="cpu", on_lines=done.append)
+    found = align_systems(attentive, TEXT, words=True, device="cpu")
+    for (name, folder), one in zip(attentive.items(), found, strict=True):
+        alone = Translator.load(folder, device="cpu")
+        assert made[name] == [translation.text for translation in alone.translate(lines, beam=2)]
+        expected = align(alone.attend(TEXT), words=True, title=name)
+        assert (one.title, one.source, one.target) == (name, expected.source, expected.target)
+        assert np.array_equal(one.weights, expected.weights)
+    assert list(made) == list(attentive)
+    assert done == [1, 2, 3, 4, 5, 6]
+    with pytest.raises(SettingsError, match=r"^c: the model has no attention"):
+        align_systems({"c": folders["cho"]}, TEXT, device="cpu")
+    assert translate_systems({}, lines) == {}
+
+
 def test_nothing_to_attend_to_is_refused(attending):
     with pytest.raises(DataError, match="nothing to read"):
         attending["luong"].attend(" \n")
@@ -151,6 +182,7 @@ def test_a_heat_map_is_readable_without_colours():
         "  yz ▒▒ ▓▓ ▒▒",
         "</s>       ██",
     ]
+    assert heat_maps([found, found], 80).plain == "\n\n".join([heat_map(found, 80).plain] * 2)
 
 
 @pytest.mark.parametrize("width", [5, 12, 20, 200])
@@ -308,8 +340,9 @@ def test_an_unknown_format_and_a_missing_library_are_named(figure, tmp_path, mon
     with pytest.raises(SettingsError, match=r"a\.gif: .* must end in one of \.png, \.svg, \.pdf"):
         save_figure(figure, tmp_path / "a.gif")
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"uwaga\[inspect\]"):
-        pictures.new_figure(1, 1)
+    for needing in (lambda: pictures.new_figure(1, 1), lambda: pictures.check_drawing(tmp_path / "a.svg")):
+        with pytest.raises(MissingExtraError, match=r"uwaga\[inspect\]"):
+            needing()
 
 
 def test_no_alignment_is_no_figure():

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
-from uwaga.settings import Settings, StrictModel, load_settings, parse
-from uwaga.training.template import settings_template
+from uwaga.settings import Settings, StrictModel, change_setting, load_settings, parse, read_yaml
+from uwaga.training.template import settings_template, write_template
 
 MINIMAL = {"run": "r", "data": {"train": ["a.tsv"], "dev": ["b.tsv"]}}
 
@@ -83,6 +83,39 @@ def test_scientific_notation_is_a_number(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text("run: r\ndata: {train: [a], dev: [b]}\ntraining: {schedule: {peak: 5e-3}}\n")
     assert load_settings(path).training.schedule.peak == 5e-3
+
+
+@pytest.mark.parametrize("value", ["2", "1e-4", "true", "null", "[a.tsv, b.tsv]", "{x: 1}", "runs/a=b", ""])
+def test_a_changed_setting_is_what_the_file_would_say(tmp_path: Path, value: str) -> None:
+    (tmp_path / "s.yaml").write_text(f"one: 1\ngroup:\n  inner:\n    key: {value}\n")
+    values: dict[str, object] = {"one": 1, "group": {"inner": {"key": "before"}}}
+    change_setting(values, f"group.inner.key={value}")
+    made: dict[str, object] = {"one": 1}
+    change_setting(made, f"group.inner.key={value}")
+    assert values == made == read_yaml(tmp_path / "s.yaml")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("steps", "expected KEY=VALUE"),
+        ("=2", "expected KEY=VALUE"),
+        ("one.two=2", "one holds a value, not a group"),
+        ("one=[", "is not a YAML value"),
+    ],
+)
+def test_impossible_changes_are_named(change: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        change_setting({"one": 1}, change)
+
+
+def test_the_template_is_written_once(tmp_path: Path) -> None:
+    write_template(tmp_path / "new.yaml")
+    assert (tmp_path / "new.yaml").read_text() == settings_template()
+    with pytest.raises(SettingsError, match="is already there"):
+        write_template(tmp_path / "new.yaml")
+    with pytest.raises(SettingsError, match="cannot be written"):
+        write_template(tmp_path / "no" / "new.yaml")
 
 
 def test_the_template_holds_every_setting_with_its_default(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from uwaga.cli.main import app
 from uwaga.contracts import Choice
 from uwaga.engine import Shortlist
 from uwaga.errors import DataError, ModelError, SettingsError
-from uwaga.shortlists.build import count_shortlist
-from uwaga.shortlists.trial import try_shortlist, with_shortlist
+from uwaga.evaluation import evaluate
+from uwaga.shortlists import count_shortlist, read_corpus, try_shortlist, with_shortlist
 
 MODELS = Path(__file__).parents[1] / "support/models"
 sys.path.insert(0, str(MODELS))
@@ -78,13 +78,21 @@ def test_what_is_counted_is_attention_led_along_the_targets(translator):
 
 def test_unseen_numbers_are_translated_with_it(translator, counted):
     trial = try_shortlist(translator, counted.shortlist, TRIED, translator.options(beam=1))
-    sizes = [len(counted.shortlist.of(translator._framed([pair], 1)[0][0])) for pair in TRIED]
+    sizes = [len(counted.shortlist.of(translator.pair_ids([pair], 1)[0][0])) for pair in TRIED]
     assert trial.size == np.mean(sizes) < 100 < translator.decoder.vocabulary
     assert trial.coverage > 0.99
     assert trial.alike >= len(TRIED) - 3
+    assert trial.vocabulary == translator.decoder.vocabulary
+    expected = [
+        evaluate([one.text for one in way.translations], [(target,) for _, target in TRIED], ["bleu"])["bleu"]
+        for way in (trial.whole, trial.short)
+    ]
+    assert trial.bleu() == tuple(expected)
     short = with_shortlist(translator, counted.shortlist)
     for translation, (source, _) in zip(trial.short.translations, TRIED, strict=True):
-        allowed = set(short.target.pieces(short.decoder.shortlist.of(short._framed([(source, "")], 1)[0][0])))
+        allowed = set(
+            short.target.pieces(short.decoder.shortlist.of(short.pair_ids([(source, "")], 1)[0][0]))
+        )
         assert set(translation.tokens) <= allowed
     assert trial.short.translations == short.translate([source for source, _ in TRIED], beam=1)
 
@@ -92,7 +100,7 @@ def test_unseen_numbers_are_translated_with_it(translator, counted):
 def test_a_prefix_outside_the_list_is_kept(translator, counted):
     short = with_shortlist(translator, counted.shortlist)
     source = english(7)
-    allowed = set(short.decoder.shortlist.of(short._framed([(source, "")], 1)[0][0]).tolist())
+    allowed = set(short.decoder.shortlist.of(short.pair_ids([(source, "")], 1)[0][0]).tolist())
     target = next(german(one) for one in range(999) if not set(short.target.encode(german(one))) <= allowed)
     found = short.translate(source, prefix=target)
     assert found.text.startswith(target)
@@ -267,6 +275,17 @@ def test_the_command_makes_tries_and_uses_a_shortlist(corpus):
     held = run("shortlist", MODEL, *files, *options, "--held-out", 20, "--sentences", 200).stdout
     assert re.search(r"from (\d+) pairs", held)[1] == "200"
     assert re.search(r"of 20 translations alike", held)
+
+
+def test_no_pair_is_both_learnt_from_and_tried(corpus):
+    train, dev = (corpus / "train.en", corpus / "train.de"), (corpus / "dev.en", corpus / "dev.de")
+    for most, sentences in ((20, 100), (1, 1000), (1000, 1000)):
+        found = read_corpus(*train, sentences, most)
+        whole = PAIRS[: sentences + most]
+        assert len(found.tried) == min(most, len(whole) // 10)
+        assert sorted(found.learnt + found.tried) == sorted(whole)
+    found = read_corpus(*train, 50, dev=dev)
+    assert (found.learnt, found.tried) == (PAIRS[:50], TRIED)
 
 
 def test_mistakes_are_named_and_leave_nothing_behind(corpus):

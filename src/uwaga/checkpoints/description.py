@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,6 +79,11 @@ class Description:
     licence: str | None
     decoding: Mapping[str, object]
     problems: tuple[str, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, object]:
+        """The description for JSON, its languages by their side."""
+        source, target = self.languages
+        return asdict(self) | {"languages": {"source": list(source), "target": list(target)}}
 
 
 def describe(place: Path) -> Description:

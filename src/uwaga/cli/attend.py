@@ -2,53 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from uwaga.cli.options import Device, Threads, TorchDtype
-from uwaga.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from uwaga.inspection import Alignment
+from uwaga.cli import options as the
 
 BUNDLED = "bundled model"
 
+Text = Annotated[str, typer.Argument(help="The text to translate.", show_default=False)]
+NamedModels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="A model folder or a Hugging Face name, with NAME= before it if you like; the bundled model "
+        "if not given. Given again: models side by side.",
+        show_default=False,
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help="Lead the models along this translation, token by token.", show_default="each model's own"
+    ),
+]
+Words = Annotated[bool, typer.Option("--words", help="Join the pieces of each word.")]
+Drawing = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Draw it into this file, .png, .svg or .pdf; made whole or not at all.",
+        show_default="the terminal",
+    ),
+]
+
 
 def attend(
-    text: Annotated[str, typer.Argument(help="The text to translate.", show_default=False)],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="A model folder or a Hugging Face name, with NAME= before it if you like; the bundled model "
-            "if not given. Given again: models side by side.",
-            show_default=False,
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="Lead the models along this translation, token by token.", show_default="each model's own"
-        ),
-    ] = None,
-    words: Annotated[bool, typer.Option("--words", help="Join the pieces of each word.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Draw it into this file, .png, .svg or .pdf; made whole or not at all.",
-            show_default="the terminal",
-        ),
-    ] = None,
-    device: Device = "auto",
-    dtype: TorchDtype = "auto",
-    threads: Threads = 0,
+    text: Text,
+    model: NamedModels = None,
+    target: Target = None,
+    words: Words = False,
+    output: Drawing = None,
+    device: the.Device = "auto",
+    dtype: the.TorchDtype = "auto",
+    threads: the.Threads = 0,
 ) -> None:
     """Show which source tokens each target token was made from: a matrix of attention weights.
 
@@ -66,39 +67,21 @@ def attend(
 
         uwaga attend "a man rides a bicycle ." -m Bahdanau=runs/bahdanau/model -m runs/luong/model -o two.png
     """
+    from uwaga import inspection
     from uwaga.cli.named import named
-    from uwaga.inspection.pictures import check_format, new_figure
 
     models: dict[str, str | None] = dict(named(model, "--model")) if model else {BUNDLED: None}
     if output is not None:
-        check_format(output)
-        new_figure(1, 1)  # says so at once if matplotlib is missing
-    from uwaga.inspection import align
-    from uwaga.translator import Translator
-
-    found = []
-    for name, place in models.items():
-        translator = Translator.load(place, device=device, dtype=dtype, threads=threads)
-        try:
-            translation = translator.attend(text, target)
-        except SettingsError as error:
-            raise SettingsError(f"{name}: {error}") from None
-        found.append(align(translation, words=words, title=name if model else ""))
-    if output is None:
-        _print(found)
+        inspection.check_drawing(output)
+    found = inspection.align_systems(
+        models, text, target, words=words, device=device, dtype=dtype, threads=threads
+    )
+    if not model:
+        found = [replace(one, title="") for one in found]
+    if output is not None:
+        inspection.save_figure(inspection.draw_alignments(found), output)
         return
-    from uwaga.inspection import draw_alignments, save_figure
-
-    save_figure(draw_alignments(found), output)
-
-
-def _print(found: Sequence[Alignment]) -> None:
     from rich.console import Console
 
-    from uwaga.inspection import heat_map
-
     console = Console(highlight=False)
-    for number, one in enumerate(found):
-        if number:
-            console.print()
-        console.print(heat_map(one, console.width), soft_wrap=True)
+    console.print(inspection.heat_maps(found, console.width), soft_wrap=True)

@@ -4,53 +4,57 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwaga.cli import options as the
 from uwaga.errors import SettingsError
 
+if TYPE_CHECKING:
+    from uwaga.conversion.compare import Agreement
 
-class Format(StrEnum):
+
+class ExportChoice(StrEnum):
     """What a model can be written as for other programs."""
 
     marian = "marian"
     pegasus = "pegasus"
 
 
+NewFolder = Annotated[Path, typer.Argument(help="The folder to make.", show_default=False)]
+To = Annotated[
+    ExportChoice | None,
+    typer.Option(
+        help="A Hugging Face folder. marian: norms behind the blocks (MarianMTModel); pegasus: the same "
+        "layout with norms before them (PegasusForConditionalGeneration).",
+        show_default=False,
+    ),
+]
+Int8 = Annotated[bool, typer.Option("--int8", help="Weights in int8, for the native engine.")]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --int8, matrices to leave in 16 bits, by pattern, such as output or 'decoder.0.*'; "
+        "may be given again.",
+        show_default=False,
+    ),
+]
+Sample = Annotated[
+    Path | None,
+    typer.Option(
+        help="With --int8, sentences to compare the two models on, one per line.", show_default=False
+    ),
+]
+
+
 def convert(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A model folder, a Hugging Face name (owner/model) or an Argos package; `bundled` is the "
-            "model that comes with uwaga.",
-            show_default=False,
-        ),
-    ],
-    folder: Annotated[Path, typer.Argument(help="The folder to make.", show_default=False)],
-    to: Annotated[
-        Format | None,
-        typer.Option(
-            help="A Hugging Face folder. marian: norms behind the blocks (MarianMTModel); pegasus: the same "
-            "layout with norms before them (PegasusForConditionalGeneration).",
-            show_default=False,
-        ),
-    ] = None,
-    int8: Annotated[bool, typer.Option("--int8", help="Weights in int8, for the native engine.")] = False,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="With --int8, matrices to leave in 16 bits, by pattern, such as output or 'decoder.0.*'; "
-            "may be given again.",
-            show_default=False,
-        ),
-    ] = None,
-    sample: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --int8, sentences to compare the two models on, one per line.", show_default=False
-        ),
-    ] = None,
+    model: the.AnyModel,
+    folder: NewFolder,
+    to: To = None,
+    int8: Int8 = False,
+    keep: Keep = None,
+    sample: Sample = None,
 ) -> None:
     """Write a Transformer in int8, or as a folder that other programs load.
 
@@ -84,19 +88,10 @@ def convert(
     source = find_model(model)
     if to is None:
         _quantise(source, folder, tuple(keep or ()), sample)
-    else:
-        _export(source, folder, to)
+        return
+    from uwaga.conversion.export import export
 
-
-def _export(source: Path, folder: Path, to: Format) -> None:
-    from uwaga.translator.loading import LoadOptions, load_translator
-
-    parts = load_translator(source, LoadOptions("cpu", "float32", engine="torch"))
-    from uwaga.checkpoints.huggingface.export import write_hugging_face
-
-    differences = write_hugging_face(
-        folder, to.value, parts.decoder, parts.source, parts.target, parts.decoding, parts.languages
-    )
+    differences = export(source, folder, to.value)
     typer.echo(f"{folder}: written as {to.value}")
     for difference in differences:
         typer.echo(f"note: {difference}")
@@ -104,18 +99,18 @@ def _export(source: Path, folder: Path, to: Format) -> None:
 
 def _quantise(source: Path, folder: Path, keep: tuple[str, ...], sample: Path | None) -> None:
     from uwaga.conversion.quantise import quantise
-    from uwaga.data.lines import read_lines
-    from uwaga.translator.native import continues
+    from uwaga.data.lines import text_lines
 
-    lines = None
-    if sample is not None:
-        lines = [line.decode("utf-8", "replace") for line in read_lines(sample) if line is not None]
-    found = quantise(source, folder, keep, lines)
-    done = "continued" if continues(source) else "translated"
+    found = quantise(source, folder, keep, None if sample is None else list(text_lines(sample)))
     what = "sentences" if sample is not None else "sources drawn from the vocabulary (no --sample)"
     typer.echo(f"{folder}: written in int8")
-    typer.echo(
-        f"{found.sentences} {what}, greedy: {found.same:.1%} {done} alike, {found.tokens:.1%} of tokens; "
+    typer.echo(f"{found.sentences} {what}, greedy: {_alike(found)}")
+
+
+def _alike(found: Agreement) -> str:
+    done = "continued" if found.continued else "translated"
+    return (
+        f"{found.same:.1%} {done} alike, {found.tokens:.1%} of tokens; "
         f"log-probability of a token differs by {found.difference:.4f} on average, "
         f"by {found.largest:.4f} in the worst sentence"
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ParamSpec
 
 import typer
 
-from uwaga.errors import UwagaError
+from uwaga.errors import MissingExtraError, UwagaError
 
 MISTAKE = 1
 INTERRUPTED = 128 + 2  # SIGINT, as shells report it
@@ -47,6 +48,21 @@ def reported(verb: Callable[Arguments, None]) -> Callable[Arguments, None]:
             fail(f"{place}{error.strerror}")
 
     return run
+
+
+@contextlib.contextmanager
+def needing(extra: str, work: str) -> Iterator[None]:
+    """What is imported inside, for this ``work``, comes with one of uwaga's extras.
+
+    Raises:
+        MissingExtraError: a library is not installed; names it and the extra.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"{work} needs {error.name}, which is not installed: pip install 'uwaga[{extra}]'"
+        ) from None
 
 
 def fail(message: str) -> None:

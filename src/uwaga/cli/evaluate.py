@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from uwaga.cli import options as the
 
 if TYPE_CHECKING:
     from uwaga.evaluation import Comparison, Report
@@ -17,39 +18,34 @@ if TYPE_CHECKING:
 STANDARD_INPUT = Path("-")
 LABELS = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER"}
 
+Hypotheses = Annotated[
+    Path, typer.Argument(help="Translations, one per line; `-` reads standard input.", show_default=False)
+]
+Against = Annotated[
+    Path | None,
+    typer.Option(help="Another system's translations: test the difference by paired bootstrap."),
+]
+Metrics = Annotated[
+    str, typer.Option("--metric", "-m", help="Any of bleu, chrf, chrf++, ter, with commas between.")
+]
+Tokenize = Annotated[
+    str, typer.Option(help="BLEU's tokeniser: 13a, intl, zh, char, none, ja-mecab or ko-mecab.")
+]
+Lowercase = Annotated[bool, typer.Option("--lowercase", help="BLEU and chrF without regard to case.")]
+Samples = Annotated[int, typer.Option(min=1, help="Test sets that the bootstrap draws.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
 
 def evaluate(
-    hypotheses: Annotated[
-        Path, typer.Argument(help="Translations, one per line; `-` reads standard input.", show_default=False)
-    ],
-    reference: Annotated[
-        list[Path],
-        typer.Option(
-            "--reference",
-            "-r",
-            help="References: one per line, or a .tsv file with several per line. Give it again for more.",
-            show_default=False,
-        ),
-    ],
-    columns: Annotated[
-        str,
-        typer.Option(help="Columns of a .tsv that hold references, such as `2`, `2,4` or `2-`."),
-    ] = "2-",
-    against: Annotated[
-        Path | None,
-        typer.Option(help="Another system's translations: test the difference by paired bootstrap."),
-    ] = None,
-    metric: Annotated[
-        str, typer.Option("--metric", "-m", help="Any of bleu, chrf, chrf++, ter, with commas between.")
-    ] = "bleu,chrf,ter",
-    tokenize: Annotated[
-        str, typer.Option(help="BLEU's tokeniser: 13a, intl, zh, char, none, ja-mecab or ko-mecab.")
-    ] = "13a",
-    lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="BLEU and chrF without regard to case.")
-    ] = False,
-    samples: Annotated[int, typer.Option(min=1, help="Test sets that the bootstrap draws.")] = 1000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    hypotheses: Hypotheses,
+    reference: the.References,
+    columns: the.Columns = "2-",
+    against: Against = None,
+    metric: Metrics = "bleu,chrf,ter",
+    tokenize: Tokenize = "13a",
+    lowercase: Lowercase = False,
+    samples: Samples = 1000,
+    as_json: AsJson = False,
 ) -> None:
     """Score translations with sacreBLEU.
 
@@ -65,46 +61,37 @@ def evaluate(
 
         uwaga evaluate new.de -r test.de --against old.de    # is it really better?
     """
-    from uwaga.evaluation import compare
-    from uwaga.evaluation import evaluate as score
-    from uwaga.evaluation.files import check_aligned, read_lines, read_references
+    from uwaga import evaluation
+    from uwaga.evaluation import files
 
     metrics = [name.strip().lower() for name in metric.split(",") if name.strip()]
-    references = read_references(reference, columns)
-    lines = _translations(hypotheses)
-    check_aligned(str(hypotheses), len(lines), str(reference[0]), len(references))
-    comparisons: tuple[Comparison, ...] = ()
+    references = files.read_references(reference, columns)
+    lines = _translations(hypotheses, str(reference[0]), len(references))
+    rows: tuple[Comparison, ...] = ()
     if against is not None:
-        others = read_lines(against)
-        check_aligned(str(against), len(others), str(reference[0]), len(references))
-        comparisons = compare(
+        others = files.read_aligned(against, str(reference[0]), len(references))
+        rows = evaluation.compare(
             lines, others, references, metrics, tokenize=tokenize, lowercase=lowercase, samples=samples
         )
-    report = score(lines, references, metrics, tokenize=tokenize, lowercase=lowercase)
+    report = evaluation.evaluate(lines, references, metrics, tokenize=tokenize, lowercase=lowercase)
     if as_json:
-        typer.echo(_json(report, comparisons))
+        compared = {"comparison": [row.to_dict() for row in rows]} if rows else {}
+        typer.echo(json.dumps(report.to_dict() | compared, ensure_ascii=False, indent=2))
         return
     _print_report(report)
-    if comparisons:
-        _print_comparisons(comparisons, hypotheses.name, Path(str(against)).name)
+    if against is not None:
+        _print_comparisons(rows, hypotheses.name, against.name)
 
 
-def _translations(path: Path) -> list[str]:
-    from uwaga.evaluation.files import decode_lines, read_lines
+def _translations(path: Path, reference: str, count: int) -> list[str]:
+    from uwaga.data.lines import decoded
+    from uwaga.evaluation.files import check_aligned, read_aligned
 
-    if path == STANDARD_INPUT:
-        return decode_lines(sys.stdin.buffer, "standard input")
-    return read_lines(path)
-
-
-def _json(report: Report, comparisons: Sequence[Comparison]) -> str:
-    document: dict[str, object] = {
-        "sentences": report.sentences,
-        "scores": [asdict(score) for score in report.scores],
-    }
-    if comparisons:
-        document["comparison"] = [asdict(row) | {"difference": row.difference} for row in comparisons]
-    return json.dumps(document, ensure_ascii=False, indent=2)
+    if path != STANDARD_INPUT:
+        return read_aligned(path, reference, count)
+    lines = list(decoded(sys.stdin.buffer, "standard input"))
+    check_aligned(str(path), len(lines), reference, count)
+    return lines
 
 
 def _print_report(report: Report) -> None:

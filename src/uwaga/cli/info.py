@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,17 +20,18 @@ PIPED = 160
 UNITS = ("bytes", "kB", "MB", "GB")
 
 
-def info(
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            help="A model folder or file, or a Hugging Face name (owner/model); `bundled`, the default, is "
-            "the one that comes with uwaga.",
-            show_default=False,
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, every language listed.")] = False,
-) -> None:
+Place = Annotated[
+    str | None,
+    typer.Argument(
+        help="A model folder or file, or a Hugging Face name (owner/model); `bundled`, the default, is "
+        "the one that comes with uwaga.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, every language listed.")]
+
+
+def info(model: Place = None, as_json: AsJson = False) -> None:
     """Print what a model is: family, sizes, parameters, vocabulary, languages, licence, decoding defaults.
 
     Only settings and the headers of weight files are read, so that it takes no time and no memory.
@@ -49,8 +49,12 @@ def info(
 
     found = describe(find_model(model))
     if as_json:
-        typer.echo(json.dumps(_document(found), ensure_ascii=False))
-        return
+        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+    else:
+        _print(found)
+
+
+def _print(found: Description) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -61,13 +65,6 @@ def info(
     for name, value in _rows(found):
         table.add_row(Text(name), Text(value))
     Console(highlight=False, width=None if sys.stdout.isatty() else PIPED).print(table)
-
-
-def _document(found: Description) -> dict[str, object]:
-    document: dict[str, object] = asdict(found)
-    source, target = found.languages
-    document["languages"] = {"source": list(source), "target": list(target)}
-    return document
 
 
 def _rows(found: Description) -> Iterator[tuple[str, str]]:

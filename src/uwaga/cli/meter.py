@@ -1,4 +1,4 @@
-"""A progress bar for a file, on standard error and only where somebody sees it."""
+"""Progress bars on standard error, only where somebody sees them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,61 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from uwaga.cli.lines import Chunk
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
+
+    from uwaga.cli.lines import Chunk
 
 COMPRESSED = (".gz", ".zst", ".xz")
+
+Update = Callable[[int, int], None]
+"""Called with how far the work is, in the units of its total, and how many lines are done."""
 
 
 @contextlib.contextmanager
 def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
     """A function to be called with every chunk of ``path`` that is done.
 
-    Without a file, or where standard error is not a terminal, it shows nothing. How much of a compressed
-    file is left is not known: then only lines and time are shown.
+    Without a file it shows nothing. How much of a compressed file is left is not known: then only lines and
+    time are shown.
     """
-    if path is None or not sys.stderr.isatty():
+    if path is None:
         yield lambda chunk: None
+        return
+    total = None if path.suffix in COMPRESSED or not path.is_file() else path.stat().st_size
+    read = 0
+    with _bar(verb, total) as update:
+
+        def advance(chunk: Chunk) -> None:
+            nonlocal read
+            read += sum(len(line.encode("utf-8")) + 1 for line in chunk.lines)
+            update(read, chunk.first - 1 + len(chunk.lines))
+
+        yield advance
+
+
+@contextlib.contextmanager
+def counter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
+    """A function to be called with how many of ``total`` lines are done; of none it shows nothing."""
+    if not total:
+        yield lambda done: None
+        return
+    with _bar(verb, total) as update:
+        yield lambda done: update(done, done)
+
+
+@contextlib.contextmanager
+def _bar(verb: str, total: int | None) -> Iterator[Update]:
+    """A bar that grows to ``total``, or nothing where standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, lines: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (
+    columns: tuple[ProgressColumn, ...] = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[lines]:,} lines"),
@@ -33,12 +68,6 @@ def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    total = None if path.suffix in COMPRESSED or not path.is_file() else path.stat().st_size
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(verb, total=total, lines=0)
-
-        def advance(chunk: Chunk) -> None:
-            size = sum(len(line.encode("utf-8")) + 1 for line in chunk.lines)
-            progress.update(task, advance=size, lines=chunk.first - 1 + len(chunk.lines))
-
-        yield advance
+        yield lambda done, lines: progress.update(task, completed=done, lines=lines)

@@ -22,6 +22,14 @@ Models = Annotated[
         show_default=False,
     ),
 ]
+AnyModel = Annotated[
+    str,
+    typer.Argument(
+        help="A model folder, a Hugging Face name (owner/model) or an Argos package; `bundled` is the "
+        "model that comes with uwaga.",
+        show_default=False,
+    ),
+]
 SourceLanguage = Annotated[
     str | None,
     typer.Option(
@@ -59,6 +67,20 @@ Precision = Annotated[
 ]
 Engine = Annotated[str, typer.Option(help="auto, native (CPU, Transformers) or torch (everything).")]
 Threads = Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)]
+
+# What is measured.
+References = Annotated[
+    list[Path],
+    typer.Option(
+        "--reference",
+        "-r",
+        help="References: one per line, or a .tsv file with several per line. Give it again for more.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    str, typer.Option(help="Columns of a .tsv that hold references, such as `2`, `2,4` or `2-`.")
+]
 
 
 def json_number(value: float) -> float | None:

@@ -2,69 +2,64 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
-from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli.options import SourceLanguage, TargetLanguage, Threads
-from uwaga.errors import DataError, SettingsError
+from uwaga.cli import options as the
+from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
     from uwaga.shortlists.trial import Trial
 
-Pair = tuple[str, str]
-
-MOST_HELD_OUT = 10
-"""At most one pair in so many is held out."""
+Sources = Annotated[
+    Path,
+    typer.Argument(help="Source sentences, one per line, plain, .gz, .zst or .xz.", show_default=False),
+]
+Targets = Annotated[Path, typer.Argument(help="Their translations, line by line.", show_default=False)]
+ShortlistFile = Annotated[
+    Path, typer.Option("--output", "-o", help="The file to make, whole or not at all.", show_default=False)
+]
+Frequent = Annotated[
+    int, typer.Option(min=1, help="Most frequent target tokens, in the list of every sentence.")
+]
+PerWord = Annotated[
+    int, typer.Option(min=1, help="Likeliest target tokens of each source token, beside those.")
+]
+Sentences = Annotated[int, typer.Option(min=1, help="Most pairs to learn from.")]
+HeldOut = Annotated[
+    int, typer.Option(min=1, help="Pairs kept apart to try the shortlist on; at most a tenth of all.")
+]
+DevSource = Annotated[
+    Path | None,
+    typer.Option(help="Sentences to try the shortlist on instead of held-out ones.", show_default=False),
+]
+DevTarget = Annotated[Path | None, typer.Option(help="Their translations.", show_default=False)]
+TrialBeam = Annotated[
+    int | None, typer.Option("--beam", "-b", help="Of the trial.", show_default="the model's")
+]
+NativePrecision = Annotated[
+    str, typer.Option("--precision", "--dtype", help="auto, float32, bfloat16 or int8.")
+]
 
 
 def shortlist(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A model folder or a Hugging Face name (owner/model); `bundled` is the model that comes "
-            "with uwaga.",
-            show_default=False,
-        ),
-    ],
-    source: Annotated[
-        Path,
-        typer.Argument(help="Source sentences, one per line, plain, .gz, .zst or .xz.", show_default=False),
-    ],
-    target: Annotated[Path, typer.Argument(help="Their translations, line by line.", show_default=False)],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="The file to make, whole or not at all.", show_default=False),
-    ],
-    frequent: Annotated[
-        int, typer.Option(min=1, help="Most frequent target tokens, in the list of every sentence.")
-    ] = 300,
-    per_word: Annotated[
-        int, typer.Option(min=1, help="Likeliest target tokens of each source token, beside those.")
-    ] = 30,
-    sentences: Annotated[int, typer.Option(min=1, help="Most pairs to learn from.")] = 100_000,
-    held_out: Annotated[
-        int, typer.Option(min=1, help="Pairs kept apart to try the shortlist on; at most a tenth of all.")
-    ] = 500,
-    dev_source: Annotated[
-        Path | None,
-        typer.Option(help="Sentences to try the shortlist on instead of held-out ones.", show_default=False),
-    ] = None,
-    dev_target: Annotated[Path | None, typer.Option(help="Their translations.", show_default=False)] = None,
-    beam: Annotated[
-        int | None, typer.Option("--beam", "-b", help="Of the trial.", show_default="the model's")
-    ] = None,
-    source_language: SourceLanguage = None,
-    target_language: TargetLanguage = None,
-    dtype: Annotated[
-        str, typer.Option("--precision", "--dtype", help="auto, float32, bfloat16 or int8.")
-    ] = "auto",
-    threads: Threads = 0,
+    model: the.AnyModel,
+    source: Sources,
+    target: Targets,
+    output: ShortlistFile,
+    frequent: Frequent = 300,
+    per_word: PerWord = 30,
+    sentences: Sentences = 100_000,
+    held_out: HeldOut = 500,
+    dev_source: DevSource = None,
+    dev_target: DevTarget = None,
+    beam: TrialBeam = None,
+    source_language: the.SourceLanguage = None,
+    target_language: the.TargetLanguage = None,
+    dtype: NativePrecision = "auto",
+    threads: the.Threads = 0,
 ) -> None:
     """Make a vocabulary shortlist, with which `uwaga translate --shortlist` is faster.
 
@@ -80,15 +75,12 @@ def shortlist(
 
         uwaga translate --model runs/ende/model --shortlist ende.shortlist < test.en
     """
-    if (dev_source is None) != (dev_target is None):
-        raise SettingsError("give both of --dev-source and --dev-target, or neither")
     from uwaga.checkpoints.uwaga.shortlist import write_shortlist
-    from uwaga.shortlists.build import count_shortlist
-    from uwaga.shortlists.trial import try_shortlist
+    from uwaga.cli.meter import counter
+    from uwaga.shortlists import count_shortlist, read_corpus, try_shortlist
     from uwaga.translator import Translator
-    from uwaga.translator.shortlisting import native_of
 
-    learnt, tried = _corpus(source, target, sentences, held_out, dev_source, dev_target)
+    corpus = read_corpus(source, target, sentences, held_out, _dev(dev_source, dev_target))
     translator = Translator.load(
         model,
         device="cpu",
@@ -97,114 +89,35 @@ def shortlist(
         source_language=source_language,
         target_language=target_language,
     )
-    native_of(translator.decoder)
-    with _progress(len(learnt)) as advance:
-        counted = count_shortlist(translator, learnt, frequent, per_word, advance)
-    found = counted.shortlist
-    write_shortlist(output, found, translator.source, translator.target, counted.pairs)
-    left_out = f" ({counted.skipped:,} left out: empty or too long)" if counted.skipped else ""
-    typer.echo(
-        f"{output}: {len(found.common):,} common tokens, {len(found.targets):,} entries of "
-        f"{found.source_vocabulary:,} source tokens, from {counted.pairs:,} pairs{left_out}"
-    )
-    typer.echo(
-        f"trying it on {len(tried):,} {'held-out' if dev_source is None else 'dev'} pairs ...", err=True
-    )
-    _show(try_shortlist(translator, found, tried, translator.options(beam=beam)), tried, found.vocabulary)
+    with counter(len(corpus.learnt), "reading") as advance:
+        counted = count_shortlist(translator, corpus.learnt, frequent, per_word, advance)
+    write_shortlist(output, counted.shortlist, translator.source, translator.target, counted.pairs)
+    typer.echo(f"{output}: {counted.summary()}")
+    kind = "held-out" if dev_source is None else "dev"
+    typer.echo(f"trying it on {len(corpus.tried):,} {kind} pairs ...", err=True)
+    _print(try_shortlist(translator, counted.shortlist, corpus.tried, translator.options(beam=beam)))
 
 
-def _corpus(
-    source: Path,
-    target: Path,
-    sentences: int,
-    held_out: int,
-    dev_source: Path | None,
-    dev_target: Path | None,
-) -> tuple[list[Pair], list[Pair]]:
-    """The pairs to learn from and those to try the shortlist on, which are none of them.
-
-    Raises:
-        DataError: a file cannot be read, the two sides differ in length, or there are too few pairs.
-    """
-    if dev_source is not None and dev_target is not None:
-        tried = _pairs(dev_source, dev_target, None)
-        learnt = _pairs(source, target, sentences)
-    else:
-        whole = _pairs(source, target, sentences + held_out)
-        count = min(held_out, len(whole) // MOST_HELD_OUT)
-        if not count:
-            raise DataError(
-                f"{source}: {len(whole)} pairs are too few to hold any out; "
-                "give --dev-source and --dev-target"
-            )
-        step = len(whole) // count
-        tried = whole[::step][:count]
-        learnt = whole
-    apart = {one for one, _ in tried}
-    learnt = [pair for pair in learnt if pair[0] not in apart]
-    if not learnt or not tried:
-        raise DataError(f"{source}: no pairs are left to {'learn from' if tried else 'try the shortlist on'}")
-    return learnt, tried
+def _dev(source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
+    if source is not None and target is not None:
+        return source, target
+    if source is not None or target is not None:
+        raise SettingsError("give both of --dev-source and --dev-target, or neither")
+    return None
 
 
-def _pairs(source: Path, target: Path, most: int | None) -> list[Pair]:
-    """The first pairs of two aligned files, all if ``most`` is None."""
-    from uwaga.cli.lines import file_chunks
-
-    def lines(path: Path) -> Iterator[str]:
-        return (line for chunk in file_chunks(path) for line in chunk.lines)
-
-    pairs: list[Pair] = []
-    for ours, theirs in islice(zip_longest(lines(source), lines(target)), most):
-        if ours is None or theirs is None:
-            shorter, longer = (source, target) if ours is None else (target, source)
-            raise DataError(f"{shorter} has {len(pairs)} lines and {longer} more: they must be aligned")
-        pairs.append((ours, theirs))
-    return pairs
-
-
-@contextlib.contextmanager
-def _progress(pairs: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error, where somebody sees it."""
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("reading", total=pairs)
-        yield lambda done: progress.update(task, completed=done)
-
-
-def _show(trial: Trial, tried: list[Pair], vocabulary: int) -> None:
+def _print(trial: Trial) -> None:
     """BLEU and speed of both ways, and what the lists are like."""
-    from uwaga.evaluation import evaluate
-
-    references = [(reference,) for _, reference in tried]
-    scores = [
-        evaluate([one.text for one in run.translations], references, ["bleu"])["bleu"]
-        for run in (trial.whole, trial.short)
-    ]
+    whole, short = trial.bleu()
     typer.echo(f"{'':17}{'BLEU':>6}{'tokens/s':>10}")
-    for name, score, run in zip(
-        ("whole vocabulary", "shortlist"), scores, (trial.whole, trial.short), strict=True
-    ):
-        typer.echo(f"{name:<17}{score.value:6.2f}{run.speed:10.0f}")
-    faster = trial.short.speed / trial.whole.speed
+    typer.echo(f"{'whole vocabulary':<17}{whole.value:6.2f}{trial.whole.speed:10.0f}")
+    typer.echo(f"{'shortlist':<17}{short.value:6.2f}{trial.short.speed:10.0f}")
     typer.echo(
-        f"loss {scores[0].value - scores[1].value:.2f} BLEU, {faster:.2f} times the speed; "
-        f"{trial.alike:,} of {len(tried):,} translations alike"
+        f"loss {whole.value - short.value:.2f} BLEU, {trial.speed_up:.2f} times the speed; "
+        f"{trial.alike:,} of {len(trial.references):,} translations alike"
     )
     typer.echo(
-        f"a sentence's list holds {trial.size:.0f} of {vocabulary:,} tokens on average, and "
+        f"a sentence's list holds {trial.size:.0f} of {trial.vocabulary:,} tokens on average, and "
         f"{100 * trial.coverage:.1f}% of its reference's"
     )
-    typer.echo(scores[0].signature)
+    typer.echo(whole.signature)

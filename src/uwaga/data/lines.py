@@ -1,4 +1,4 @@
-"""Lines of plain or compressed text files, as bytes, with every kind of damage reported."""
+"""Lines of plain or compressed text files, as bytes or as text, with every kind of damage reported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -134,6 +134,31 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
         raise DataError(f"{path}: cannot be read after line {number}: {error.strerror or error}") from None
     finally:
         file.close()
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 text file.
+
+    Raises:
+        DataError: as :func:`read_lines` and :func:`decoded`.
+    """
+    return decoded(read_lines(path), str(path))
+
+
+def decoded(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
+    r"""Lines as text; ``\n`` or ``\r\n`` at their ends is dropped, None stands for one beyond all bounds.
+
+    Raises:
+        DataError: a line that is not UTF-8 or is too long; names ``name`` and the line.
+    """
+    for number, line in enumerate(raw, start=1):
+        if line is None:
+            raise DataError(f"{name}: line {number} is longer than any sentence: is this text, line by line?")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{name}: line {number} is not UTF-8 at byte {error.start + 1}") from None
+        yield text.removesuffix("\n").removesuffix("\r")
 
 
 def _refuse_binary(path: Path, start: bytes) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from uwaga.data import lines as text_lines
+from uwaga.data.lines import text_lines
 from uwaga.errors import DataError, SettingsError
 
 
@@ -16,24 +16,22 @@ def read_lines(path: Path) -> list[str]:
     Raises:
         DataError: it is missing, unreadable, damaged, binary or not UTF-8.
     """
-    return decode_lines(text_lines.read_lines(path), str(path))
+    return list(text_lines(path))
 
 
-def decode_lines(raw: Iterable[bytes | None], name: str) -> list[str]:
-    r"""Decode lines; ``\n`` or ``\r\n`` at their ends is dropped, None stands for one beyond all bounds.
+def read_aligned(path: Path, other: str, count: int) -> list[str]:
+    """The lines of a file that goes line by line with another.
+
+    Args:
+        path: the file.
+        other: what the other is called.
+        count: its lines.
 
     Raises:
-        DataError: a line that is not UTF-8 or is too long; names ``name`` and the line.
+        DataError: as :func:`read_lines`, or the files have different numbers of lines.
     """
-    lines = []
-    for number, line in enumerate(raw, start=1):
-        if line is None:
-            raise DataError(f"{name}: line {number} is longer than any sentence: is this text, line by line?")
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{name}: line {number} is not UTF-8 at byte {error.start + 1}") from None
-        lines.append(text.removesuffix("\n").removesuffix("\r"))
+    lines = read_lines(path)
+    check_aligned(str(path), len(lines), other, count)
     return lines
 
 
@@ -64,6 +62,20 @@ def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[st
         check_aligned(str(path), len(found), str(paths[0]), len(gathered))
         gathered = [before + more for before, more in zip(gathered, found, strict=True)]
     return gathered
+
+
+def read_test_set(
+    sources: Path, references: Sequence[Path], columns: str = "2-"
+) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The sources, and the references of each, as :func:`read_references` gathers them.
+
+    Raises:
+        DataError: as :func:`read_references`, or there are not as many sources.
+        SettingsError: as there.
+    """
+    lines, gathered = read_lines(sources), read_references(references, columns)
+    check_aligned(str(references[0]), len(gathered), str(sources), len(lines))
+    return lines, gathered
 
 
 def check_aligned(name: str, count: int, other: str, other_count: int) -> None:

@@ -7,7 +7,7 @@ gives it lines with any number of references each, and errors that name the line
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, cast
 
@@ -57,6 +57,10 @@ class Report:
             if score.metric == metric:
                 return score
         raise KeyError(metric)
+
+    def to_dict(self) -> dict[str, object]:
+        """The report for JSON."""
+        return asdict(self)
 
 
 def evaluate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from uwaga.errors import DataError, SettingsError
 from uwaga.evaluation.metrics import DEFAULT_METRICS, build_metrics, reference_streams
@@ -32,6 +32,10 @@ class Comparison:
     def difference(self) -> float:
         """``value - baseline``."""
         return self.value - self.baseline
+
+    def to_dict(self) -> dict[str, object]:
+        """The comparison for JSON, its ``difference`` included."""
+        return asdict(self) | {"difference": self.difference}
 
 
 def compare(

@@ -50,9 +50,13 @@ class LengthTable:
     systems: tuple[str, ...]
     signature: str
 
+    def to_dict(self) -> dict[str, object]:
+        """The table for JSON."""
+        return asdict(self)
+
     def json(self) -> str:
         """One JSON object."""
-        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def tsv(self) -> str:
         """A line per bucket and system, under a line of heads; no interval is an empty cell."""
@@ -108,7 +112,6 @@ def by_length(
     lengths = [len(metric.tokenizer(line.strip()).split()) for line in sources]  # type: ignore[attr-defined]
     found = []
     bounds = equal_edges(lengths, buckets) if edges is None else list(edges)
-    signature = ""
     for members in split_lines(lengths, bounds):
         chosen = [references[line] for line in members]
         cells = {}

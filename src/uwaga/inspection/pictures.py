@@ -38,6 +38,17 @@ def check_format(path: Path) -> None:
         raise SettingsError(f"{path}: a figure's name must end in one of {', '.join(FORMATS)}")
 
 
+def check_drawing(path: Path) -> None:
+    """Refuse what could not be drawn, before work is done for it.
+
+    Raises:
+        SettingsError: a file name that says no known format.
+        MissingExtraError: matplotlib is not installed.
+    """
+    check_format(path)
+    new_figure(1, 1)
+
+
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in the format that its name ends in; one made again gives the same bytes.
 

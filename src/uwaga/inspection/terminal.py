@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -30,6 +30,11 @@ def heat_map(alignment: Alignment, width: int) -> Text:
         blocks.append(Text("\n").join(lines))
     title = [Text(alignment.title, style="bold")] if alignment.title else []
     return Text("\n").join([*title, Text("\n\n").join(blocks)])
+
+
+def heat_maps(alignments: Sequence[Alignment], width: int) -> Text:
+    """The heat maps of several alignments, one below the other; see :func:`heat_map`."""
+    return Text("\n\n").join(heat_map(one, width) for one in alignments)
 
 
 def _block(alignment: Alignment, margin: int, first: int, stop: int) -> Iterator[Text]:

@@ -1,7 +1,7 @@
 """Typed, closed settings. An unknown key is an error that names the nearest known key."""
 
 from uwaga.settings.base import Probability, StrictModel
-from uwaga.settings.parse import load_settings, parse, read_yaml
+from uwaga.settings.parse import change_setting, load_settings, parse, read_yaml
 from uwaga.settings.recurrent import (
     PRESETS,
     BahdanauSettings,
@@ -52,6 +52,7 @@ __all__ = [
     "TextSettings",
     "TrainingSettings",
     "TransformerSettings",
+    "change_setting",
     "load_settings",
     "parse",
     "read_yaml",

@@ -62,6 +62,28 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return values
 
 
+def change_setting(values: dict[str, Any], change: str) -> None:
+    """Change one raw value in place, as ``training.seed=2`` says: keys with dots between, and a YAML value.
+
+    Raises:
+        SettingsError: it is not of that form, or a key before the last holds a value already.
+    """
+    key, equals, text = change.partition("=")
+    if not equals or not key:
+        raise SettingsError(f"{change}: expected KEY=VALUE, for example training.seed=2")
+    try:
+        value = yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
+    except yaml.YAMLError:
+        raise SettingsError(f"{change}: {text!r} is not a YAML value") from None
+    *groups, last = key.split(".")
+    for group in groups:
+        inner = values.setdefault(group, {})
+        if not isinstance(inner, dict):
+            raise SettingsError(f"{change}: {group} holds a value, not a group of settings")
+        values = inner
+    values[last] = value
+
+
 class _Loader(yaml.SafeLoader):
     """The safe loader, which also reads 1e-4 as a number (YAML 1.2) and not as text (YAML 1.1)."""
 

@@ -36,6 +36,15 @@ class Counted:
     pairs: int
     skipped: int
 
+    def summary(self) -> str:
+        """What the shortlist holds and what it was counted on, in a line."""
+        found = self.shortlist
+        left_out = f" ({self.skipped:,} left out: empty or too long)" if self.skipped else ""
+        return (
+            f"{len(found.common):,} common tokens, {len(found.targets):,} entries of "
+            f"{found.source_vocabulary:,} source tokens, from {self.pairs:,} pairs{left_out}"
+        )
+
 
 def count_shortlist(
     translator: Translator,
@@ -170,7 +179,7 @@ def usable_pairs(
         if not (pair[0].strip() and pair[1].strip()):
             continue
         try:
-            [source], [target] = translator._framed([pair], 1)
+            [source], [target] = translator.pair_ids([pair])
         except TextTooLongError:
             continue
         sources.append(source)

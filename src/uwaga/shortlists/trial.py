@@ -12,13 +12,14 @@ from uwaga.contracts import Translation
 from uwaga.decoding import SearchOptions
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError
+from uwaga.evaluation import MetricScore, evaluate
 from uwaga.shortlists.build import usable_pairs
 from uwaga.translator.shortlisting import native_of
 from uwaga.translator.translator import Translator
 
 
 @dataclass(frozen=True)
-class Run:
+class TimedTranslations:
     """Translations of a text, and the seconds that they took."""
 
     translations: list[Translation]
@@ -34,12 +35,14 @@ class Run:
 class Trial:
     """The same text with the ``whole`` vocabulary and with the ``short`` lists.
 
-    ``size`` is the mean of the sentences' lists, ``coverage`` the share of the references' tokens that stand
-    in them.
+    ``size`` is the mean of the sentences' lists, of ``vocabulary`` tokens in all, and ``coverage`` the share
+    of the tokens of the ``references`` that stand in them.
     """
 
-    whole: Run
-    short: Run
+    whole: TimedTranslations
+    short: TimedTranslations
+    references: tuple[str, ...]
+    vocabulary: int
     size: float
     coverage: float
 
@@ -48,6 +51,24 @@ class Trial:
         """How many translations are the same."""
         pairs = zip(self.whole.translations, self.short.translations, strict=True)
         return sum(one.text == other.text for one, other in pairs)
+
+    @property
+    def speed_up(self) -> float:
+        """Target tokens a second with the lists over those without."""
+        return self.short.speed / self.whole.speed
+
+    def bleu(self) -> tuple[MetricScore, MetricScore]:
+        """Corpus BLEU with the whole vocabulary and with the lists.
+
+        Raises:
+            MissingExtraError: sacrebleu is not installed.
+        """
+        references = [(reference,) for reference in self.references]
+        whole, short = (
+            evaluate([one.text for one in way.translations], references, ["bleu"])["bleu"]
+            for way in (self.whole, self.short)
+        )
+        return whole, short
 
 
 def try_shortlist(
@@ -68,8 +89,10 @@ def try_shortlist(
     for either in (translator, short):  # what is made at the first call is made
         list(either.translate_lines(lines[:8], options))
     return Trial(
-        _run(translator, lines, options),
-        _run(short, lines, options),
+        _timed(translator, lines, options),
+        _timed(short, lines, options),
+        tuple(target for _, target in pairs),
+        shortlist.vocabulary,
         float(np.mean([len(one) for one in lists])),
         float(np.concatenate(inside).mean()),
     )
@@ -87,7 +110,7 @@ def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
     )
 
 
-def _run(translator: Translator, lines: Sequence[str], options: SearchOptions) -> Run:
+def _timed(translator: Translator, lines: Sequence[str], options: SearchOptions) -> TimedTranslations:
     start = time.perf_counter()
     found = list(translator.translate_lines(lines, options))
-    return Run(found, time.perf_counter() - start)
+    return TimedTranslations(found, time.perf_counter() - start)

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from uwaga.errors import SettingsError
 from uwaga.settings import Settings, StrictModel
 
 _EXAMPLE = {
@@ -29,6 +30,21 @@ _HEAD = """\
 def settings_template() -> str:
     """YAML with a comment on every setting, valid as it stands once the corpora exist."""
     return _HEAD + "\n".join(_group(Settings.model_validate(_EXAMPLE), 0)) + "\n"
+
+
+def write_template(path: Path) -> None:
+    """Write the template to a new file.
+
+    Raises:
+        SettingsError: the file is there already, or cannot be written.
+    """
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(settings_template())
+    except FileExistsError:
+        raise SettingsError(f"{path}: is already there; choose another name or delete it") from None
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _group(values: StrictModel, depth: int) -> list[str]:

@@ -360,7 +360,7 @@ class Translator:
             TextTooLongError: a side is longer than the model can take; names the pair.
             DataError: a text is not valid Unicode.
         """
-        sources, targets = self._framed(pairs, first)
+        sources, targets = self.pair_ids(pairs, first)
         scored = in_batches(self._scorer, sources, targets, batch_tokens)
         return [
             Score(
@@ -392,14 +392,23 @@ class Translator:
             if found.attention is None:
                 raise no_attention()
             return found
-        [ids], [wanted] = self._framed([(source, target)], 1)
+        [ids], [wanted] = self.pair_ids([(source, target)], 1)
         hypothesis = force(self.decoder, ids, wanted)
         return assemble(Passage("", (Sentence(ids, ""),)), [[hypothesis]], 1, self.source, self.target)
 
-    def _framed(
-        self, pairs: Iterable[tuple[str, str]], first: int
+    def pair_ids(
+        self, pairs: Iterable[tuple[str, str]], first: int = 1
     ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-        """The ids of both sides of every pair, end symbols included, each within the model's limits."""
+        """The token ids of both sides of every pair, end symbols included.
+
+        Args:
+            pairs: source and target texts.
+            first: the number of the first pair, for error messages.
+
+        Raises:
+            TextTooLongError: a side is longer than the model can take; names the pair.
+            DataError: a text is not valid Unicode.
+        """
         sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
         for number, (source, target) in enumerate(pairs, start=first):
             ids = self._segmenter.ids(source) or tuple(self.source.add_special_tokens([]))

@@ -1,0 +1,89 @@
+"""Several models on the same text: what each makes of it, and where each looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from uwaga.errors import SettingsError
+from uwaga.inspection.alignment import Alignment, align
+from uwaga.translator import Translator
+
+Models = Mapping[str, str | Path | None]
+"""Folders or Hugging Face names, by the names that tables and figures show; None is the bundled model."""
+
+
+def translate_systems(
+    models: Models,
+    sources: Sequence[str],
+    *,
+    beam: int | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    threads: int = 0,
+    on_lines: Callable[[int], None] = lambda done: None,
+) -> dict[str, list[str]]:
+    """The translations of a text by each model, as :func:`uwaga.inspection.by_length` takes them.
+
+    One model is in memory at a time.
+
+    Args:
+        models: the models by their names.
+        sources: one line per sentence.
+        beam: hypotheses searched; each model's own number if None.
+        device: as :meth:`uwaga.translator.Translator.load` takes it.
+        dtype: likewise.
+        threads: likewise.
+        on_lines: called with the number of lines done, those of all models counted.
+
+    Raises:
+        ModelError, SettingsError, MissingExtraError: a model cannot be loaded so.
+        TextTooLongError: a line is longer than a model can take.
+    """
+    found: dict[str, list[str]] = {}
+    done = 0
+    for name, place in models.items():
+        translator = Translator.load(place, device=device, dtype=dtype, threads=threads)
+        found[name] = []
+        for translation in translator.translate_lines(sources, translator.options(beam=beam)):
+            found[name].append(translation.text)
+            done += 1
+            on_lines(done)
+    return found
+
+
+def align_systems(
+    models: Models,
+    source: str,
+    target: str | None = None,
+    *,
+    words: bool = False,
+    device: str = "auto",
+    dtype: str = "auto",
+    threads: int = 0,
+) -> list[Alignment]:
+    """Where each model looks while it translates a text; the titles are the models' names.
+
+    Args:
+        models: the models by their names.
+        source: the text to translate.
+        target: a translation to lead all of them along; each model's own if None.
+        words: join the pieces of each word.
+        device: as :meth:`uwaga.translator.Translator.load` takes it.
+        dtype: likewise.
+        threads: likewise.
+
+    Raises:
+        SettingsError: a model has no attention, which names it, or cannot be loaded so.
+        ModelError, MissingExtraError, TextTooLongError, DataError: as ``Translator.load`` and
+            :meth:`uwaga.translator.Translator.attend`.
+    """
+    found = []
+    for name, place in models.items():
+        translator = Translator.load(place, device=device, dtype=dtype, threads=threads)
+        try:
+            translation = translator.attend(source, target)
+        except SettingsError as error:
+            raise SettingsError(f"{name}: {error}") from None
+        found.append(align(translation, words=words, title=name))
+    return found

@@ -1,0 +1,94 @@
+"""How alike two engines of one model are, and the one door to other formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import uwaga
+from uwaga.cli.convert import ExportChoice
+from uwaga.conversion.compare import comparison_sources, measure_agreement
+from uwaga.conversion.export import export
+from uwaga.decoding import SearchOptions, search
+from uwaga.errors import ModelError
+
+NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return uwaga.load(NUMBERS, engine="native", dtype="float32", threads=1)
+
+
+def test_a_model_agrees_with_itself(exact):
+    sources = comparison_sources(["forty-two", " ", "six hundred"], exact.source, exact.decoder)
+    found = measure_agreement(exact.decoder, exact.decoder, sources)
+    assert found.to_dict() == {
+        "sentences": 2,
+        "same": 1.0,
+        "tokens": 1.0,
+        "difference": 0.0,
+        "largest": 0.0,
+        "continued": False,
+    }
+
+
+def test_agreement_counts_sentences_and_tokens_from_the_start(exact):
+    """Against a plain count."""
+    rounded = uwaga.load(NUMBERS, engine="native", dtype="int8", threads=1).decoder
+    sources = comparison_sources(None, exact.source, exact.decoder)
+    found = measure_agreement(exact.decoder, rounded, sources)
+    options = SearchOptions(beam=1, max_length=None if exact.decoder.max_target else 256)
+    ours, theirs = (
+        [one.tokens for [one] in search(model, sources, options)] for model in (exact.decoder, rounded)
+    )
+    alike = 0
+    for one, other in zip(ours, theirs, strict=True):
+        agrees = [left == right for left, right in zip(one, other, strict=False)]
+        alike += agrees.index(False) if False in agrees else len(agrees)
+    assert found.same == np.mean([one == other for one, other in zip(ours, theirs, strict=True)])
+    assert found.tokens == alike / sum(max(map(len, pair)) for pair in zip(ours, theirs, strict=True))
+    assert found.difference > 0 and found.largest > 0
+
+
+def test_sources_are_the_samples_or_drawn_without_special_tokens(exact):
+    framed = exact.source.add_special_tokens(exact.source.encode("forty-two"))
+    assert comparison_sources(["", " forty-two "], exact.source, exact.decoder) == [tuple(framed)]
+    drawn = comparison_sources(None, exact.source, exact.decoder)
+    assert drawn == comparison_sources(None, exact.source, exact.decoder)
+    symbols = exact.source.symbols
+    for source in drawn:
+        *inside, last = source
+        assert last == symbols.end
+        assert not {symbols.start, symbols.end, symbols.pad, symbols.unknown} & set(inside)
+        assert len(source) <= exact.decoder.max_source
+    with pytest.raises(ModelError, match="no sentence that the model can take"):
+        comparison_sources(["", "forty-two " * 5000], exact.source, exact.decoder)
+
+
+def test_exporting_writes_what_the_writer_below_it_writes(tmp_path):
+    pytest.importorskip("torch")
+    from uwaga.checkpoints.huggingface.export import write_hugging_face
+    from uwaga.checkpoints.huggingface.export_config import ExportFormat
+
+    assert [one.value for one in ExportChoice] == list(get_args(ExportFormat))
+    notes = export(NUMBERS, tmp_path / "a", "pegasus")
+    loaded = uwaga.load(NUMBERS, engine="torch", device="cpu")
+    expected = write_hugging_face(
+        tmp_path / "b",
+        "pegasus",
+        loaded.decoder,
+        loaded.source,
+        loaded.target,
+        loaded.decoding,
+        loaded.languages,
+    )
+    assert notes == expected
+    assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == {
+        path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()
+    }
+    with pytest.raises(ModelError, match="not overwritten"):
+        export(NUMBERS, tmp_path / "a", "pegasus")
