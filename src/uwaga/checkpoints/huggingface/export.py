@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -31,7 +31,7 @@ from uwaga.checkpoints.huggingface.deinterleave import deinterleave
 from uwaga.checkpoints.skip_init import SkipInit
 from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET, WEIGHTS
 from uwaga.contracts import Symbols
-from uwaga.decoding import SearchOptions, to_generation_config
+from uwaga.decoding import SearchOptions, from_settings, to_generation_config
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.transformer import Transformer
 from uwaga.nn.positions import sinusoids
@@ -97,9 +97,8 @@ def write_hugging_face(
             "encoder-decoder Transformer's"
         )
     _refuse(model, to, source, target)
-    options = (
-        SearchOptions.from_settings(decoding) if isinstance(decoding, DecodingSettings) else decoding
-    ).changed({"nbest": 1})
+    options = from_settings(decoding)[0] if isinstance(decoding, DecodingSettings) else decoding
+    options = replace(options, nbest=1)
     sides = (_side(source), _side(target))
     written = _marian(model, sides) if to == "marian" else _pegasus(model, sides)
     separate = written.sides[0].pieces != written.sides[1].pieces
