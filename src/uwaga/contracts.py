@@ -8,9 +8,10 @@ candidates, ``source`` and ``target`` count tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +121,15 @@ class Decoder(Protocol):
     """A model as search sees it: encode once, start, then step by step."""
 
     @property
+    def join(self) -> Callable[[State, State], State] | None:
+        """The state of the sentences of one state and, after them, those of another; their beams are alike.
+
+        None of a decoder whose sentences must all stand at the same position of their targets. With it,
+        search gives the slot of a sentence that is done to one that waits (continuous batching).
+        """
+        ...
+
+    @property
     def symbols(self) -> Symbols: ...
 
     @property
@@ -147,18 +157,6 @@ class Decoder(Protocol):
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """Feed ``tokens`` (rows,), the last token of each row, and return the next candidates."""
-        ...
-
-
-@runtime_checkable
-class JoiningDecoder(Decoder, Protocol):
-    """A decoder whose sentences may stand at different positions of their targets.
-
-    Search then gives the place of a sentence that is done to one that waits (continuous batching).
-    """
-
-    def join(self, one: State, other: State) -> State:
-        """The state of the sentences of ``one`` and, behind them, those of ``other``; beams are alike."""
         ...
 
 
@@ -198,3 +196,28 @@ class Translation:
     source_tokens: tuple[str, ...] = ()
     attention: Floats | None = None
     alternatives: tuple[Translation, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, object]:
+        """What JSON can hold of it, under the same names; attention and alternatives if there are any.
+
+        Numbers are rounded to six decimals, and an infinite score, an impossible token's, is None.
+        """
+        values: dict[str, object] = {
+            "text": self.text,
+            "score": json_number(self.score),
+            "log_prob": json_number(self.log_prob),
+            "tokens": list(self.tokens),
+            "token_scores": [json_number(score) for score in self.token_scores],
+            "truncated": self.truncated,
+            "source_tokens": list(self.source_tokens),
+        }
+        if self.attention is not None:
+            values["attention"] = [[json_number(weight) for weight in row] for row in self.attention.tolist()]
+        if self.alternatives:
+            values["alternatives"] = [one.to_dict() for one in self.alternatives]
+        return values
+
+
+def json_number(value: float) -> float | None:
+    """A number to six decimals, or None where JSON has none for it: infinities and what is no number."""
+    return round(value, 6) if math.isfinite(value) else None

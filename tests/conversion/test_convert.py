@@ -19,7 +19,7 @@ from uwaga.checkpoints.huggingface.export import write_hugging_face
 from uwaga.checkpoints.huggingface.registry import load_pretrained
 from uwaga.cli.main import app
 from uwaga.contracts import Symbols
-from uwaga.decoding import SearchOptions, from_generation_config, search, to_generation_config
+from uwaga.decoding import SearchOptions, from_generation_config, from_settings, search, to_generation_config
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.build import build_model
 from uwaga.settings import BahdanauSettings, DecodingSettings
@@ -97,7 +97,7 @@ def test_folders_give_transformers_the_same_tokens(tmp_path, case):
     assert [row[mask].tolist() for row, mask in zip(batch.input_ids, real, strict=True)] == sources
     back = load_pretrained(tmp_path / "m")
     assert back.languages == ("en", "de")
-    options = SearchOptions.from_settings(DECODING)
+    options, _ = from_settings(DECODING)
     for beam in (1, 4):
         rows = peer.generate(**batch, num_beams=beam)
         ours = search(model, sources, options.changed({"beam": beam}))

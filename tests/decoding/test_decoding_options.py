@@ -4,30 +4,72 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import get_type_hints
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.decoding import SearchOptions, from_generation_config
+from uwaga.decoding import SearchOptions, SearchOverrides, from_generation_config
 from uwaga.decoding.constraints import repeated_ngrams
 from uwaga.decoding.length_batching import length_batches
 from uwaga.decoding.rank import FinishedHypotheses, Ranking
 from uwaga.errors import SettingsError
-from uwaga.settings import DecodingSettings
 
 
-def test_defaults_are_the_settings_defaults():
-    assert SearchOptions.from_settings(DecodingSettings()) == SearchOptions()
-
-
-def test_overrides_replace_settings_and_none_leaves_them():
-    settings = DecodingSettings(beam=4, no_repeat_ngram=3)
-    options = SearchOptions.from_settings(settings, {"beam": None, "nbest": 2, "max_length": 9})
-    assert (options.beam, options.nbest, options.max_length, options.no_repeat_ngram) == (4, 2, 9, 3)
+def test_overrides_replace_options_and_none_leaves_them():
+    own = SearchOptions(beam=4, no_repeat_ngram=3)
+    options = own.changed({"beam": None, "nbest": 2, "max_length": 9})
+    assert options == SearchOptions(beam=4, no_repeat_ngram=3, nbest=2, max_length=9)
     with pytest.raises(SettingsError, match="unknown decoding option 'n_best'; did you mean 'nbest'"):
-        SearchOptions.from_settings(settings, {"n_best": 2})
+        own.changed({"n_best": 2})
+
+
+def test_every_option_can_be_overridden_and_nothing_else():
+    """The TypedDict that callers are checked against, and the record, hold the same names and types."""
+    ours, theirs = get_type_hints(SearchOptions), get_type_hints(SearchOverrides)
+    assert list(theirs) == [one.name for one in dataclasses.fields(SearchOptions)]
+    assert {name: kind | None for name, kind in ours.items()} == theirs
+
+
+SAMPLING = SearchOptions(beam=1, sample=True, top_k=50, temperature=0.7, top_p=0.9)
+UNSHAPED = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+
+
+def test_a_model_that_samples_does_so_unless_the_best_is_asked_for():
+    for asked in (
+        {},
+        {"nbest": 3},
+        {"top_k": 9},
+        {"sample": True, "beam": 4},
+        {"beam": None, "sample": None},
+    ):
+        options = SAMPLING.changed({"seed": 5, **asked})
+        given = {name: value for name, value in asked.items() if value is not None}
+        assert options == dataclasses.replace(SAMPLING, seed=5, **given)
+    for asked in ({"beam": 1}, {"beam": 5, "nbest": 2}, {"sample": False}):
+        assert SAMPLING.changed(asked) == dataclasses.replace(
+            SAMPLING, **{"sample": False, **UNSHAPED, **asked}
+        )
+    with pytest.raises(SettingsError, match="top_k and top_p shape sampling"):
+        SAMPLING.changed({"beam": 5, "top_k": 9})
+
+
+def test_draws_are_new_at_every_call_that_names_no_seed():
+    seeds = {SAMPLING.changed({}).seed for _ in range(9)} | {SearchOptions().changed({"sample": True}).seed}
+    assert len(seeds) > 5
+    assert SearchOptions(seed=4).changed({"beam": 2}).seed == 4
+
+
+def test_a_stream_is_of_one_hypothesis_unless_more_are_asked_for():
+    assert SearchOptions(beam=4, nbest=2).for_stream({}) == SearchOptions(beam=1)
+    assert SAMPLING.for_stream({"seed": 3}) == dataclasses.replace(SAMPLING, seed=3)
+    assert dataclasses.replace(SAMPLING, nbest=3).for_stream({}).nbest == 1
+    assert not SAMPLING.for_stream({"beam": 1}).sample
+    for asked in ({"beam": 4}, {"sample": True, "nbest": 2}):
+        with pytest.raises(SettingsError, match="streaming needs beam 1 or a single sample"):
+            SearchOptions().for_stream(asked)
 
 
 @pytest.mark.parametrize(

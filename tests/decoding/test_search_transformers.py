@@ -70,6 +70,7 @@ class Peer:
     vocabulary: int = VOCABULARY
     max_source: int | None = 64
     max_target: int | None = 64
+    join: None = None
 
     def encode(self, sources: Sequence[Sequence[int]]) -> PeerMemory:
         ids, mask = padded(sources)

@@ -50,11 +50,11 @@ def test_a_folder_translates_as_the_engine_in_int8(folder):
     from uwaga.translator import Translator
 
     engine = native(MODEL, "int8", keep=("output",))
-    expected = Translator(engine, SOURCE, TARGET, tiny.DECODING, ("en", "de")).translate(tiny.ENGLISH, beam=3)
+    expected = Translator(engine, SOURCE, TARGET, tiny.SEARCH, ("en", "de")).translate(tiny.ENGLISH, beam=3)
     loaded = uwaga.load(folder)
     assert loaded.decoder.precision == "int8"
     assert loaded.languages == ("en", "de")
-    assert loaded.decoding == tiny.DECODING
+    assert (loaded.decoding, loaded.text) == (tiny.SEARCH, tiny.TEXT)
     assert loaded.translate(tiny.ENGLISH, beam=3) == expected
     assert "int8" in (folder / "card.md").read_text()
 

@@ -44,7 +44,7 @@ PNG, PDF = b"\x89PNG", b"%PDF"
 
 def translator(name: str) -> Translator:
     model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
-    return Translator(model, JOINT, JOINT, tiny.DECODING)
+    return Translator(model, JOINT, JOINT, tiny.SEARCH)
 
 
 def hand_made(source: str, target: str, weights: list[list[float]]) -> Translation:
@@ -60,7 +60,7 @@ WITH = ["bahdanau", "bahdanau-conditional", "luong", "luong-concat-bidirectional
 @pytest.fixture(scope="module")
 def attending():
     made = {name: translator(name) for name in WITH if name != "transformer"}
-    made["transformer"] = Translator(tiny.transformer(tiny.TINY, JOINT, JOINT), JOINT, JOINT, tiny.DECODING)
+    made["transformer"] = Translator(tiny.transformer(tiny.TINY, JOINT, JOINT), JOINT, JOINT, tiny.SEARCH)
     return made
 
 

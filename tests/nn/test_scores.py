@@ -1,14 +1,24 @@
 """Every score by hand (M2 to M7), and what it refuses."""
 
 import math
-from typing import get_args
 
 import pytest
 import torch
 
-from uwaga.errors import TextTooLongError
-from uwaga.nn.scores import SCORES, AdditiveScore, ConcatScore, JointAdditiveScore, LocationScore, make_score
-from uwaga.settings.recurrent import ScoreName
+from uwaga.contracts import Symbols
+from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.models.build import build_model, check_model
+from uwaga.nn.scores import (
+    SCORES,
+    AdditiveScore,
+    ConcatScore,
+    JointAdditiveScore,
+    LocationScore,
+    Score,
+    make_score,
+    register,
+)
+from uwaga.settings import ModelSettings, Settings, parse
 
 # One query s = (1, 2) and two keys h = (3, -1) and (0, 1).
 QUERY = torch.tensor([[1.0, 2.0]])
@@ -49,7 +59,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(SCORES))
+@pytest.mark.parametrize("name", sorted(BY_HAND))
 def test_M2_to_M7_by_hand(name: str) -> None:
     score = make_score(name, 2, 2)
     set_weights(score)
@@ -80,5 +90,48 @@ def test_M6_location_refuses_more_positions_than_it_has() -> None:
         score(QUERY, torch.randn(4, 2))
 
 
-def test_settings_and_registry_name_the_same_scores() -> None:
-    assert set(get_args(ScoreName)) == set(SCORES)
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A new score, as CONTRIBUTING has it: one class, registered."""
+    monkeypatch.setattr("uwaga.nn.scores.SCORES", dict(SCORES))
+
+    @register("negative_distance")
+    class NegativeDistanceScore(Score):
+        def forward(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
+            return -torch.cdist(query, prepared)
+
+    return "negative_distance"
+
+
+def settings_of(model: dict[str, object]) -> ModelSettings:
+    """The model of a settings file."""
+    return parse(
+        Settings, {"run": "r", "data": {"train": ["a"], "dev": ["b"]}, "model": model}, "my.yaml"
+    ).model
+
+
+@pytest.mark.parametrize("family", ["luong", "gnmt"])
+def test_a_new_score_is_one_class(family: str, made_up: str) -> None:
+    """Settings name it, the model is built with it, and an update lowers the loss."""
+    settings = settings_of({"family": family, "embedding": 8, "hidden": 8, "score": made_up})
+    torch.manual_seed(0)
+    model = build_model(settings, Symbols(2, 3, 0, 1), 12, 12).eval()
+    assert type(model.score).__name__ == "NegativeDistanceScore"
+    source, given, target = (torch.tensor([row]) for row in ([5, 6, 3], [2, 7, 8], [7, 8, 3]))
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.05)
+    losses = []
+    for _ in range(2):
+        loss = torch.nn.functional.nll_loss(model(source, given).transpose(1, 2), target)
+        losses.append(loss.item())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert losses[1] < losses[0]
+
+
+def test_a_name_that_no_score_has_is_told_with_the_nearest(made_up: str) -> None:
+    settings = settings_of({"family": "luong", "score": "negative_distanse"})
+    message = r"model\.score: .*'negative_distanse'; did you mean 'negative_distance'\? .*, scaled_dot"
+    for build in (check_model, lambda settings: build_model(settings, Symbols(2, 3, 0, 1), 12, 12)):
+        with pytest.raises(SettingsError, match=message):
+            build(settings)

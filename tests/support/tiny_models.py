@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from uwaga.decoding import from_settings
 from uwaga.models.transformer import Transformer
 from uwaga.settings import DecodingSettings, TextSettings, TransformerSettings
 from uwaga.text.tokeniser import Tokeniser
@@ -55,3 +56,4 @@ TINY = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=16, heads=2, feed_forward=24, max_length=40, dropout=0.1
 )
 DECODING = DecodingSettings(beam=3, max_length=14)
+SEARCH, TEXT = from_settings(DECODING)

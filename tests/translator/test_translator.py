@@ -15,9 +15,9 @@ import uwaga
 from uwaga.checkpoints import hub
 from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.contracts import Choice
+from uwaga.decoding import SearchOptions
 from uwaga.engine import NativeModel
 from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
-from uwaga.settings import DecodingSettings
 from uwaga.translator import Translator
 from uwaga.translator.segmentation import LINE_BREAK
 
@@ -41,7 +41,7 @@ ANY = st.text(max_size=12) | st.sampled_from(
 
 @pytest.fixture
 def translator():
-    return Translator(MODEL, JOINT, JOINT, tiny.DECODING, ("en", "de"))
+    return Translator(MODEL, JOINT, JOINT, tiny.SEARCH, ("en", "de"))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_settings_of_the_model_are_the_defaults(translator):
     plain = translator.translate(TEXTS)
     for one, other in zip(plain, translator.translate(TEXTS, beam=3, max_length=14), strict=True):
         same(one, other)
-    other = Translator(MODEL, JOINT, JOINT, DecodingSettings(beam=1, max_length=7))
+    other = Translator(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=7))
     assert [len(one.token_scores) for one in other.translate(TEXTS[:4])] == [7] * 4
 
 
@@ -175,7 +175,7 @@ def test_blanks_do_not_count(translator):
 @settings(deadline=None, max_examples=40)
 @given(st.lists(ANY, max_size=5).map("".join))
 def test_any_text_is_translated_and_its_lines_kept(text):
-    translator = Translator(MODEL, JOINT, JOINT, DecodingSettings(beam=1, max_length=6))
+    translator = Translator(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=6))
     try:
         translation = translator.translate(text)
     except TextTooLongError:
@@ -220,7 +220,7 @@ def test_a_stream_comes_piece_by_piece(translator):
             steps.append(len(steps))
             return MODEL.step(tokens, state, choice)
 
-    watched = Translator(Watched(), JOINT, JOINT, tiny.DECODING)
+    watched = Translator(Watched(), JOINT, JOINT, tiny.SEARCH)
     text = "I want to buy a car."
     seen = [(len(steps), piece) for piece in watched.stream(text, max_length=12, sample=True, seed=0)]
     assert len(seen) >= 5
@@ -302,7 +302,7 @@ def test_a_model_without_numbers_is_refused():
 def test_load_gives_the_same_translator(translator, folder):
     loaded = uwaga.load(folder, device="cpu")
     assert loaded.languages == ("en", "de")
-    assert loaded.decoding == tiny.DECODING
+    assert (loaded.decoding, loaded.text) == (tiny.SEARCH, tiny.TEXT)
     for one, other in zip(loaded.translate(TEXTS), translator.translate(TEXTS), strict=True):
         same(one, other)
     assert isinstance(loaded, uwaga.Translator)

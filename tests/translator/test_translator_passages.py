@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.contracts import Hypothesis
+from uwaga.decoding import from_settings
 from uwaga.errors import TextTooLongError
 from uwaga.text.sentences import split_sentences
 from uwaga.translator import Translator
@@ -22,7 +23,8 @@ LONG = " ".join(SENTENCES)
 
 
 def make(languages=("en", "de"), **decoding):
-    return Translator(MODEL, JOINT, JOINT, tiny.DECODING.model_copy(update=decoding), languages)
+    search, text = from_settings(tiny.DECODING.model_copy(update=decoding))
+    return Translator(MODEL, JOINT, JOINT, search, languages, text=text)
 
 
 def test_a_line_beyond_the_limit_is_translated_by_sentences():

@@ -14,8 +14,8 @@ SOURCE, TARGET = tiny.tokeniser("source", size=330), tiny.tokeniser("target", si
 SHAPE = tiny.TINY.model_copy(update={"tie": "none", "norm": "pre"})
 MODEL = tiny.transformer(SHAPE, SOURCE, TARGET, sharp=1.0)
 PAIRS = [*zip(tiny.ENGLISH, tiny.GERMAN, strict=True), ("", ""), ("", "Haus"), ("Hi", ""), ("a", "b c d")]
-BY_STEPS = Translator(MODEL, SOURCE, TARGET, tiny.DECODING)
-IN_PARALLEL = Translator(MODEL, SOURCE, TARGET, tiny.DECODING, scorer=parallel_scorer(MODEL))
+BY_STEPS = Translator(MODEL, SOURCE, TARGET, tiny.SEARCH)
+IN_PARALLEL = Translator(MODEL, SOURCE, TARGET, tiny.SEARCH, scorer=parallel_scorer(MODEL))
 
 
 @pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])

@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli.options import Device, Input, Threads, TorchDtype
-from uwaga.errors import SettingsError
+from uwaga.cli import options as the
 
 if TYPE_CHECKING:
     from uwaga.translator import Filling
 
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="A BERT folder or a Hugging Face name (google-bert/bert-base-uncased).", show_default=False
+    ),
+]
+Texts = Annotated[
+    list[str] | None,
+    typer.Argument(help="Texts with [MASK] in each gap; without any, lines are read.", show_default=False),
+]
+Top = Annotated[int, typer.Option("--top", "-k", help="Words for each gap.")]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="One JSON object per text: text, gaps with token, probability, text."),
+]
+
 
 def fill(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A BERT folder or a Hugging Face name (google-bert/bert-base-uncased).", show_default=False
-        ),
-    ],
-    text: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Texts with [MASK] in each gap; without any, lines are read.", show_default=False
-        ),
-    ] = None,
-    input_: Input = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Where the words go; made whole or not at all.", show_default=False
-        ),
-    ] = None,
-    top: Annotated[int, typer.Option("--top", "-k", help="Words for each gap.")] = 5,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="One JSON object per text: text, gaps with token, probability, text."),
-    ] = False,
-    device: Device = "auto",
-    dtype: TorchDtype = "auto",
-    threads: Threads = 0,
+    model: Model,
+    text: Texts = None,
+    input_: the.Input = None,
+    output: the.Output = None,
+    top: Top = 5,
+    as_json: AsJson = False,
+    device: the.Device = "auto",
+    dtype: the.TorchDtype = "auto",
+    threads: the.Threads = 0,
 ) -> None:
     """Print the words that fit best where a text has [MASK], with their probabilities: a line for each gap.
 
@@ -57,18 +53,15 @@ def fill(
     from uwaga.cli.lines import chunks_of, lines_out
     from uwaga.cli.meter import meter
 
-    if text and input_ is not None:
-        raise SettingsError("give texts or --input, not both")
     chunks = chunks_of(text, input_)
     from uwaga.translator import MaskFiller
 
-    filler = MaskFiller.load(model, device=device, dtype=dtype, threads=threads)
+    filler = MaskFiller.load(model, device, dtype, threads)
     unit = "text" if text else "line"
     with lines_out(output) as write, meter(input_, "filling") as advance:
         for chunk in chunks:
-            names = [f"{unit} {number}" for number in range(chunk.first, chunk.first + len(chunk.lines))]
-            found = filler.fill_all(chunk.lines, top, names)
-            for line, gaps in zip(chunk.lines, found, strict=True):
+            filled = filler.fill_all(chunk.lines, top, chunk.names(unit))
+            for line, gaps in zip(chunk.lines, filled, strict=True):
                 write(_json(line, gaps) if as_json else _plain(gaps))
             advance(chunk)
 
@@ -78,8 +71,5 @@ def _plain(gaps: list[list[Filling]]) -> str:
 
 
 def _json(text: str, gaps: list[list[Filling]]) -> str:
-    found = [
-        [{"token": one.token, "probability": round(one.probability, 6), "text": one.text} for one in gap]
-        for gap in gaps
-    ]
-    return json.dumps({"text": text, "gaps": found}, ensure_ascii=False) + "\n"
+    document = {"text": text, "gaps": [[one.to_dict() for one in gap] for gap in gaps]}
+    return json.dumps(document, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""Lines that come in, in heaps or one by one, and lines that go out, whole or not at all."""
+"""Lines that come in, in chunks or one by one, and lines that go out, whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from uwaga.data.lines import LONGEST_LINE, read_lines
-from uwaga.errors import DataError
+from uwaga.errors import DataError, SettingsError
 
 CHUNK = 1024
 """Lines worked on together: enough to sort into even batches, few enough to be seen soon."""
@@ -27,13 +27,20 @@ class Chunk(NamedTuple):
     first: int
     lines: list[str]
 
+    def names(self, unit: str) -> list[str]:
+        """What error messages call each line: ``line 7`` and so on."""
+        return [f"{unit} {number}" for number in range(self.first, self.first + len(self.lines))]
+
 
 def chunks_of(texts: list[str] | None, path: Path | None) -> Iterator[Chunk]:
     """The texts of the command line, or the lines of a file, or else those of standard input.
 
     Raises:
+        SettingsError: both texts and a file are given.
         DataError: as :func:`file_chunks` and :func:`standard_input_chunks`.
     """
+    if texts and path is not None:
+        raise SettingsError("give texts or --input, not both")
     if texts:
         return iter([Chunk(1, texts)])
     if path is not None:

@@ -1,17 +1,50 @@
-"""Options that several verbs take, and what they share in reading and writing them."""
+"""Options that several verbs take, each with its name and its help, so that a verb lists them a line each."""
 
 from __future__ import annotations
 
-import math
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from uwaga.errors import SettingsError
+
+
+class SplitChoice(StrEnum):
+    """When a line is translated sentence by sentence."""
+
+    auto = "auto"
+    sentences = "sentences"
+    never = "never"
+
+
+# What comes in and goes out.
 Input = Annotated[
     Path | None,
     typer.Option("--input", "-i", help="A file of lines, plain, .gz, .zst or .xz.", show_default=False),
 ]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="A file for what comes out; made whole or not at all.", show_default=False
+    ),
+]
+Streaming = Annotated[
+    bool, typer.Option("--stream", help="Show each word as soon as it is decided (greedy or --sample).")
+]
+Prefix = Annotated[
+    str | None, typer.Option(help="What every translation must begin with.", show_default=False)
+]
+Split = Annotated[
+    SplitChoice,
+    typer.Option(help="Translate a line sentence by sentence: when it is too long (auto), always, never."),
+]
+Attention = Annotated[
+    bool, typer.Option("--attention", help="Add the attention matrix (target, source) to --json.")
+]
+
+# The model.
 Models = Annotated[
     list[str] | None,
     typer.Option(
@@ -40,6 +73,43 @@ TargetLanguage = Annotated[
     str | None,
     typer.Option("--to", help="The language of the translations, likewise.", show_default=False),
 ]
+Shortlist = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file that `uwaga shortlist` made for this model: faster, fewer words to choose from.",
+        show_default=False,
+    ),
+]
+
+# The search. What is not given is as the model's own settings say.
+Beam = Annotated[
+    int | None,
+    typer.Option(
+        "--beam", "-b", help="Hypotheses searched; 1 is greedy and fastest.", show_default="the model's"
+    ),
+]
+LengthPenalty = Annotated[
+    float | None,
+    typer.Option(help="Above the model's own: longer results; below: shorter.", show_default="the model's"),
+]
+MinLength = Annotated[
+    int | None, typer.Option(help="Fewest tokens of a sentence.", show_default="the model's")
+]
+MaxLength = Annotated[int | None, typer.Option(help="Most tokens of a sentence.", show_default="the model's")]
+FewestNew = Annotated[int | None, typer.Option(help="Fewest new tokens.", show_default="the model's")]
+MostNew = Annotated[int | None, typer.Option(help="Most new tokens.", show_default="the model's, or 64")]
+NoRepeatNgram = Annotated[
+    int | None,
+    typer.Option(help="Forbid to repeat any n tokens in a row, 0 for off.", show_default="the model's"),
+]
+Sample = Annotated[
+    bool | None,
+    typer.Option(
+        "--sample",
+        help="Draw --nbest results at random instead of searching the best.",
+        show_default="the model's",
+    ),
+]
 Temperature = Annotated[
     float | None, typer.Option(help="Of sampling: below 1 is more cautious.", show_default="1")
 ]
@@ -54,6 +124,11 @@ Seed = Annotated[
     int | None,
     typer.Option(help="Of sampling: the same seed draws the same.", show_default="new each time"),
 ]
+BatchTokens = Annotated[
+    int | None, typer.Option(help="Source tokens translated together.", show_default="4096")
+]
+
+# Where and how it is computed.
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 TorchDtype = Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")]
 Precision = Annotated[
@@ -83,6 +158,13 @@ Columns = Annotated[
 ]
 
 
-def json_number(value: float) -> float | None:
-    """JSON knows no infinity: an impossible token's score is null."""
-    return round(value, 6) if math.isfinite(value) else None
+def check_streaming(as_json: bool, nbest: int, beam: int | None, sample: bool | None) -> None:
+    """Refuse what does not go with ``--stream``.
+
+    Raises:
+        SettingsError: JSON or several results are asked for, or a beam, which decides at the end.
+    """
+    if as_json or nbest != 1 or (beam not in (None, 1) and not sample):
+        raise SettingsError(
+            "--stream shows one greedy or sampled text as it grows: leave out --json, --nbest and --beam"
+        )

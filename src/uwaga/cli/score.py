@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from uwaga.cli.options import (
-    Device,
-    Engine,
-    Models,
-    Precision,
-    SourceLanguage,
-    TargetLanguage,
-    Threads,
-    json_number,
-)
+from uwaga.cli import options as the
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -36,34 +27,33 @@ class Pairs(NamedTuple):
     pairs: list[tuple[str, str]]
 
 
+Files = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="One TSV of source and target, or two aligned files; standard input (TSV) without any.",
+        show_default=False,
+    ),
+]
+Tokens = Annotated[bool, typer.Option("--tokens", help="Add each target token with its own log-probability.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="One JSON object per line: log_prob, mean, perplexity, tokens...")
+]
+BatchTokens = Annotated[int, typer.Option(help="Tokens scored together.", min=1)]
+
+
 def score(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            help="One TSV of source and target, or two aligned files; standard input (TSV) without any.",
-            show_default=False,
-        ),
-    ] = None,
-    model: Models = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Where the scores go; made whole or not at all.", show_default=False
-        ),
-    ] = None,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="Add each target token with its own log-probability.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per line: log_prob, mean, perplexity, tokens...")
-    ] = False,
-    batch_tokens: Annotated[int, typer.Option(help="Tokens scored together.", min=1)] = 4096,
-    source_language: SourceLanguage = None,
-    target_language: TargetLanguage = None,
-    device: Device = "auto",
-    dtype: Precision = "auto",
-    engine: Engine = "auto",
-    threads: Threads = 0,
+    files: Files = None,
+    model: the.Models = None,
+    output: the.Output = None,
+    tokens: Tokens = False,
+    as_json: AsJson = False,
+    batch_tokens: BatchTokens = 4096,
+    source: the.SourceLanguage = None,
+    target: the.TargetLanguage = None,
+    device: the.Device = "auto",
+    dtype: the.Precision = "auto",
+    engine: the.Engine = "auto",
+    threads: the.Threads = 0,
 ) -> None:
     r"""Print how probable the model finds each translation: one line per pair.
 
@@ -86,19 +76,11 @@ def score(
     chunks = _pairs(files or [])
     from uwaga.translator import Translator
 
-    translator = Translator.load(
-        model,
-        device=device,
-        dtype=dtype,
-        threads=threads,
-        engine=engine,
-        source_language=source_language,
-        target_language=target_language,
-    )
+    translator = Translator.load(model, device, dtype, threads, engine, source, target)
     with lines_out(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
-            found = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)
-            write("".join((_json(one) if as_json else _plain(one, tokens)) + "\n" for one in found))
+            scores = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)
+            write("".join((_json(one) if as_json else _plain(one, tokens)) + "\n" for one in scores))
             advance(chunk)
 
 
@@ -153,14 +135,4 @@ def _plain(score: Score, tokens: bool) -> str:
 
 
 def _json(score: Score) -> str:
-    return json.dumps(
-        {
-            "log_prob": json_number(score.log_prob),
-            "mean": json_number(score.mean),
-            "perplexity": json_number(score.perplexity),
-            "tokens": score.tokens,
-            "token_scores": [json_number(value) for value in score.token_scores],
-            "source_tokens": score.source_tokens,
-        },
-        ensure_ascii=False,
-    )
+    return json.dumps(score.to_dict(), ensure_ascii=False)

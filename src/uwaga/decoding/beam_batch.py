@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Choice, Decoder, Hypothesis, Ids, JoiningDecoder, State, Step
-from uwaga.decoding.constraints import Constraints
+from uwaga.contracts import Choice, Decoder, Hypothesis, Ids, State, Step
+from uwaga.decoding.constraints import Constraints, start_token
 from uwaga.decoding.options import SearchOptions
 from uwaga.decoding.rank import FinishedHypotheses, Flags, Ranking, Scores, columns, is_done
 from uwaga.decoding.trellis import Layer, Path, Trellis
@@ -23,14 +23,14 @@ IMPOSSIBLE = -1e6
 class Progress:
     """What one step decided, of use where each sentence has one row.
 
-    ``places``, ``tokens``, ``log_probs``: (extended,) the sentences that got a further token, and which.
-    ``left``: (left,) the sentences that are done.
+    ``extended``, ``tokens``, ``log_probs``: (extended,) the sentences that got a further token, and which.
+    ``done``: (done,) the sentences that are done.
     """
 
-    places: Ids
+    extended: Ids
     tokens: Ids
     log_probs: Scores
-    left: Ids
+    done: Ids
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class Batch:
     """
 
     # _starts, _lengths (all sentences,): steps of the batch before a sentence's first; its source tokens.
-    # _places (sentences,): the batch's numbers of the sentences now decoded.
+    # _indices (sentences,): which of the batch's sentences are now decoded.
     # _ranks, _nodes, _tokens (sentences, beams): of each running hypothesis the log-probability as ranked
     # (-inf where none runs), the trellis node and the last token.
-    # _history (sentences, beams, target): its tokens behind -1s, where n-grams are blocked.
+    # _history (sentences, beams, target): its tokens after -1s, where n-grams are blocked.
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Batch:
         self._trellis = Trellis()
         self._clock = self._entered = 0
         self._starts: Ids = np.zeros(sentences, dtype=np.int64)
-        self._places: Ids = np.zeros(0, dtype=np.int64)
+        self._indices: Ids = np.zeros(0, dtype=np.int64)
         self._ranks: Scores = np.zeros((0, beams))
         self._nodes: Ids = np.zeros((0, beams), dtype=np.int64)
         self._tokens: Ids = np.zeros((0, beams), dtype=np.int64)
@@ -95,7 +95,7 @@ class Batch:
     @property
     def running(self) -> Ids:
         """(sentences,) source tokens of those that are being decoded."""
-        return np.asarray(self._lengths[self._places])
+        return np.asarray(self._lengths[self._indices])
 
     @property
     def waiting(self) -> Ids:
@@ -105,22 +105,22 @@ class Batch:
     def admit(self, count: int) -> None:
         """Let the next ``count`` sentences in, beside others only where the decoder joins states."""
         entering = self._sources[self._entered : self._entered + count]
-        places = np.arange(self._entered, self._entered + count)
+        indices = np.arange(self._entered, self._entered + count)
         beams = self._options.rows
         memory = self._decoder.encode(entering)
         state = self._decoder.start(memory, beams)
-        if len(self._places):
-            assert isinstance(self._decoder, JoiningDecoder)
+        if len(self._indices):
+            assert self._decoder.join is not None
             assert self._state is not None
             state = self._decoder.join(self._state, state)
         self._state = state
         self._entered += count
-        self._starts[places] = self._clock
+        self._starts[indices] = self._clock
         ranks = np.zeros((count, beams))
         if not self._options.sample:
             ranks[:, 1:] = -np.inf  # before the first token all beams are alike: one goes on
-        first = np.full((count, beams), self._decoder.symbols.start, dtype=np.int64)
-        self._places = np.concatenate([self._places, places])
+        first = np.full((count, beams), start_token(self._options, self._decoder.symbols), dtype=np.int64)
+        self._indices = np.concatenate([self._indices, indices])
         self._ranks = np.concatenate([self._ranks, ranks])
         self._nodes = np.concatenate([self._nodes, np.zeros_like(first)])
         self._tokens = np.concatenate([self._tokens, first])
@@ -137,34 +137,37 @@ class Batch:
         assert self._state is not None
         self._clock += 1
         rows = self._tokens.size
-        steps = self._clock - self._starts[self._places]  # (sentences,)
+        steps = self._clock - self._starts[self._indices]  # (sentences,)
         history = None if self._history is None else self._history.reshape(rows, -1)
-        choice = self._constraints.choice(steps, self._places, history)
+        choice = self._constraints.choice(steps, self._indices, history)
         made = self._decoder.step(self._tokens.reshape(rows), self._state, choice)
         self._check(made, steps)
-        found = self._candidates(made, choice, steps)
-        nodes = self._record(made, found)
-        self._finish(found, nodes, steps)
-        extended = (found.ranks[:, 0] > -np.inf) & (found.tokens[:, 0] != self._end)
-        places = self._places
-        stay = self._continue(found, nodes, made.state, steps)
+        candidates = self._candidates(made, choice, steps)
+        nodes = self._record(made, candidates)
+        self._finish(candidates, nodes, steps)
+        extended = (candidates.ranks[:, 0] > -np.inf) & (candidates.tokens[:, 0] != self._end)
+        indices = self._indices
+        stay = self._continue(candidates, nodes, made.state, steps)
         return Progress(
-            places[extended], found.tokens[extended, 0], found.log_probs[extended, 0], places[~stay]
+            indices[extended],
+            candidates.tokens[extended, 0],
+            candidates.log_probs[extended, 0],
+            indices[~stay],
         )
 
-    def hypotheses(self, places: Ids) -> list[list[Hypothesis]]:
+    def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
         """The n-best finished hypotheses of sentences, best first."""
         pool = self._pool
-        row, slot = np.nonzero(pool.scores[places, : self._options.nbest] > -np.inf)
-        place = places[row]
+        row, slot = np.nonzero(pool.scores[indices, : self._options.nbest] > -np.inf)
+        index = indices[row]
         paths = self._trellis.paths(
-            pool.nodes[place, slot], self._starts[place], pool.depths[place, slot], self._lengths[place]
+            pool.nodes[index, slot], self._starts[index], pool.depths[index, slot], self._lengths[index]
         )
-        scores, cut = pool.scores[place, slot].tolist(), pool.truncated[place, slot].tolist()
-        found: list[list[Hypothesis]] = [[] for _ in places]
+        scores, cut = pool.scores[index, slot].tolist(), pool.truncated[index, slot].tolist()
+        nbest: list[list[Hypothesis]] = [[] for _ in indices]
         for into, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
-            found[into].append(_hypothesis(path, score, truncated, self._end))
-        return found
+            nbest[into].append(_hypothesis(path, score, truncated, self._end))
+        return nbest
 
     def _check(self, made: Step, steps: Ids) -> None:
         rows = len(steps) * self._options.rows
@@ -199,7 +202,7 @@ class Batch:
         tokens = columns(made.tokens.reshape(sentences, beams * k), order)
         log_probs = columns(log_probs.reshape(sentences, beams * k), order)
         alive = ranks > -np.inf
-        limited = (self._constraints.limits[self._places] == steps)[:, None] & alive
+        limited = (self._constraints.limits[self._indices] == steps)[:, None] & alive
         ends = (tokens == self._end) & alive
         cut = limited if self._options.force_end else limited & ~ends
         return Candidates(tokens, order // k, log_probs, ranks, ends | limited, cut)
@@ -213,45 +216,47 @@ class Batch:
         gains[forced, 0] = np.maximum(gains[forced, 0], IMPOSSIBLE) if self._options.score_forced else 0.0
         return gains
 
-    def _record(self, made: Step, found: Candidates) -> Ids:
+    def _record(self, made: Step, candidates: Candidates) -> Ids:
         """Append the candidates to the trellis and return their nodes, (sentences, candidates)."""
-        rows = found.beams + np.arange(len(self._places))[:, None] * self._options.rows
+        rows = candidates.beams + np.arange(len(self._indices))[:, None] * self._options.rows
         self._trellis.append(
             Layer(
-                tokens=found.tokens.ravel(),
+                tokens=candidates.tokens.ravel(),
                 parents=self._nodes.ravel()[rows.ravel()],
-                log_probs=found.log_probs.ravel(),
+                log_probs=candidates.log_probs.ravel(),
                 rows=rows.ravel(),
                 attention=made.attention,
             )
         )
         return np.arange(rows.size).reshape(rows.shape)
 
-    def _finish(self, found: Candidates, nodes: Ids, steps: Ids) -> None:
+    def _finish(self, candidates: Candidates, nodes: Ids, steps: Ids) -> None:
         """Put what ended into the pool, and what cannot go on at all where nothing has ended."""
         beams = self._options.rows
-        ended = found.ended[:, :beams]  # a beam step finishes only what is among the best `beam`
+        ended = candidates.ended[:, :beams]  # a beam step finishes only what is among the best `beam`
         hit = np.nonzero(ended.any(axis=1))[0]
         if len(hit):
-            scores = np.where(ended[hit], self._scored(found.ranks[hit, :beams], hit, steps), -np.inf)
-            self._pool.add(self._places[hit], scores, nodes[hit, :beams], steps[hit], found.cut[hit, :beams])
-        stuck = self._stuck(found)  # (sentences, beams)
+            scores = np.where(ended[hit], self._scored(candidates.ranks[hit, :beams], hit, steps), -np.inf)
+            self._pool.add(
+                self._indices[hit], scores, nodes[hit, :beams], steps[hit], candidates.cut[hit, :beams]
+            )
+        stuck = self._stuck(candidates)  # (sentences, beams)
         hit = np.nonzero(stuck.any(axis=1))[0]
         if len(hit):
             scores = np.where(stuck[hit], self._scored(self._ranks[hit], hit, steps - 1), -np.inf)
-            self._pool.add(self._places[hit], scores, self._nodes[hit], steps[hit] - 1, stuck[hit])
+            self._pool.add(self._indices[hit], scores, self._nodes[hit], steps[hit] - 1, stuck[hit])
 
-    def _stuck(self, found: Candidates) -> Flags:
+    def _stuck(self, candidates: Candidates) -> Flags:
         """Running hypotheses that every token is banned for: their sentence is cut here, and says so.
 
         Among beams that happens to a sentence only if none of them goes on and none has finished.
         """
-        alive, goes_on = self._ranks > -np.inf, found.ranks > -np.inf
+        alive, goes_on = self._ranks > -np.inf, candidates.ranks > -np.inf
         if self._options.sample:
             return np.asarray(alive & ~goes_on)
         if goes_on.all():
             return np.zeros_like(alive)
-        nothing = ~goes_on.any(axis=1) & (self._pool.scores[self._places, 0] == -np.inf)
+        nothing = ~goes_on.any(axis=1) & (self._pool.scores[self._indices, 0] == -np.inf)
         return np.asarray(alive & nothing[:, None])
 
     def _scored(self, ranks: Scores, hit: Ids, depths: Ids) -> Scores:
@@ -259,24 +264,24 @@ class Batch:
         return np.asarray(ranks / self._ranking.divisor(self._counted(depths)[hit])[:, None])
 
     def _counted(self, depths: Ids) -> Ids:
-        return np.asarray(depths - self._constraints.uncounted[self._places])
+        return np.asarray(depths - self._constraints.uncounted[self._indices])
 
-    def _continue(self, found: Candidates, nodes: Ids, state: State, steps: Ids) -> Flags:
+    def _continue(self, candidates: Candidates, nodes: Ids, state: State, steps: Ids) -> Flags:
         """Run on with what did not end; returns which of the sentences stay, (sentences,)."""
         sentences, beams = self._tokens.shape
-        stopped = found.ended | (found.ranks == -np.inf)  # (sentences, candidates)
+        stopped = candidates.ended | (candidates.ranks == -np.inf)  # (sentences, candidates)
         if self._options.sample or stopped.shape[1] == 1:
             keep = np.broadcast_to(np.arange(beams), (sentences, beams))
         else:
             keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
-        ranks = columns(np.where(stopped, -np.inf, found.ranks), keep)
+        ranks = columns(np.where(stopped, -np.inf, candidates.ranks), keep)
         stay = self._undecided(ranks, steps)
         at = np.nonzero(stay)[0]
         keep, self._ranks = keep[at], ranks[at]
-        came_from = columns(found.beams[at], keep)  # (sentences, beams)
-        self._tokens = columns(found.tokens[at], keep)
+        came_from = columns(candidates.beams[at], keep)  # (sentences, beams)
+        self._tokens = columns(candidates.tokens[at], keep)
         self._nodes = columns(nodes[at], keep)
-        self._places = self._places[at]
+        self._indices = self._indices[at]
         if self._history is not None:
             before = columns(self._history[at], came_from)
             self._history = np.concatenate([before, self._tokens[:, :, None]], axis=2)
@@ -289,8 +294,8 @@ class Batch:
         going: Flags = best > -np.inf
         if self._options.sample or self._options.beam == 1 or not going.any():
             return going
-        longest = self._constraints.limits[self._places] - self._constraints.uncounted[self._places]
-        finished = self._pool.scores[self._places]
+        longest = self._constraints.limits[self._indices] - self._constraints.uncounted[self._indices]
+        finished = self._pool.scores[self._indices]
         return going & ~is_done(self._options, self._ranking, best, finished, self._counted(steps), longest)
 
 

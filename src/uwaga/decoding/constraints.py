@@ -87,7 +87,7 @@ def check_prefixes(decoder: Decoder, prefixes: Sequence[Sequence[int]], sentence
                 )
 
 
-def behind_first(prefix: Sequence[int], options: SearchOptions) -> Sequence[int]:
+def starts_with_first(prefix: Sequence[int], options: SearchOptions) -> Sequence[int]:
     """A forced prefix with the token that every target begins with before it, unless it stands there.
 
     ``transformers`` leaves ``forced_bos_token_id`` out where a target's beginning is given: a multilingual
@@ -102,14 +102,20 @@ def check_tokens(options: SearchOptions, symbols: Symbols, vocabulary: int) -> N
     """Refuse options that name tokens this decoder cannot make or cannot do without.
 
     Raises:
-        SettingsError: a banned or forced token is outside the vocabulary, or the end symbol is banned.
+        SettingsError: a banned, forced or start token is outside the vocabulary, or the end symbol is banned.
     """
-    for name, tokens in (("banned", options.banned), ("first", (options.first,))):
+    named = (("banned", options.banned), ("first", (options.first,)), ("start", (options.start,)))
+    for name, tokens in named:
         for token in tokens:
             if token is not None and token >= vocabulary:
                 raise SettingsError(f"{name}: token {token} is outside the vocabulary of {vocabulary}")
     if symbols.end in options.banned:
         raise SettingsError("banned: the end symbol cannot be banned; use min_length to hold it back")
+
+
+def start_token(options: SearchOptions, symbols: Symbols) -> int:
+    """The token that decoding starts from."""
+    return symbols.start if options.start is None else options.start
 
 
 class Constraints:
@@ -153,27 +159,27 @@ class Constraints:
                 ]
             )  # (sentences, samples, steps)
 
-    def choice(self, steps: Ids, places: Ids, history: Ids | None) -> Choice:
+    def choice(self, steps: Ids, indices: Ids, history: Ids | None) -> Choice:
         """What a step may choose.
 
         Args:
             steps: (sentences,) its number in each sentence, from 1.
-            places: (sentences,) the batch's numbers of the sentences still decoded.
+            indices: (sentences,) which of the batch's sentences are still decoded.
             history: (rows, target) tokens so far, as :func:`repeated_ngrams` has them.
         """
         options = self._options
-        rows = len(places) * options.rows
+        rows = len(indices) * options.rows
         banned = self._bans(rows, steps)
         if options.no_repeat_ngram and history is not None:
             banned = np.concatenate([banned, repeated_ngrams(history, options.no_repeat_ngram)])
         sampling = None
         if self._draws is not None:
-            draw = self._draws[places, :, steps - 1].reshape(rows)
+            draw = self._draws[indices, :, steps - 1].reshape(rows)
             sampling = Sampling(draw, options.temperature, options.top_k, options.top_p)
         return Choice(
             count=self._count,
             banned=banned if len(banned) else None,
-            forced=self._forced_now(steps, places),
+            forced=self._forced_now(steps, indices),
             sampling=sampling,
             attention=options.attention,
             renormalise=options.renormalise,
@@ -198,14 +204,14 @@ class Constraints:
         ends = np.stack([rows, np.full_like(rows, self._symbols.end)], axis=1)
         return np.concatenate([self._banned, ends])
 
-    def _forced_now(self, steps: Ids, places: Ids) -> Ids | None:
+    def _forced_now(self, steps: Ids, indices: Ids) -> Ids | None:
         width = self._forced.shape[1]
         if not self._options.force_end and steps.min() > width:
             return None
-        forced = self._forced[places, np.minimum(steps, width) - 1]  # (sentences,)
+        forced = self._forced[indices, np.minimum(steps, width) - 1]  # (sentences,)
         forced = np.where(steps <= width, forced, FREE)
         if self._options.force_end:
-            forced = np.where(self.limits[places] == steps, self._symbols.end, forced)
+            forced = np.where(self.limits[indices] == steps, self._symbols.end, forced)
         if (forced == FREE).all():
             return None
         return np.repeat(forced, self._options.rows)  # (rows,)
@@ -220,16 +226,16 @@ def repeated_ngrams(history: Ids, size: int) -> Ids:
     """
     if history.shape[1] < size:
         return np.zeros((0, 2), dtype=np.int64)
-    windows = np.lib.stride_tricks.sliding_window_view(history, size, axis=1)  # (rows, places, size)
+    windows = np.lib.stride_tricks.sliding_window_view(history, size, axis=1)  # (rows, windows, size)
     suffix = history[:, None, history.shape[1] - size + 1 :]  # (rows, 1, size - 1)
-    alike = (windows[:, :, :-1] == suffix).all(axis=2) & (windows[:, :, 0] >= 0)  # (rows, places)
-    row, place = np.nonzero(alike)
-    return np.stack([row, windows[row, place, -1]], axis=1)
+    alike = (windows[:, :, :-1] == suffix).all(axis=2) & (windows[:, :, 0] >= 0)  # (rows, windows)
+    row, window = np.nonzero(alike)
+    return np.stack([row, windows[row, window, -1]], axis=1)
 
 
 def _never_produced(options: SearchOptions, symbols: Symbols) -> Ids:
     """Tokens banned at every step: in some models the end symbol also starts or pads, and stays free."""
-    never = {symbols.start, symbols.pad, *options.banned}
+    never = {start_token(options, symbols), symbols.pad, *options.banned}
     if not options.unknown:
         never.add(symbols.unknown)
     return np.array(sorted(never - {symbols.end}), dtype=np.int64)

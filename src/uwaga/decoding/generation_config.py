@@ -114,7 +114,7 @@ def to_generation_config(
     steps = min(limit for limit in (options.max_length, max_target, 1 << 30) if limit is not None)
     early: dict[object, object] = {True: True, False: "never", "estimate": False}
     values: dict[str, Any] = {
-        "decoder_start_token_id": symbols.start,
+        "decoder_start_token_id": symbols.start if options.start is None else options.start,
         "eos_token_id": symbols.end,
         "pad_token_id": symbols.pad,
         "bos_token_id": None,

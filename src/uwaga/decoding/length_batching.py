@@ -10,7 +10,7 @@ from uwaga.contracts import Ids
 
 
 def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[list[int]]:
-    """Batches of sentence numbers, longest sentences first.
+    """Batches of sentence indices, longest sentences first.
 
     A batch costs ``sentences * rows * longest``, padding counted, and stays within ``budget`` unless a
     single sentence alone does not.
@@ -21,7 +21,7 @@ def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[l
         budget: tokens.
     """
     batch: list[int] = []
-    for sentence in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+    for sentence in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if batch and (len(batch) + 1) * rows * lengths[batch[0]] > budget:
             yield batch
             batch = []

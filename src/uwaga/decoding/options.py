@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+import secrets
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypedDict
 
 from uwaga.contracts import WIDEST_BEAM
 from uwaga.errors import SettingsError
-
-if TYPE_CHECKING:
-    from uwaga.settings import DecodingSettings
 
 LengthFormula = Literal["average", "gnmt", "none"]
 EarlyStopping = bool | Literal["estimate"]
@@ -24,6 +21,8 @@ MOST_SAMPLES = 1 << 16
 @dataclass(frozen=True)
 class SearchOptions:
     """How to search (M22 to M25). The defaults are those of :class:`uwaga.settings.DecodingSettings`.
+
+    A model brings its own; a call changes them by :meth:`changed`.
 
     Width:
         ``beam``: hypotheses kept per sentence; 1 is greedy. ``nbest``: how many to return, at most
@@ -48,15 +47,17 @@ class SearchOptions:
         ``force_end``: make the last permitted step the end symbol. Such a hypothesis is still marked
         ``truncated``.
     Constraints:
-        ``no_repeat_ngram``: no n-gram of this size twice, 0 for off. ``first``: token forced as the
-        first, before a prefix too unless it begins with it. ``banned``: tokens never produced (the start
-        and padding symbols never are). ``unknown``: whether the unknown symbol may be produced.
+        ``no_repeat_ngram``: no n-gram of this size twice, 0 for off. ``start``: token that decoding starts
+        from and that is no part of the target, None for the decoder's start symbol (of some multilingual
+        models it is the target language). ``first``: token forced as the first, before a prefix too
+        unless it begins with it. ``banned``: tokens never produced (what decoding starts from and the
+        padding symbol never are). ``unknown``: whether the unknown symbol may be produced.
         ``renormalise``: share the probability of banned tokens among the others (``renormalize_logits``
         in ``transformers``).
     Sampling (M25):
         ``temperature``, then ``top_k`` (0 for all), then ``top_p`` shape the distribution that is drawn
         from; reported log-probabilities stay the model's own. ``seed``, the source and the number of
-        the sample alone decide the draws.
+        the sample alone decide the draws. The seed is a call's, never the model's: :meth:`changed`.
     Other:
         ``attention``: return cross-attention weights. ``batch_tokens``: source tokens decoded together,
         padding and beams counted.
@@ -77,6 +78,7 @@ class SearchOptions:
     max_extra: int = 20
     force_end: bool = False
     no_repeat_ngram: int = 0
+    start: int | None = None
     first: int | None = None
     banned: tuple[int, ...] = ()
     unknown: bool = True
@@ -93,7 +95,7 @@ class SearchOptions:
         """Check every value, then the values together."""
         for name, (least, most) in _WHOLE.items():
             _check_whole(name, getattr(self, name), least, most)
-        for name in ("max_length", "first"):
+        for name in ("max_length", "start", "first"):
             if getattr(self, name) is not None:
                 _check_whole(name, getattr(self, name), 1 if name == "max_length" else 0)
         for token in self.banned:
@@ -125,38 +127,96 @@ class SearchOptions:
         """Decoder rows per sentence: the beam, or the samples."""
         return self.nbest if self.sample else self.beam
 
-    @classmethod
-    def from_settings(
-        cls, settings: DecodingSettings, overrides: Mapping[str, Any] | None = None
-    ) -> SearchOptions:
-        """A model's own decoding settings, with what the caller asks for instead.
+    def changed(self, overrides: SearchOverrides) -> SearchOptions:
+        """These options, a model's own, with what a call asks for instead.
 
-        Args:
-            settings: the settings stored with the model.
-            overrides: values by name; a value None leaves the setting as it is.
+        A model may sample unless told otherwise. Who asks such a model for a ``beam``, or for ``sample``
+        False, wants the best and no draw: the shape that the model gives its distribution is then left out.
+        ``nbest`` alone is that many samples. Where samples are drawn and the call names no ``seed``, it gets
+        a new one.
 
         Raises:
             SettingsError: an override has an unknown name, or a value is impossible.
         """
-        names = [field.name for field in fields(cls)]
-        return cls(**{name: value for name, value in settings if name in names}).changed(overrides or {})
-
-    def changed(self, overrides: Mapping[str, Any]) -> SearchOptions:
-        """These options with others instead; a value None leaves an option as it is.
-
-        Raises:
-            SettingsError: an override has an unknown name, or a value is impossible.
-        """
-        names = [field.name for field in fields(self)]
-        values: dict[str, Any] = {}
-        for name, value in overrides.items():
-            if name not in names:
-                near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-                hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(names)}"
-                raise SettingsError(f"unknown decoding option {name!r}; {hint}")
-            if value is not None:
-                values[name] = value
+        values = _known(overrides)
+        samples = values.setdefault("sample", self.sample and "beam" not in values)
+        if self.sample and not samples:
+            values = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} | values
+        if samples:
+            values.setdefault("seed", secrets.randbits(32))
         return replace(self, **values)
+
+    def for_stream(self, overrides: SearchOverrides) -> SearchOptions:
+        """As :meth:`changed`, but one hypothesis unless more are asked for: greedy, or one sample.
+
+        Raises:
+            SettingsError: as there; or more than one is asked for, where no token is decided before the end.
+        """
+        values = _known(overrides)
+        options = self.changed(overrides)
+        if "nbest" not in values:
+            options = replace(options, nbest=1)
+        if "beam" not in values:
+            options = replace(options, beam=1)
+        options.check_streams()
+        return options
+
+    def check_streams(self) -> None:
+        """Refuse what cannot be given out token by token.
+
+        Raises:
+            SettingsError: a beam or more than one sample.
+        """
+        if self.rows != 1:
+            raise SettingsError(
+                "streaming needs beam 1 or a single sample: a beam decides its tokens at the end"
+            )
+
+
+class SearchOverrides(TypedDict, total=False):
+    """What a call may ask for: the options of :class:`SearchOptions`, which says what each of them means.
+
+    What is not named, or None, is as the model's own settings say; of ``seed``, a new one.
+    """
+
+    beam: int | None
+    nbest: int | None
+    length_penalty: float | None
+    length_formula: LengthFormula | None
+    score_forced: bool | None
+    early_stopping: EarlyStopping | None
+    min_length: int | None
+    max_length: int | None
+    max_ratio: float | None
+    max_extra: int | None
+    force_end: bool | None
+    no_repeat_ngram: int | None
+    start: int | None
+    first: int | None
+    banned: tuple[int, ...] | None
+    unknown: bool | None
+    renormalise: bool | None
+    sample: bool | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    attention: bool | None
+    batch_tokens: int | None
+
+
+def _known(overrides: SearchOverrides) -> dict[str, Any]:
+    """The overrides that say something, every name checked."""
+    names = [field.name for field in fields(SearchOptions)]
+    values: dict[str, Any] = {}
+    for name, value in overrides.items():
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(names)}"
+            raise SettingsError(f"unknown decoding option {name!r}; {hint}")
+        if value is not None:
+            values[name] = value
+    return values
 
 
 _MOST = 2**31 - 1

@@ -69,27 +69,27 @@ class FinishedHypotheses:
         self.depths: Ids = np.zeros((sentences, slots), dtype=np.int64)
         self.truncated: Flags = np.zeros((sentences, slots), dtype=np.bool_)
 
-    def add(self, places: Ids, scores: Scores, nodes: Ids, depths: Ids, truncated: Flags) -> None:
+    def add(self, indices: Ids, scores: Scores, nodes: Ids, depths: Ids, truncated: Flags) -> None:
         """Merge candidates into the pool.
 
         Args:
-            places: (added,) the sentences concerned, each once.
+            indices: (added,) the sentences concerned, each once.
             scores: (added, candidates), -inf where there is nothing to add.
             nodes: (added, candidates) trellis nodes.
             depths: (added,) tokens of these hypotheses, end symbol included.
             truncated: (added, candidates) whether a limit cut them.
         """
         slots = self.scores.shape[1]
-        merged = np.concatenate([self.scores[places], scores], axis=1)  # (added, slots + candidates)
+        merged = np.concatenate([self.scores[indices], scores], axis=1)  # (added, slots + candidates)
         best = np.argsort(-merged, axis=1, kind="stable")[:, :slots]  # (added, slots)
 
         def keep(old: NDArray[Value], new: NDArray[Value]) -> NDArray[Value]:
-            return columns(np.concatenate([old[places], new], axis=1), best)
+            return columns(np.concatenate([old[indices], new], axis=1), best)
 
-        self.nodes[places] = keep(self.nodes, nodes)
-        self.depths[places] = keep(self.depths, np.broadcast_to(depths[:, None], nodes.shape))
-        self.truncated[places] = keep(self.truncated, truncated)
-        self.scores[places] = columns(merged, best)
+        self.nodes[indices] = keep(self.nodes, nodes)
+        self.depths[indices] = keep(self.depths, np.broadcast_to(depths[:, None], nodes.shape))
+        self.truncated[indices] = keep(self.truncated, truncated)
+        self.scores[indices] = columns(merged, best)
 
 
 def is_done(

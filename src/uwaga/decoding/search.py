@@ -3,7 +3,7 @@
 Greedy is a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
 among the best ``beam`` that end are finished, the best ``beam`` that do not end run on. Sampling runs
 ``nbest`` rows per sentence that know nothing of each other. No row is looked at in Python: a step costs
-a fixed number of numpy calls. Where the decoder can join states, a sentence that is done gives its place
+a fixed number of numpy calls. Where the decoder can join states, a sentence that is done gives its slot
 to one that waits.
 """
 
@@ -14,12 +14,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Decoder, Hypothesis, JoiningDecoder
+from uwaga.contracts import Decoder, Hypothesis
 from uwaga.decoding.beam_batch import Batch, Progress
-from uwaga.decoding.constraints import behind_first, check_prefixes, check_sources, check_tokens, step_limit
+from uwaga.decoding.constraints import (
+    check_prefixes,
+    check_sources,
+    check_tokens,
+    starts_with_first,
+    step_limit,
+)
 from uwaga.decoding.length_batching import free_slots, length_batches
 from uwaga.decoding.options import SearchOptions
-from uwaga.errors import SettingsError
 
 
 @dataclass(frozen=True)
@@ -108,13 +113,13 @@ def _run(
     streaming: bool,
 ) -> Stream:
     """Check everything, then decode batch by batch."""
-    if streaming and options.rows != 1:
-        raise SettingsError("streaming needs beam 1 or a single sample: a beam decides its tokens at the end")
+    if streaming:
+        options.check_streams()
     prefixes = [()] * len(sources) if prefixes is None else prefixes
     check_tokens(options, decoder.symbols, decoder.vocabulary)
     check_sources(decoder, sources)
     check_prefixes(decoder, prefixes, len(sources))
-    prefixes = [behind_first(prefix, options) for prefix in prefixes]
+    prefixes = [starts_with_first(prefix, options) for prefix in prefixes]
     limits = [
         step_limit(options, decoder.max_target, len(source), len(prefix), f"sentence {number}")
         for number, (source, prefix) in enumerate(zip(sources, prefixes, strict=True), start=1)
@@ -132,16 +137,16 @@ def _decode_all(
 ) -> Stream:
     results: list[list[Hypothesis]] = [[] for _ in sources]
     lengths = [len(source) for source in sources]
-    joining = isinstance(decoder, JoiningDecoder)
-    for numbers in length_batches(lengths, options.rows, options.batch_tokens * (WAVE if joining else 1)):
+    joining = decoder.join is not None
+    for indices in length_batches(lengths, options.rows, options.batch_tokens * (WAVE if joining else 1)):
         batch = Batch(
             decoder,
             options,
-            [sources[number] for number in numbers],
-            [prefixes[number] for number in numbers],
-            [limits[number] for number in numbers],
+            [sources[index] for index in indices],
+            [prefixes[index] for index in indices],
+            [limits[index] for index in indices],
         )
-        entering = len(numbers)
+        entering = len(indices)
         while batch.waiting.size or batch.running.size:
             if joining:
                 entering = free_slots(batch.running, batch.waiting, options.rows, options.batch_tokens)
@@ -150,18 +155,18 @@ def _decode_all(
             entering = 0
             progress = batch.step()
             if streaming:
-                yield from _events(batch, progress, numbers)
-        for number, hypotheses in zip(numbers, batch.hypotheses(np.arange(len(numbers))), strict=True):
-            results[number] = hypotheses
+                yield from _events(batch, progress, indices)
+        for index, hypotheses in zip(indices, batch.hypotheses(np.arange(len(indices))), strict=True):
+            results[index] = hypotheses
     return results
 
 
-def _events(batch: Batch, progress: Progress, numbers: list[int]) -> Iterator[StreamEvent]:
+def _events(batch: Batch, progress: Progress, indices: list[int]) -> Iterator[StreamEvent]:
     """What a stream says after a step: each new token, then each sentence that is done."""
     decided = zip(
-        progress.places.tolist(), progress.tokens.tolist(), progress.log_probs.tolist(), strict=True
+        progress.extended.tolist(), progress.tokens.tolist(), progress.log_probs.tolist(), strict=True
     )
-    for place, token, log_prob in decided:
-        yield StreamEvent(numbers[place], token, log_prob)
-    for place, found in zip(progress.left.tolist(), batch.hypotheses(progress.left), strict=True):
-        yield StreamEvent(numbers[place], None, hypothesis=found[0])
+    for sentence, token, log_prob in decided:
+        yield StreamEvent(indices[sentence], token, log_prob)
+    for sentence, nbest in zip(progress.done.tolist(), batch.hypotheses(progress.done), strict=True):
+        yield StreamEvent(indices[sentence], None, hypothesis=nbest[0])

@@ -35,9 +35,9 @@ class Path:
 
 
 class Trellis:
-    """Layers of nodes, one per step of a batch; a node is its number within its layer.
+    """Layers of nodes, one per step of a batch; a node is its index within its layer.
 
-    A sentence that joined the batch after ``start`` steps has its first token in the layer behind them.
+    A sentence that joined the batch after ``start`` steps has its first token in the layer after them.
     """
 
     def __init__(self) -> None:
@@ -61,10 +61,10 @@ class Trellis:
         tokens = np.zeros((len(nodes), deepest), dtype=np.int64)
         log_probs = np.zeros((len(nodes), deepest), dtype=np.float64)
         rows = np.zeros((len(nodes), deepest), dtype=np.int64)
-        for number in range(int(ends.max(initial=0)) - 1, int(starts.min(initial=0)) - 1, -1):
-            layer = self._layers[number]
-            reached = np.nonzero((starts <= number) & (number < ends))[0]
-            at, column = here[reached], number - starts[reached]
+        for index in range(int(ends.max(initial=0)) - 1, int(starts.min(initial=0)) - 1, -1):
+            layer = self._layers[index]
+            reached = np.nonzero((starts <= index) & (index < ends))[0]
+            at, column = here[reached], index - starts[reached]
             tokens[reached, column] = layer.tokens[at]
             log_probs[reached, column] = layer.log_probs[at]
             rows[reached, column] = layer.rows[at]

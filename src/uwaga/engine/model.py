@@ -164,7 +164,7 @@ class NativeModel:
         return Step(found, log_probs, following, attention)
 
     def join(self, one: State, other: State) -> State:
-        """See :meth:`uwaga.contracts.JoiningDecoder.join`: sentences may stand at different positions."""
+        """See :attr:`uwaga.contracts.Decoder.join`: sentences may stand at different positions."""
         assert isinstance(one, _core.State)
         assert isinstance(other, _core.State)
         return _core.State.join([one, other])

@@ -29,6 +29,8 @@ class Seq2Seq(nn.Module):
     vocabulary: int
     max_source: int | None
     max_target: int | None
+    join: None = None
+    """All sentences stand at the same position: a model in torch decodes them in step."""
 
     @abstractmethod
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from uwaga.contracts import Symbols
+from uwaga.errors import SettingsError
 from uwaga.models.bahdanau import Bahdanau
 from uwaga.models.base import Seq2Seq
 from uwaga.models.cho import Cho
@@ -10,6 +11,7 @@ from uwaga.models.gnmt import Gnmt
 from uwaga.models.luong import Luong
 from uwaga.models.sutskever import Sutskever
 from uwaga.models.transformer import Transformer
+from uwaga.nn.scores import score_class
 from uwaga.settings import ModelSettings, TransformerSettings
 from uwaga.settings.recurrent import (
     BahdanauSettings,
@@ -18,6 +20,19 @@ from uwaga.settings.recurrent import (
     LuongSettings,
     SutskeverSettings,
 )
+
+
+def check_model(settings: ModelSettings) -> None:
+    """Refuse settings that name what no registry holds; the settings themselves know nothing of torch.
+
+    Raises:
+        SettingsError: names the setting and the nearest name that there is.
+    """
+    if isinstance(settings, (BahdanauSettings, LuongSettings, GnmtSettings)):
+        try:
+            score_class(settings.score)
+        except SettingsError as error:
+            raise SettingsError(f"model.score: {error}") from None
 
 
 def build_model(
@@ -32,8 +47,9 @@ def build_model(
         target_vocabulary: target tokens.
 
     Raises:
-        SettingsError: the settings do not fit the vocabularies.
+        SettingsError: the settings do not fit the vocabularies, or as :func:`check_model`.
     """
+    check_model(settings)
     sizes = (symbols, source_vocabulary, target_vocabulary)
     match settings:
         case TransformerSettings():

@@ -56,6 +56,8 @@ class Ensemble:
         SettingsError: there are fewer than two, or their vocabularies or special tokens differ.
     """
 
+    join: None = None
+
     def __init__(self, members: Sequence[Decoder], names: Sequence[str] | None = None) -> None:
         called = list(names or (f"member {number}" for number in range(1, len(members) + 1)))
         if len(members) < 2:

@@ -1,12 +1,14 @@
 """Attention scores: one class each, found by name in a registry.
 
 A score is the F of generalised attention, ``f_ij = F(s_i, h_j)`` (M1). ``prepare`` runs once per
-sentence on the keys; ``forward`` runs for every query. Adding a score means adding a class here with
-the ``@register`` line: settings, the command line and the law tests read the registry.
+sentence on the keys; ``forward`` runs for every query. Adding a score means adding a class with the
+``@register`` line, here or in a file of its own: models are built from settings by the registered name, and
+the law tests go over the registry.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable
 from typing import TypeVar
@@ -75,15 +77,28 @@ def register(name: str) -> Callable[[Kind], Kind]:
     return enter
 
 
+def score_class(name: str) -> type[Score]:
+    """The class that is registered under a name.
+
+    Raises:
+        SettingsError: no score has that name; the message has the nearest, and all that there are.
+    """
+    if name not in SCORES:
+        near = difflib.get_close_matches(name, SCORES, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise SettingsError(
+            f"no attention score is called {name!r}; {hint}there are: {', '.join(sorted(SCORES))}"
+        )
+    return SCORES[name]
+
+
 def make_score(name: str, query_width: int, key_width: int, positions: int = POSITIONS) -> Score:
     """The registered score of that name.
 
     Raises:
-        SettingsError: no score has that name; the message lists those there are.
+        SettingsError: as :func:`score_class`, or the score does not take these widths.
     """
-    if name not in SCORES:
-        raise SettingsError(f"no attention score is called {name!r}; there are: {', '.join(sorted(SCORES))}")
-    return SCORES[name](query_width, key_width, positions)
+    return score_class(name)(query_width, key_width, positions)
 
 
 @register("dot")

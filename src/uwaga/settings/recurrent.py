@@ -12,9 +12,9 @@ from pydantic import Field, PositiveInt, model_validator
 
 from uwaga.settings.base import Probability, StrictModel
 
-ScoreName = Literal["additive", "additive_joint", "concat", "dot", "general", "location", "scaled_dot"]
 Gru = Literal["paper", "fused"]
 
+_SCORE = "attention score, by the name that uwaga.nn.scores has it registered under"
 _GRU = "reset gate as Cho 2014 writes it (a loop), or behind the matrix as in torch (one fused call)"
 
 
@@ -84,7 +84,7 @@ class BahdanauSettings(RecurrentSettings):
     family: Literal["bahdanau"] = "bahdanau"
     embedding: PositiveInt = Field(620, description="width of the word vectors")
     read_out: PositiveInt = Field(500, description="maxout units before the output")
-    score: ScoreName = "additive"
+    score: str = Field("additive", description=_SCORE)
     gru: Gru = Field("paper", description=_GRU)
     decoder: Literal["paper", "conditional"] = Field(
         "paper", description="one GRU fed with word and context, or two with the attention between them"
@@ -116,7 +116,7 @@ class LuongSettings(RecurrentSettings):
     family: Literal["luong"] = "luong"
     layers: PositiveInt = Field(4, description="of each side")
     dropout: Probability = Field(0.2, description="on embeddings, between layers and before the output")
-    score: ScoreName = "general"
+    score: str = Field("general", description=_SCORE)
     attention: Literal["global", "local-m", "local-p"] = Field(
         "global", description="over the whole source, or a window that is monotonic or predicted"
     )
@@ -154,7 +154,7 @@ class GnmtSettings(RecurrentSettings):
     encoder_layers: int = Field(8, ge=2, description="the first of two directions")
     decoder_layers: PositiveInt = 8
     dropout: Probability = Field(0.2, description="on embeddings, between layers and before the output")
-    score: ScoreName = "additive"
+    score: str = Field("additive", description=_SCORE)
 
     @property
     def layers_in_all(self) -> int:

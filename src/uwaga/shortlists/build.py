@@ -9,12 +9,12 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import Choice, Ids, State
+from uwaga.contracts import Ids
 from uwaga.decoding.length_batching import length_batches
 from uwaga.engine import NativeModel
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.translator.forced_decoding import no_attention
+from uwaga.translator.forced_decoding import forced_steps
 from uwaga.translator.shortlisting import native_of
 from uwaga.translator.translator import Translator
 
@@ -66,7 +66,7 @@ def count_shortlist(
         pairs: source and target texts.
         frequent: target tokens that every sentence may become.
         per_word: target tokens of each source token.
-        on_pairs: called with the number of pairs done, after each heap.
+        on_pairs: called with the number of pairs done, after each chunk.
 
     Raises:
         SettingsError: the model does not run on the native engine, or has no attention; impossible numbers.
@@ -78,13 +78,14 @@ def count_shortlist(
     counts = _Counts(model.source_vocabulary, model.vocabulary)
     used = done = 0
     rest = iter(pairs)
-    while heap := list(islice(rest, CHUNK)):
-        sources, targets = usable_pairs(translator, heap)
+    while chunk := list(islice(rest, CHUNK)):
+        sources, targets = usable_pairs(translator, chunk)
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for numbers in length_batches(lengths, 1, BATCH_TOKENS):
-            counts.add(model, [sources[one] for one in numbers], [targets[one] for one in numbers])
+        for indices in length_batches(lengths, 1, BATCH_TOKENS):
+            chosen = [sources[one] for one in indices], [targets[one] for one in indices]
+            counts.add(model, *chosen, start=translator.decoding.start)
         used += len(sources)
-        done += len(heap)
+        done += len(chunk)
         on_pairs(done)
     if not used:
         raise DataError("no pair of the corpus can be used: all are empty or longer than the model can take")
@@ -108,11 +109,13 @@ class _Counts:
         self._weights: Weights = np.zeros(0)
         self._new: list[tuple[Ids, Weights]] = []
 
-    def add(self, model: NativeModel, sources: Sequence[Sequence[int]], targets: Sequence[Ids]) -> None:
-        """Count pairs of token ids."""
+    def add(
+        self, model: NativeModel, sources: Sequence[Sequence[int]], targets: Sequence[Ids], start: int | None
+    ) -> None:
+        """Count pairs of token ids; ``start`` is what decoding starts from, None for the model's own."""
         for target in targets:
             np.add.at(self._seen, target, 1)
-        self._new += _attention(model, sources, targets)
+        self._new += _attention(model, sources, targets, start)
         if sum(len(keys) for keys, _ in self._new) > ENTRIES:
             self._add_up()
 
@@ -128,46 +131,34 @@ class _Counts:
         keys, weights = self._keys[kept], self._weights[kept]
         sources = keys // self._target
         order = np.lexsort((keys, -weights, sources))  # by source token, the heaviest first
-        places = np.arange(len(keys)) - np.searchsorted(sources, sources[order])
-        return np.sort(keys[order][places < count])
+        ranks = np.arange(len(keys)) - np.searchsorted(sources, sources[order])
+        return np.sort(keys[order][ranks < count])
 
     def _add_up(self) -> None:
         keys = np.concatenate([self._keys, *(one for one, _ in self._new)])
         weights = np.concatenate([self._weights, *(one for _, one in self._new)])
-        self._keys, places = np.unique(keys, return_inverse=True)
-        self._weights = np.bincount(places, weights, len(self._keys)).astype(np.float64)
+        self._keys, inverse = np.unique(keys, return_inverse=True)
+        self._weights = np.bincount(inverse, weights, len(self._keys)).astype(np.float64)
         self._new = []
 
 
 def _attention(
-    model: NativeModel, sources: Sequence[Sequence[int]], targets: Sequence[Ids]
+    model: NativeModel, sources: Sequence[Sequence[int]], targets: Sequence[Ids], start: int | None
 ) -> Iterator[tuple[Ids, Weights]]:
     """Lead the model along the targets; for each position the keys of both tokens and the attention."""
-    order = sorted(range(len(targets)), key=lambda number: -len(targets[number]))
-    lengths = np.array([len(targets[number]) for number in order])  # (pairs,) falling
-    wanted = np.zeros((len(order), int(lengths[0])), dtype=np.int64)  # (pairs, target)
-    words = np.zeros((len(order), max(map(len, sources))), dtype=np.int64)  # (pairs, source)
-    for row, number in enumerate(order):
-        wanted[row, : lengths[row]] = targets[number]
-        words[row, : len(sources[number])] = sources[number]
-    spread = np.array([len(sources[number]) for number in order])  # (pairs,) source tokens, the end counted
-    behind = np.arange(words.shape[1]) >= (spread - 1)[:, None]  # (pairs, source): the end, and padding
-    state: State = model.start(model.encode([sources[number] for number in order]), 1)
-    tokens: Ids = np.full(len(order), model.symbols.start, dtype=np.int64)  # (running,)
-    for position in range(wanted.shape[1]):
-        running = int((lengths > position).sum())
-        if running < len(tokens):
-            state, tokens = state.select(np.arange(running)), tokens[:running]
-        forced = wanted[:running, position]
-        step = model.step(tokens, state, Choice(count=1, forced=forced, attention=True))
-        if step.attention is None:
-            raise no_attention()
-        weights = step.attention  # (running, source)
+    words = np.zeros((len(sources), max(map(len, sources))), dtype=np.int64)  # (pairs, source)
+    for row, source in enumerate(sources):
+        words[row, : len(source)] = source
+    spread = np.array([len(source) for source in sources])  # (pairs,) source tokens, the end counted
+    past = np.arange(words.shape[1]) >= (spread - 1)[:, None]  # (pairs, source): the end, and padding
+    for step in forced_steps(model, sources, targets, start, attention=True):
+        assert step.attention is not None
+        weights, pairs = step.attention, step.indices  # (running, source), (running,)
         width = weights.shape[1]
-        counted = (weights * spread[:running, None] >= 1.0) & ~behind[:running, :width]
-        rows, places = np.nonzero(counted)
-        yield words[rows, places] * model.vocabulary + forced[rows], weights[rows, places].astype(np.float64)
-        state, tokens = step.state, forced
+        counted = (weights * spread[pairs, None] >= 1.0) & ~past[pairs, :width]
+        rows, columns = np.nonzero(counted)
+        keys = words[pairs[rows], columns] * model.vocabulary + step.tokens[rows]
+        yield keys, weights[rows, columns].astype(np.float64)
 
 
 def usable_pairs(

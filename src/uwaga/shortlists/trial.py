@@ -106,7 +106,12 @@ def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
     """
     decoder = native_of(translator.decoder).with_shortlist(shortlist)
     return Translator(
-        decoder, translator.source, translator.target, translator.decoding, translator.languages
+        decoder,
+        translator.source,
+        translator.target,
+        translator.decoding,
+        translator.languages,
+        text=translator.text,
     )
 
 

@@ -11,7 +11,7 @@ import yaml
 from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.errors import SettingsError
 from uwaga.models.base import Seq2Seq
-from uwaga.models.build import build_model
+from uwaga.models.build import build_model, check_model
 from uwaga.settings import Settings
 from uwaga.training.card import model_card
 from uwaga.training.checkpoint import average_checkpoints, checkpoint_path, regular_steps
@@ -31,6 +31,7 @@ def train(settings: Settings) -> Path | None:
     Raises:
         UwagaError: the settings, the corpora, a checkpoint or the disk is at fault.
     """
+    check_model(settings.model)
     device = prepare_process(settings)
     _check_device(device, settings)
     settings.run.mkdir(parents=True, exist_ok=True)

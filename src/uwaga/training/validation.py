@@ -9,7 +9,7 @@ import torch
 
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
-from uwaga.decoding.options import SearchOptions
+from uwaga.decoding import from_settings
 from uwaga.decoding.search import search
 from uwaga.evaluation import MetricScore, evaluate
 from uwaga.models.base import Seq2Seq
@@ -50,7 +50,7 @@ def validate(
         loss = _loss(model, batches, training.precision)
         if not pairs:
             return Validation(loss)
-        options = SearchOptions.from_settings(decoding.model_copy(update={"beam": training.validation_beam}))
+        options = from_settings(decoding)[0].changed({"beam": training.validation_beam})
         end = source.symbols.end
         sources = [[*source.encode(pair.source), end] for pair in pairs]
         found = search(model, sources, options)

@@ -17,7 +17,7 @@ BREAKS = re.compile(r"[\r\n]")
 
 
 def assemble(
-    passage: Passage, found: Sequence[Sequence[Hypothesis]], nbest: int, source: Subwords, target: Subwords
+    passage: Passage, lists: Sequence[Sequence[Hypothesis]], nbest: int, source: Subwords, target: Subwords
 ) -> Translation:
     """One translation, with up to ``nbest - 1`` alternatives, from the n-best list of each sentence.
 
@@ -26,17 +26,17 @@ def assemble(
     of ``attention`` (zero outside each sentence's own block) follow. ``log_prob`` is the sum and
     ``score`` the mean over the sentences. A text without sentences has score 0.
     """
-    ways = [_together(passage, way, source, target) for way in best_ways(found, nbest)]
+    ways = [_together(passage, way, source, target) for way in best_ways(lists, nbest)]
     return replace(ways[0], alternatives=tuple(ways[1:]))
 
 
-def best_ways(found: Sequence[Sequence[Hypothesis]], nbest: int) -> list[tuple[Hypothesis, ...]]:
+def best_ways(lists: Sequence[Sequence[Hypothesis]], nbest: int) -> list[tuple[Hypothesis, ...]]:
     """The ``nbest`` ways to take one hypothesis of each sentence whose scores sum highest, best first.
 
     Exact: a way among the best of all sentences is among the best of the sentences before its last.
     """
     ways: list[tuple[float, tuple[Hypothesis, ...]]] = [(0.0, ())]
-    for hypotheses in found:
+    for hypotheses in lists:
         longer = [(score + one.score, (*way, one)) for score, way in ways for one in hypotheses]
         ways = sorted(longer, key=lambda scored: -scored[0])[:nbest]
     return [way for _, way in ways]
@@ -51,7 +51,7 @@ def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, tar
     text = passage.before
     tokens: list[int] = []
     for number, (sentence, hypothesis) in enumerate(zip(passage.sentences, way, strict=True), start=1):
-        text += sentence_text(hypothesis.tokens, target) + sentence.behind
+        text += sentence_text(hypothesis.tokens, target) + sentence.after
         tokens += hypothesis.tokens
         if number < len(way) and not hypothesis.truncated:
             tokens.append(target.symbols.end)

@@ -10,9 +10,9 @@ from uwaga.checkpoints.hub import find_model
 from uwaga.checkpoints.languages import resolve_languages
 from uwaga.checkpoints.uwaga.schema import CONFIG
 from uwaga.contracts import Decoder
-from uwaga.decoding import SearchOptions
+from uwaga.decoding import SearchOptions, from_settings
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
-from uwaga.settings import DecodingSettings
+from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 from uwaga.translator.native import (
     check_translates,
@@ -38,9 +38,10 @@ class LoadedTranslator(NamedTuple):
     decoder: Decoder
     source: Subwords
     target: Subwords
-    decoding: DecodingSettings | SearchOptions
+    decoding: SearchOptions
     languages: tuple[str, str]
     scorer: Scorer
+    text: TextOptions = TextOptions()
 
 
 class TorchTarget(NamedTuple):
@@ -121,7 +122,6 @@ def load_generator(name: str | Path, wanted: LoadOptions) -> tuple[Decoder, Subw
         raise ModelError(f"{folder / CONFIG}: a translator, which uwaga.Translator and `uwaga translate` run")
     if continues(folder) and _natively(folder, wanted):
         loaded = load_native(folder, _precision(wanted), wanted.threads)
-        assert isinstance(loaded.decoding, SearchOptions)
         return loaded.model, loaded.target, loaded.decoding
     place = prepared(folder, wanted.device, wanted.dtype, wanted.threads)
     from uwaga.checkpoints.huggingface.registry import load_decoder
@@ -168,7 +168,9 @@ def _native_parts(folder: Path, wanted: LoadOptions) -> LoadedTranslator:
     languages = (wanted.source_language, wanted.target_language)
     found = load_native(folder, _precision(wanted), wanted.threads, *languages)
     scorer = step_scorer(found.model)
-    return LoadedTranslator(found.model, found.source, found.target, found.decoding, found.languages, scorer)
+    return LoadedTranslator(
+        found.model, found.source, found.target, found.decoding, found.languages, scorer, found.text
+    )
 
 
 def _torch_parts(folder: Path, wanted: LoadOptions) -> LoadedTranslator:
@@ -189,9 +191,8 @@ def _torch_parts(folder: Path, wanted: LoadOptions) -> LoadedTranslator:
     loaded = load_model(folder, place, number_format)
     model, config = loaded.model, loaded.config
     pair = resolve_languages(config.languages, wanted.source_language, wanted.target_language, str(folder))
-    return LoadedTranslator(
-        model, loaded.source, loaded.target, config.decoding, pair, parallel_scorer(model)
-    )
+    decoding, text = from_settings(config.decoding)
+    return LoadedTranslator(model, loaded.source, loaded.target, decoding, pair, parallel_scorer(model), text)
 
 
 def _need_torch(folder: Path) -> Any:

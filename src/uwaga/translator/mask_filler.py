@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from uwaga.contracts import Choice, Floats
+from uwaga.contracts import Choice, Floats, json_number
 from uwaga.decoding.length_batching import length_batches
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.text.framed import FramedTokeniser
@@ -33,6 +33,10 @@ class Filling:
     token: str
     probability: float
     text: str
+
+    def to_dict(self) -> dict[str, object]:
+        """What JSON can hold of it, under the same names; the probability to six decimals."""
+        return {"token": self.token, "probability": json_number(self.probability), "text": self.text}
 
 
 @dataclass(frozen=True)
@@ -123,15 +127,15 @@ class MaskFiller:
         if mask is None:
             raise ModelError(f"{self.tokeniser.name}: the tokeniser has no {MASK}")
         ids = [self._ids(text, name) for text, name in zip(texts, names, strict=True)]
-        places = [[at for at, token in enumerate(row) if token == mask] for row in ids]
-        for gaps, name in zip(places, names, strict=True):
+        positions = [[at for at, token in enumerate(row) if token == mask] for row in ids]
+        for gaps, name in zip(positions, names, strict=True):
             if not gaps:
                 raise DataError(f"{name} has no {MASK}: put one where a word is to be found")
         results: list[list[list[Filling]]] = [[] for _ in texts]
-        for numbers, states in self._states(ids):
-            for number, found in zip(numbers, states, strict=True):
-                logits = head(found[places[number]])  # (gaps, vocabulary)
-                results[number] = self._fillings(texts[number], logits, k)
+        for indices, batch in self._states(ids):
+            for index, states in zip(indices, batch, strict=True):
+                logits = head(states[positions[index]])  # (gaps, vocabulary)
+                results[index] = self._fillings(texts[index], logits, k)
         return results
 
     @overload
@@ -152,18 +156,18 @@ class MaskFiller:
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(one, f"text {number}") for number, one in enumerate(texts, start=1)]
         results: dict[int, Encoding] = {}
-        for numbers, states in self._states(ids):
-            for number, found in zip(numbers, states, strict=True):
-                pieces = tuple(self.tokeniser.pieces(ids[number]))
-                results[number] = Encoding(pieces, found.float().cpu().numpy())
-        ordered = [results[number] for number in range(len(texts))]
+        for indices, batch in self._states(ids):
+            for index, states in zip(indices, batch, strict=True):
+                pieces = tuple(self.tokeniser.pieces(ids[index]))
+                results[index] = Encoding(pieces, states.float().cpu().numpy())
+        ordered = [results[index] for index in range(len(texts))]
         return ordered[0] if isinstance(text, str) else ordered
 
     def _states(self, ids: Sequence[Sequence[int]]) -> list[tuple[list[int], list[Tensor]]]:
-        """Texts of like length together: their numbers and states."""
+        """Texts of like length together: their indices and states."""
         return [
-            (numbers, self.model.encode([ids[number] for number in numbers]))
-            for numbers in length_batches([len(row) for row in ids], 1, BATCH_TOKENS)
+            (indices, self.model.encode([ids[index] for index in indices]))
+            for indices in length_batches([len(row) for row in ids], 1, BATCH_TOKENS)
         ]
 
     def _ids(self, text: str, name: str) -> list[int]:
@@ -195,7 +199,7 @@ class MaskFiller:
 def _filled(text: str, gap: int, piece: str) -> str:
     """The text with a piece in one of its gaps; one that goes on a word is put to that word."""
     parts = text.split(MASK)
-    before, behind = MASK.join(parts[: gap + 1]), MASK.join(parts[gap + 1 :])
+    before, after = MASK.join(parts[: gap + 1]), MASK.join(parts[gap + 1 :])
     if piece.startswith(INSIDE):
         before, piece = before.rstrip(), piece.removeprefix(INSIDE)
-    return before + piece + behind
+    return before + piece + after

@@ -14,11 +14,12 @@ from uwaga.checkpoints.uwaga.engine_folder import open_native
 from uwaga.checkpoints.uwaga.int8 import continues_texts, is_quantised, read_quantised
 from uwaga.checkpoints.uwaga.schema import CONFIG, FORMAT
 from uwaga.contracts import Floats, Symbols
-from uwaga.decoding import SearchOptions
+from uwaga.decoding import SearchOptions, from_settings
 from uwaga.engine import NativeModel, Packed, Precision, pack
 from uwaga.engine.layout import EngineSettings
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
 from uwaga.settings import DecodingSettings
+from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 
 if TYPE_CHECKING:
@@ -67,8 +68,9 @@ class Loaded:
     model: NativeModel
     source: Subwords
     target: Subwords
-    decoding: DecodingSettings | SearchOptions
+    decoding: SearchOptions
     languages: tuple[str, str]
+    text: TextOptions
 
 
 def load_native(
@@ -102,10 +104,12 @@ def load_native(
         except ModelError as error:
             raise ModelError(f"{folder}: {error}") from None
         languages = resolve_languages(found.config.languages, source_language, target_language, str(folder))
-        return Loaded(model, found.source, found.target, found.decoding, languages)
+        decoding, text = _options(found.decoding)
+        return Loaded(model, found.source, found.target, decoding, languages, text)
     weights = open_weights(folder, source_language, target_language)
     model = weights.model(precision or "float32", threads)
-    return Loaded(model, weights.source, weights.target, weights.decoding, weights.languages)
+    decoding, text = _options(weights.decoding)
+    return Loaded(model, weights.source, weights.target, decoding, weights.languages, text)
 
 
 def open_weights(
@@ -252,6 +256,11 @@ def _by_torch(folder: Path, source_language: str | None, target_language: str | 
         decoding=found.options,
         languages=found.languages,
     )
+
+
+def _options(decoding: DecodingSettings | SearchOptions) -> tuple[SearchOptions, TextOptions]:
+    """Ours say how to take texts too; another library's do not."""
+    return (decoding, TextOptions()) if isinstance(decoding, SearchOptions) else from_settings(decoding)
 
 
 def _config(folder: Path) -> Mapping[str, Any]:

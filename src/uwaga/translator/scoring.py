@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-import numpy as np
-
-from uwaga.contracts import Choice, Decoder, Ids
+from uwaga.contracts import Decoder, json_number
 from uwaga.decoding.length_batching import length_batches
+from uwaga.translator.forced_decoding import forced_steps
 
 LARGEST_EXPONENT = 709.0
 
-Scorer = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[list[float]]]
-"""From sources and targets, all with their end symbols, to the log-probability of each target token."""
+
+class Scorer(Protocol):
+    """From sources and targets, all with their end symbols, to the log-probability of each target token.
+
+    ``start`` is the token that decoding starts from, None for the model's own.
+    """
+
+    def __call__(
+        self,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        start: int | None = None,
+    ) -> list[list[float]]: ...
 
 
 @dataclass(frozen=True)
@@ -40,43 +51,48 @@ class Score:
         """``exp(-mean)``, infinite where a float cannot hold it."""
         return math.exp(-self.mean) if -self.mean < LARGEST_EXPONENT else math.inf
 
+    def to_dict(self) -> dict[str, object]:
+        """What JSON can hold of it, under the same names, with ``mean`` and ``perplexity``.
+
+        Numbers are rounded to six decimals; an infinite one is None.
+        """
+        return {
+            "log_prob": json_number(self.log_prob),
+            "mean": json_number(self.mean),
+            "perplexity": json_number(self.perplexity),
+            "tokens": list(self.tokens),
+            "token_scores": [json_number(score) for score in self.token_scores],
+            "source_tokens": list(self.source_tokens),
+        }
+
 
 def in_batches(
-    scorer: Scorer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
+    scorer: Scorer,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    batch_tokens: int,
+    start: int | None = None,
 ) -> list[list[float]]:
     """Score pairs of like length together, at most ``batch_tokens`` of the longer side at a time."""
     results: list[list[float]] = [[] for _ in sources]
     lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-    for numbers in length_batches(lengths, 1, batch_tokens):
-        scored = scorer([sources[number] for number in numbers], [targets[number] for number in numbers])
-        for number, scores in zip(numbers, scored, strict=True):
-            results[number] = scores
+    for indices in length_batches(lengths, 1, batch_tokens):
+        scored = scorer([sources[index] for index in indices], [targets[index] for index in indices], start)
+        for index, scores in zip(indices, scored, strict=True):
+            results[index] = scores
     return results
 
 
 def step_scorer(decoder: Decoder) -> Scorer:
     """Scoring with any decoder: each step is forced to take the target's next token."""
 
-    def score(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        order = sorted(range(len(targets)), key=lambda number: -len(targets[number]))
-        lengths = np.array([len(targets[number]) for number in order])  # (sentences,) falling
-        wanted: Ids = np.zeros((len(order), int(lengths[0])), dtype=np.int64)  # (sentences, target)
-        for row, number in enumerate(order):
-            wanted[row, : lengths[row]] = targets[number]
-        found = np.zeros(wanted.shape, dtype=np.float64)
-        state = decoder.start(decoder.encode([sources[number] for number in order]), 1)
-        tokens: Ids = np.full(len(order), decoder.symbols.start, dtype=np.int64)  # (running,)
-        for position in range(wanted.shape[1]):
-            running = int((lengths > position).sum())
-            if running < len(tokens):
-                state, tokens = state.select(np.arange(running)), tokens[:running]
-            forced = wanted[:running, position]
-            step = decoder.step(tokens, state, Choice(count=1, forced=forced))
-            found[:running, position] = step.log_probs[:, 0]
-            state, tokens = step.state, forced
+    def score(
+        sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], start: int | None = None
+    ) -> list[list[float]]:
         scores: list[list[float]] = [[] for _ in targets]
-        for row, number in enumerate(order):
-            scores[number] = found[row, : lengths[row]].tolist()
+        for step in forced_steps(decoder, sources, targets, start):
+            for index, log_prob in zip(step.indices.tolist(), step.log_probs.tolist(), strict=True):
+                scores[index].append(log_prob)
         return scores
 
     return score

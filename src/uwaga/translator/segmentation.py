@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.text.normalisation import in_capitals
+from uwaga.text.options import TextOptions
 from uwaga.text.sentences import split_sentences
 from uwaga.text.subwords import Subwords
 
@@ -30,11 +31,11 @@ INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 class Sentence:
     """One input of the model.
 
-    ``ids`` are its tokens, end symbol included; ``behind`` stands between its translation and the next.
+    ``ids`` are its tokens, end symbol included; ``after`` stands between its translation and the next.
     """
 
     ids: tuple[int, ...]
-    behind: str
+    after: str
 
 
 @dataclass(frozen=True)
@@ -49,24 +50,21 @@ class Passage:
 class Segmenter:
     """How texts are taken apart for one model.
 
-    ``limit``: most source tokens of the model, end symbol included, None for no limit. ``split_above``:
-    source tokens, end symbol included, above which a line is split into sentences although the model
-    could take it, 0 for none. ``languages``: codes of source and target. ``lower_capitals``: whether a
-    sentence in capitals is lower-cased.
+    ``limit``: most source tokens of the model, end symbol included, None for no limit. ``languages``: codes
+    of source and target. ``options``: how the model wants its texts.
     """
 
     source: Subwords
     limit: int | None
-    split_above: int
     languages: tuple[str, str]
-    lower_capitals: bool = False
+    options: TextOptions
 
     def cut(self, text: str, split: Split, name: str) -> Passage:
         """Take a text apart.
 
         Lines are translated apart and their breaks kept. A line is split into sentences where it is
-        longer than ``limit`` or ``split_above`` (``auto``), always (``sentences``) or never. White space
-        at the ends of a line goes, and a run of blanks inside it becomes one space.
+        longer than ``limit`` or ``options.split_above`` (``auto``), always (``sentences``) or never. White
+        space at the ends of a line goes, and a run of blanks inside it becomes one space.
 
         Raises:
             TextTooLongError: a sentence is longer than the model can take; it belongs to ``name``.
@@ -77,13 +75,13 @@ class Segmenter:
         pieces = LINE_BREAK.split(text)
         before, sentences = "", list[Sentence]()
         for line, line_break in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
-            found = list(self._line(line, split, name))
-            sentences += found
+            added = list(self._line(line, split, name))
+            sentences += added
             if not sentences:
                 before += line_break
                 continue
-            behind = "" if found else sentences[-1].behind
-            sentences[-1] = Sentence(sentences[-1].ids, behind + line_break)
+            after = "" if added else sentences[-1].after
+            sentences[-1] = Sentence(sentences[-1].ids, after + line_break)
         return Passage(before, tuple(sentences))
 
     def ids(self, line: str) -> tuple[int, ...]:
@@ -91,14 +89,14 @@ class Segmenter:
         if all(unicodedata.category(character) in INVISIBLE for character in line):
             return ()
         text = BLANKS.sub(" ", line.strip())
-        ids = self.source.encode(text.lower() if self.lower_capitals and in_capitals(text) else text)
+        ids = self.source.encode(text.lower() if self.options.lower_capitals and in_capitals(text) else text)
         return tuple(self.source.add_special_tokens(ids)) if ids else ()
 
     def _line(self, line: str, split: Split, name: str) -> Iterator[Sentence]:
         whole = self.ids(line)
         if not whole:
             return
-        bounds = [bound for bound in (self.limit, self.split_above or None) if bound is not None]
+        bounds = [bound for bound in (self.limit, self.options.split_above or None) if bound is not None]
         fits = len(whole) <= min(bounds, default=len(whole))
         if split == "never" or (split == "auto" and fits):
             yield self._checked(whole, line, name)

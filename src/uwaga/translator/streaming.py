@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+
+from uwaga.contracts import Decoder
+from uwaga.decoding import SearchOptions, stream
 
 UNFINISHED = "\ufffd"
 """What a character decodes to while some of its bytes are missing."""
@@ -34,3 +37,38 @@ class GrowingText:
         piece = text[self._given :]
         self._given = max(self._given, len(text))
         return piece
+
+
+def grow(
+    decoder: Decoder,
+    source: Sequence[int],
+    options: SearchOptions,
+    decode: Callable[[Sequence[int]], str],
+    prefix: Sequence[int] = (),
+) -> Generator[str, None, bool]:
+    """Search one target and give out its text as it grows; no piece is empty.
+
+    Args:
+        decoder: the model.
+        source: token ids with their end symbol, or a prompt.
+        options: of one hypothesis; see :meth:`uwaga.decoding.SearchOptions.check_streams`.
+        decode: from the target's tokens to text.
+        prefix: tokens that the target begins with.
+
+    Returns:
+        whether a limit cut the target.
+
+    Raises:
+        SettingsError: the options ask for more than one hypothesis.
+    """
+    growing, truncated = GrowingText(decode), False
+    for event in stream(decoder, [source], options, prefixes=[prefix]):
+        if event.hypothesis is not None:
+            piece = growing.finish(event.hypothesis.tokens)
+            truncated = event.hypothesis.truncated
+        else:
+            assert event.token is not None  # a stream gives a token or, last, the hypothesis
+            piece = growing.add(event.token)
+        if piece:
+            yield piece
+    return truncated

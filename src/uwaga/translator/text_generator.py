@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import overload
+from typing import Unpack, overload
 
-from uwaga.contracts import Decoder, Hypothesis
-from uwaga.decoding import SearchOptions, search, stream
+from uwaga.contracts import Decoder, Hypothesis, json_number
+from uwaga.decoding import SearchOptions, SearchOverrides, search
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.text.subwords import Subwords
-from uwaga.translator.streaming import GrowingText
+from uwaga.translator.streaming import grow
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """What a model wrote behind a prompt.
+    """What a model wrote after a prompt.
 
     ``text`` is what is new, with its white space in front. ``token_scores`` are the natural log-probabilities
     of ``tokens`` and, unless ``truncated`` by a limit, of the end symbol; ``log_prob`` is their sum and
@@ -37,6 +36,24 @@ class Continuation:
     def whole(self) -> str:
         """The prompt with its continuation."""
         return self.prompt + self.text
+
+    def to_dict(self) -> dict[str, object]:
+        """What JSON can hold of it, under the same names; ``alternatives`` if there are any.
+
+        Numbers are rounded to six decimals, and an infinite score, an impossible token's, is None.
+        """
+        values: dict[str, object] = {
+            "prompt": self.prompt,
+            "text": self.text,
+            "score": json_number(self.score),
+            "log_prob": json_number(self.log_prob),
+            "tokens": list(self.tokens),
+            "token_scores": [json_number(score) for score in self.token_scores],
+            "truncated": self.truncated,
+        }
+        if self.alternatives:
+            values["alternatives"] = [one.to_dict() for one in self.alternatives]
+        return values
 
 
 class TextGenerator:
@@ -84,193 +101,108 @@ class TextGenerator:
 
     @overload
     def generate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first
-        self,
-        prompt: str,
-        *,
-        max_length: int | None = ...,
-        min_length: int | None = ...,
-        beam: int | None = ...,
-        nbest: int | None = ...,
-        length_penalty: float | None = ...,
-        no_repeat_ngram: int | None = ...,
-        sample: bool | None = ...,
-        temperature: float | None = ...,
-        top_k: int | None = ...,
-        top_p: float | None = ...,
-        seed: int | None = ...,
-        batch_tokens: int | None = ...,
+        self, prompt: str, **options: Unpack[SearchOverrides]
     ) -> Continuation: ...
 
     @overload
-    def generate(
-        self,
-        prompt: Sequence[str],
-        *,
-        max_length: int | None = ...,
-        min_length: int | None = ...,
-        beam: int | None = ...,
-        nbest: int | None = ...,
-        length_penalty: float | None = ...,
-        no_repeat_ngram: int | None = ...,
-        sample: bool | None = ...,
-        temperature: float | None = ...,
-        top_k: int | None = ...,
-        top_p: float | None = ...,
-        seed: int | None = ...,
-        batch_tokens: int | None = ...,
-    ) -> list[Continuation]: ...
+    def generate(self, prompt: Sequence[str], **options: Unpack[SearchOverrides]) -> list[Continuation]: ...
 
     def generate(
-        self,
-        prompt: str | Sequence[str],
-        *,
-        max_length: int | None = None,
-        min_length: int | None = None,
-        beam: int | None = None,
-        nbest: int | None = None,
-        length_penalty: float | None = None,
-        no_repeat_ngram: int | None = None,
-        sample: bool | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-        batch_tokens: int | None = None,
+        self, prompt: str | Sequence[str], **options: Unpack[SearchOverrides]
     ) -> Continuation | list[Continuation]:
         """Continue a text, or several (M23 to M25).
 
         A continuation ends where the model ends it, at ``max_length``, or where the model's positions end.
 
+        A model's settings may say that it samples (``do_sample`` in a checkpoint's generation_config.json):
+        it then does unless ``beam``, or ``sample`` False, asks for the likeliest continuation instead.
+
         Args:
             prompt: one text, or a sequence of them. Its white space counts; an empty one leaves it to the
                 model what to begin with.
-            max_length: most new tokens. What is None here is as the model's own settings say.
-            min_length: fewest new tokens.
-            beam: width of the beam, 1 for greedy.
-            nbest: how many continuations of a prompt; the others are its ``alternatives``.
-            length_penalty: exponent of the length that scores are divided by.
-            no_repeat_ngram: no n-gram of this size twice in what is new, 0 for off.
-            sample: draw ``nbest`` continuations at random instead of searching for the best.
-            temperature: of the distribution drawn from.
-            top_k: draw from the k most probable tokens only, 0 for all.
-            top_p: draw from the fewest most probable tokens of at least this probability.
-            seed: decides the draws, together with the prompt alone; None for new ones at every call.
-            batch_tokens: prompt tokens worked on together, padding and beams counted.
+            **options: how to search, by name. What is missing or None is as the model's own settings say.
+
+                - ``max_length``: most new tokens.
+                - ``min_length``: fewest new tokens.
+                - ``beam``: width of the beam, 1 for greedy.
+                - ``nbest``: how many continuations of a prompt; the others are its ``alternatives``.
+                - ``length_penalty``: exponent of the length that scores are divided by.
+                - ``no_repeat_ngram``: no n-gram of this size twice in what is new, 0 for off.
+                - ``sample``: draw ``nbest`` continuations at random instead of searching for the best.
+                - ``temperature``: of the distribution drawn from.
+                - ``top_k``: draw from the k most probable tokens only, 0 for all.
+                - ``top_p``: draw from the fewest most probable tokens of at least this probability.
+                - ``seed``: decides the draws, together with the prompt alone; None: new ones at every call.
+                - ``batch_tokens``: prompt tokens worked on together, padding and beams counted.
+
+                Seldom needed, and told in full by :class:`uwaga.decoding.SearchOptions`:
+
+                - ``length_formula``: ``average``, ``gnmt`` or ``none``: how the length enters a score.
+                - ``early_stopping``: True, False or ``estimate``: when a beam is done.
+                - ``max_ratio``, ``max_extra``: most new tokens: so many times the prompt's, plus extra.
+                - ``force_end``: end at the limit with the end symbol.
+                - ``score_forced``: whether a forced token counts in ``score``.
+                - ``renormalise``: share the probability of banned tokens among the others.
+                - ``unknown``: whether the unknown token may be produced.
+                - ``banned``: token ids never produced.
+                - ``first``: token id that every continuation begins with.
+                - ``attention``, ``start``: of translators alone; a prompt is no source, and begins by itself.
 
         Returns:
             a continuation for a text, a list of them, in the same order, for a sequence.
 
         Raises:
             TextTooLongError: a prompt is longer than the model's positions.
-            SettingsError: an impossible option.
+            SettingsError: an unknown or impossible option.
             DataError: a prompt is no text, or not valid Unicode.
         """
-        options = self.options(
-            max_length=max_length,
-            min_length=min_length,
-            beam=beam,
-            nbest=nbest,
-            length_penalty=length_penalty,
-            no_repeat_ngram=no_repeat_ngram,
-            sample=sample,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seed=seed,
-            batch_tokens=batch_tokens,
-        )
+        wanted = self.options(**options)
         if isinstance(prompt, str):
-            return self.continue_all([prompt], options, ["the prompt"])[0]
-        return self.continue_all(prompt, options, [f"prompt {n}" for n in range(1, len(prompt) + 1)])
+            return self.continue_all([prompt], wanted, ["the prompt"])[0]
+        return self.continue_all(prompt, wanted, [f"prompt {n}" for n in range(1, len(prompt) + 1)])
 
-    def options(self, **values: object) -> SearchOptions:
-        """The model's own decoding settings with what is not None in ``values`` instead.
+    def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
+        """The model's own decoding settings with what a call asks for instead; see :meth:`generate`.
 
         Raises:
             SettingsError: an unknown name, or an impossible value.
         """
-        wanted = values.get("sample")
-        samples = self.decoding.sample if wanted is None else wanted
-        if samples and values.get("seed") is None:
-            values["seed"] = secrets.randbits(32)
-        if not samples and self.decoding.sample:  # the shape of a distribution that nothing is drawn from
-            values = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} | {
-                name: value for name, value in values.items() if value is not None
-            }
-        return self.decoding.changed(values)
+        return self.decoding.changed(options)
 
     def continue_all(
         self, prompts: Sequence[str], options: SearchOptions, names: Sequence[str]
     ) -> list[Continuation]:
         """As :meth:`generate`, with options from :meth:`options`; ``names`` are for error messages."""
+        _check_prompted(options)
         sources = [self._ids(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
         bounded = [self._bounded(options, len(source)) for source in sources]
-        found: list[list[Hypothesis]] = [[] for _ in sources]
+        lists: list[list[Hypothesis]] = [[] for _ in sources]
         for limits in dict.fromkeys(bounded):
-            numbers = [number for number, one in enumerate(bounded) if one == limits]
-            for number, hypotheses in zip(
-                numbers, search(self.decoder, [sources[number] for number in numbers], limits), strict=True
+            indices = [index for index, one in enumerate(bounded) if one == limits]
+            for index, hypotheses in zip(
+                indices, search(self.decoder, [sources[index] for index in indices], limits), strict=True
             ):
-                found[number] = hypotheses
-        return [self._continuation(prompt, ways) for prompt, ways in zip(prompts, found, strict=True)]
+                lists[index] = hypotheses
+        return [self._continuation(prompt, ways) for prompt, ways in zip(prompts, lists, strict=True)]
 
-    def stream(
-        self,
-        prompt: str,
-        *,
-        max_length: int | None = None,
-        min_length: int | None = None,
-        no_repeat_ngram: int | None = None,
-        sample: bool | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-    ) -> Generator[str, None, bool]:
+    def stream(self, prompt: str, **options: Unpack[SearchOverrides]) -> Generator[str, None, bool]:
         """Continue a text and give out what is new piece by piece as it grows.
 
-        Joined, the pieces are ``generate(prompt, beam=1, ...).text``. What the generator returns at its end
-        is whether a limit cut the continuation.
+        Joined, the pieces are ``generate(prompt, beam=1, ...).text``, or where the options or the model's own
+        settings say ``sample``, that of the same seed. The options are those of :meth:`generate`, for one
+        hypothesis. What the generator returns at its end is whether a limit cut the continuation.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`generate`, before the first piece.
         """
-        options = self.options(
-            beam=1,
-            nbest=1,
-            max_length=max_length,
-            min_length=min_length,
-            no_repeat_ngram=no_repeat_ngram,
-            sample=sample,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seed=seed,
-        )
-        return self.stream_prompt(prompt, options, "the prompt")
+        return self.stream_prompt(prompt, self.decoding.for_stream(options), "the prompt")
 
     def stream_prompt(self, prompt: str, options: SearchOptions, name: str) -> Generator[str, None, bool]:
-        """As :meth:`stream`, with options from :meth:`options`; ``name`` is for error messages."""
-        if options.rows != 1:
-            raise SettingsError(
-                "streaming needs beam 1 or a single sample: a beam decides its tokens at the end"
-            )
+        """As :meth:`stream`, with ``decoding.for_stream``'s options; ``name`` is for error messages."""
+        options.check_streams()
+        _check_prompted(options)
         source = self._ids(prompt, name)
-        return self._pieces(source, self._bounded(options, len(source)))
-
-    def _pieces(self, source: Sequence[int], options: SearchOptions) -> Generator[str, None, bool]:
-        growing = GrowingText(self.tokeniser.decode)
-        truncated = False
-        for event in stream(self.decoder, [source], options):
-            if event.hypothesis is not None:
-                piece = growing.finish(event.hypothesis.tokens)
-                truncated = event.hypothesis.truncated
-            else:
-                assert event.token is not None  # a stream gives a token or, last, the hypothesis
-                piece = growing.add(event.token)
-            if piece:
-                yield piece
-        return truncated
+        return grow(self.decoder, source, self._bounded(options, len(source)), self.tokeniser.decode)
 
     def _ids(self, prompt: str, name: str) -> list[int]:
         if not isinstance(prompt, str):
@@ -292,7 +224,7 @@ class TextGenerator:
         room = self.decoder.max_source - prompt + 1
         if options.max_length is not None and options.max_length <= room:
             return options
-        return options.changed({"max_length": room, "min_length": min(options.min_length, room)})
+        return replace(options, max_length=room, min_length=min(options.min_length, room))
 
     def _continuation(self, prompt: str, ways: Sequence[Hypothesis]) -> Continuation:
         made = [
@@ -308,3 +240,12 @@ class TextGenerator:
             for way in ways
         ]
         return replace(made[0], alternatives=tuple(made[1:]))
+
+
+def _check_prompted(options: SearchOptions) -> None:
+    """Refuse what only a decoder beside an encoder can be asked for."""
+    if options.attention or options.start is not None:
+        raise SettingsError(
+            "attention and start are a translator's: a continuation has no source to look at, and goes on "
+            "where its prompt ends; leave them out"
+        )

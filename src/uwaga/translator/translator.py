@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 from uwaga.contracts import Decoder, Translation
-from uwaga.decoding import SearchOptions, search, stream
+from uwaga.decoding import SearchOptions, SearchOverrides, search
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.settings import DecodingSettings
+from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 from uwaga.translator.forced_decoding import force, no_attention
 from uwaga.translator.joining import assemble, sentence_text
 from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
 from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split
-from uwaga.translator.streaming import GrowingText
+from uwaga.translator.streaming import grow
 
 if TYPE_CHECKING:
     from uwaga.translator.loading import LoadOptions
@@ -36,6 +35,7 @@ class Translator:
         decoding: how to translate unless a call says otherwise.
         languages: codes of source and target.
         scorer: how to score known targets; step by step with ``decoder`` where none is given.
+        text: how the model wants its texts.
     """
 
     def __init__(
@@ -43,20 +43,19 @@ class Translator:
         decoder: Decoder,
         source: Subwords,
         target: Subwords,
-        decoding: DecodingSettings | SearchOptions | None = None,
+        decoding: SearchOptions | None = None,
         languages: tuple[str, str] = ("src", "tgt"),
         scorer: Scorer | None = None,
+        text: TextOptions | None = None,
     ) -> None:
         self.decoder = decoder
         self.source = source
         self.target = target
-        self.decoding = decoding or DecodingSettings()
+        self.decoding = decoding or SearchOptions()
+        self.text = text or TextOptions()
         self.languages = languages
         self._scorer = scorer or step_scorer(decoder)
-        own = self.decoding if isinstance(self.decoding, DecodingSettings) else DecodingSettings()
-        self._segmenter = Segmenter(
-            source, decoder.max_source, own.split_above, languages, own.lower_capitals
-        )
+        self._segmenter = Segmenter(source, decoder.max_source, languages, self.text)
 
     @classmethod
     def load(
@@ -124,28 +123,16 @@ class Translator:
                         "the models of an ensemble must share their vocabularies"
                     )
         ensemble = Ensemble([member.decoder for member in members], names)
-        return cls(ensemble, first.source, first.target, first.decoding, first.languages)
+        return cls(ensemble, first.source, first.target, first.decoding, first.languages, text=first.text)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first
         self,
         text: str,
         *,
-        beam: int | None = ...,
-        nbest: int | None = ...,
-        length_penalty: float | None = ...,
-        min_length: int | None = ...,
-        max_length: int | None = ...,
-        no_repeat_ngram: int | None = ...,
         prefix: str | Sequence[str] | None = ...,
-        sample: bool = ...,
-        temperature: float | None = ...,
-        top_k: int | None = ...,
-        top_p: float | None = ...,
-        seed: int | None = ...,
-        batch_tokens: int | None = ...,
-        attention: bool = ...,
         split: Split = ...,
+        **options: Unpack[SearchOverrides],
     ) -> Translation: ...
 
     @overload
@@ -153,107 +140,83 @@ class Translator:
         self,
         text: Sequence[str],
         *,
-        beam: int | None = ...,
-        nbest: int | None = ...,
-        length_penalty: float | None = ...,
-        min_length: int | None = ...,
-        max_length: int | None = ...,
-        no_repeat_ngram: int | None = ...,
         prefix: str | Sequence[str] | None = ...,
-        sample: bool = ...,
-        temperature: float | None = ...,
-        top_k: int | None = ...,
-        top_p: float | None = ...,
-        seed: int | None = ...,
-        batch_tokens: int | None = ...,
-        attention: bool = ...,
         split: Split = ...,
+        **options: Unpack[SearchOverrides],
     ) -> list[Translation]: ...
 
     def translate(
         self,
         text: str | Sequence[str],
         *,
-        beam: int | None = None,
-        nbest: int | None = None,
-        length_penalty: float | None = None,
-        min_length: int | None = None,
-        max_length: int | None = None,
-        no_repeat_ngram: int | None = None,
         prefix: str | Sequence[str] | None = None,
-        sample: bool = False,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-        batch_tokens: int | None = None,
-        attention: bool = False,
         split: Split = "auto",
+        **options: Unpack[SearchOverrides],
     ) -> Translation | list[Translation]:
         """Translate a text, or several (M20 to M25).
 
         A text's lines are translated apart and its line breaks kept; a line longer than the model can take
         is translated sentence by sentence. A text without anything to read gives an empty translation.
 
+        A model's settings may say that it samples (``do_sample`` in a checkpoint's generation_config.json):
+        it then does unless ``beam``, or ``sample`` False, asks for the best translation instead.
+
         Args:
             text: one text, or a sequence of them.
-            beam: width of the beam, 1 for greedy. What is None here is as the model's own settings say.
-            nbest: how many translations of a text, at most ``beam``; the others are its ``alternatives``.
-            length_penalty: exponent of the length that scores are divided by.
-            min_length: fewest target tokens of a sentence.
-            max_length: most target tokens of a sentence, end symbol included.
-            no_repeat_ngram: no n-gram of this size twice, 0 for off.
             prefix: what the target begins with: one for all texts, or one per text. Of a text in several
                 sentences it is the first one's.
-            sample: draw ``nbest`` translations at random instead of searching for the best.
-            temperature: of the distribution drawn from.
-            top_k: draw from the k most probable tokens only, 0 for all.
-            top_p: draw from the fewest most probable tokens of at least this probability.
-            seed: decides the draws, together with the text alone; None for new ones at every call.
-            batch_tokens: source tokens translated together, padding and beams counted.
-            attention: return the cross-attention (target, source) of each translation.
             split: ``auto``, ``sentences`` (translate every sentence apart) or ``never``.
+            **options: how to search, by name. What is missing or None is as the model's own settings say.
+
+                - ``beam``: width of the beam, 1 for greedy.
+                - ``nbest``: how many translations of a text, at most ``beam``; the others are its
+                  ``alternatives``.
+                - ``length_penalty``: exponent of the length that scores are divided by.
+                - ``min_length``: fewest target tokens of a sentence.
+                - ``max_length``: most target tokens of a sentence, end symbol included.
+                - ``no_repeat_ngram``: no n-gram of this size twice, 0 for off.
+                - ``sample``: draw ``nbest`` translations at random instead of searching for the best.
+                - ``temperature``: of the distribution drawn from.
+                - ``top_k``: draw from the k most probable tokens only, 0 for all.
+                - ``top_p``: draw from the fewest most probable tokens of at least this probability.
+                - ``seed``: decides the draws, together with the text alone; None: new ones at every call.
+                - ``batch_tokens``: source tokens translated together, padding and beams counted.
+                - ``attention``: return the cross-attention (target, source) of each translation.
+
+                Seldom needed, and told in full by :class:`uwaga.decoding.SearchOptions`:
+
+                - ``length_formula``: ``average``, ``gnmt`` or ``none``: how the length enters a score.
+                - ``early_stopping``: True, False or ``estimate``: when a beam is done.
+                - ``max_ratio``, ``max_extra``: most target tokens: so many times the source's, plus extra.
+                - ``force_end``: end at the limit with the end symbol.
+                - ``score_forced``: whether a forced prefix counts in ``score``.
+                - ``renormalise``: share the probability of banned tokens among the others.
+                - ``unknown``: whether the unknown token may be produced.
+                - ``banned``: token ids never produced.
+                - ``first``: token id that every target begins with.
+                - ``start``: token id that decoding starts from.
 
         Returns:
             a translation for a text, a list of them, in the same order, for a sequence.
 
         Raises:
             TextTooLongError: a sentence is longer than the model can take.
-            SettingsError: an impossible option.
+            SettingsError: an unknown or impossible option.
             DataError: a text is not valid Unicode.
         """
-        values: dict[str, object] = {
-            "beam": beam,
-            "nbest": nbest,
-            "length_penalty": length_penalty,
-            "min_length": min_length,
-            "max_length": max_length,
-            "no_repeat_ngram": no_repeat_ngram,
-            "sample": sample,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "seed": seed,
-            "batch_tokens": batch_tokens,
-            "attention": attention,
-        }
-        options = self.options(**values)
+        wanted = self.options(**options)
         if isinstance(text, str):
-            return self._translate([text], options, prefix, split, ["the text"])[0]
+            return self._translate([text], wanted, prefix, split, ["the text"])[0]
         names = [f"text {number}" for number in range(1, len(text) + 1)]
-        return self._translate(text, options, prefix, split, names)
+        return self._translate(text, wanted, prefix, split, names)
 
-    def options(self, **values: Any) -> SearchOptions:
-        """The model's own decoding settings with what is not None in ``values`` instead.
+    def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
+        """The model's own decoding settings with what a call asks for instead; see :meth:`translate`.
 
         Raises:
             SettingsError: an unknown name, or an impossible value.
         """
-        if values.get("sample") and values.get("seed") is None:
-            values["seed"] = secrets.randbits(32)
-        if isinstance(self.decoding, SearchOptions):
-            return self.decoding.changed(values)
-        return SearchOptions.from_settings(self.decoding, values)
+        return self.decoding.changed(options)
 
     def translate_lines(
         self,
@@ -291,38 +254,21 @@ class Translator:
         self,
         text: str,
         *,
-        min_length: int | None = None,
-        max_length: int | None = None,
-        no_repeat_ngram: int | None = None,
         prefix: str | None = None,
-        sample: bool = False,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
         split: Split = "auto",
+        **options: Unpack[SearchOverrides],
     ) -> Generator[str, None, bool]:
         """Translate a text and give out its translation piece by piece as it grows.
 
-        Joined, the pieces are ``translate(text, beam=1, ...).text``, or with ``sample`` that of the same
-        seed. The options are those of :meth:`translate`. What the generator returns at its end is whether a
-        limit cut the translation.
+        Joined, the pieces are ``translate(text, beam=1, ...).text``, or where the options or the model's own
+        settings say ``sample``, that of the same seed. The options are those of :meth:`translate`, for one
+        hypothesis. What the generator returns at its end is whether a limit cut the translation.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
-        values: dict[str, object] = {
-            "beam": 1,
-            "min_length": min_length,
-            "max_length": max_length,
-            "no_repeat_ngram": no_repeat_ngram,
-            "sample": sample,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "seed": seed,
-        }
-        return self.stream_line(text, self.options(**values), prefix=prefix, split=split, name="the text")
+        wanted = self.decoding.for_stream(options)
+        return self.stream_line(text, wanted, prefix=prefix, split=split, name="the text")
 
     def stream_line(
         self,
@@ -333,15 +279,12 @@ class Translator:
         split: Split = "auto",
         name: str = "the line",
     ) -> Generator[str, None, bool]:
-        """As :meth:`stream`, with options from :meth:`options`; ``name`` is for error messages.
+        """As :meth:`stream`, with ``decoding.for_stream``'s options; ``name`` is for error messages.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
-        if options.rows != 1:
-            raise SettingsError(
-                "streaming needs beam 1 or a single sample: a beam decides its tokens at the end"
-            )
+        options.check_streams()
         [passage] = self._cut([line], split, [name])
         [prefixes] = self._prefixes([passage], prefix)
         return self._pieces(passage, options, prefixes)
@@ -361,7 +304,7 @@ class Translator:
             DataError: a text is not valid Unicode.
         """
         sources, targets = self.pair_ids(pairs, first)
-        scored = in_batches(self._scorer, sources, targets, batch_tokens)
+        scored = in_batches(self._scorer, sources, targets, batch_tokens, self.decoding.start)
         return [
             Score(
                 log_prob=sum(scores),
@@ -388,12 +331,12 @@ class Translator:
         if not self._segmenter.ids(source):
             raise DataError("there is nothing to read in the text, so nothing to attend to")
         if target is None:
-            found = self.translate(source, attention=True)
-            if found.attention is None:
+            best = self.translate(source, attention=True, sample=False)
+            if best.attention is None:
                 raise no_attention()
-            return found
+            return best
         [ids], [wanted] = self.pair_ids([(source, target)], 1)
-        hypothesis = force(self.decoder, ids, wanted)
+        hypothesis = force(self.decoder, ids, wanted, self.decoding.start)
         return assemble(Passage("", (Sentence(ids, ""),)), [[hypothesis]], 1, self.source, self.target)
 
     def pair_ids(
@@ -429,10 +372,10 @@ class Translator:
         prefixes = self._prefixes(passages, prefix)
         sentences = [sentence.ids for passage in passages for sentence in passage.sentences]
         flat = [tokens for each in prefixes for tokens in each]
-        found = iter(search(self.decoder, sentences, options, prefixes=flat))
+        lists = iter(search(self.decoder, sentences, options, prefixes=flat))
         return [
             assemble(
-                passage, list(islice(found, len(passage.sentences))), options.nbest, self.source, self.target
+                passage, list(islice(lists, len(passage.sentences))), options.nbest, self.source, self.target
             )
             for passage in passages
         ]
@@ -465,17 +408,14 @@ class Translator:
         if passage.before:
             yield passage.before
         for sentence, prefix in zip(passage.sentences, prefixes, strict=True):
-            growing = GrowingText(lambda tokens: sentence_text(tokens, self.target))
-            for event in stream(self.decoder, [sentence.ids], options, prefixes=[prefix]):
-                if event.hypothesis is not None:
-                    piece = growing.finish(event.hypothesis.tokens) + sentence.behind
-                    truncated = truncated or event.hypothesis.truncated
-                else:
-                    assert event.token is not None  # a stream gives a token or, last, the hypothesis
-                    piece = growing.add(event.token)
-                if piece:
-                    yield piece
+            cut = yield from grow(self.decoder, sentence.ids, options, self._sentence_text, prefix)
+            truncated = truncated or cut
+            if sentence.after:
+                yield sentence.after
         return truncated
+
+    def _sentence_text(self, tokens: Sequence[int]) -> str:
+        return sentence_text(tokens, self.target)
 
 
 def _within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:

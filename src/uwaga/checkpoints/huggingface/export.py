@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,7 +26,7 @@ from uwaga.checkpoints.huggingface.export_weights import (
     weight_bytes,
 )
 from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET, WEIGHTS
-from uwaga.decoding import SearchOptions, to_generation_config
+from uwaga.decoding import SearchOptions, from_settings, to_generation_config
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.transformer import Transformer
 from uwaga.settings import DecodingSettings, TransformerSettings
@@ -69,9 +70,8 @@ def write_hugging_face(
     sides = (exported_vocabulary(source), exported_vocabulary(target))
     if transformer.settings.tie == "all" and sides[0].pieces != sides[1].pieces:
         raise ModelError(f"{to}: one embedding for both sides, but their vocabularies differ")
-    options = (
-        SearchOptions.from_settings(decoding) if isinstance(decoding, DecodingSettings) else decoding
-    ).changed({"nbest": 1})
+    options = from_settings(decoding)[0] if isinstance(decoding, DecodingSettings) else decoding
+    options = replace(options, nbest=1)
     written = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
     write_folder(folder, _files(to, transformer, written, options, languages))
     return _differences(transformer.settings, source, decoding, options, to, written.separate)

@@ -18,9 +18,9 @@ from uwaga.checkpoints.uwaga import schema
 from uwaga.checkpoints.uwaga.checks import LARGEST_BUFFERS, check_plausible, check_tokenisers, read_tokeniser
 from uwaga.checkpoints.uwaga.schema import CARD, CONFIG, FILES, SOURCE, TARGET, WEIGHTS, FolderConfig
 from uwaga.checkpoints.uwaga.weights import DTYPES, check_weights, read_weights, weight_bytes
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, SettingsError
 from uwaga.models.base import Seq2Seq
-from uwaga.models.build import build_model
+from uwaga.models.build import build_model, check_model
 from uwaga.settings import DecodingSettings, ModelSettings
 from uwaga.text.tokeniser import Tokeniser
 
@@ -105,6 +105,10 @@ def load_model(folder: Path, device: str = "cpu", dtype: schema.Dtype = "float32
     """
     folder = Path(folder)
     config = schema.read_config(folder)
+    try:
+        check_model(config.model)
+    except SettingsError as error:
+        raise ModelError(f"{folder / CONFIG}: {error}") from None
     source = read_tokeniser(folder / SOURCE)
     target = source if config.vocabulary.joint else read_tokeniser(folder / TARGET)
     check_tokenisers(folder, config, source, target)

@@ -348,7 +348,7 @@ def _search_values(options: SearchOptions) -> dict[str, Any]:
     return {
         name: None if isinstance(value, float) and math.isinf(value) else value
         for name, value in values.items()
-        if name not in ("seed", "attention", "batch_tokens")
+        if name not in ("seed", "attention", "batch_tokens") and (name, value) != ("start", None)
     }
 
 

@@ -1,0 +1,71 @@
+"""Results as documents: what ``to_dict`` gives is JSON, and says what the record says."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uwaga import Continuation, Filling, Score, Translation
+from uwaga.contracts import json_number
+
+scores = st.floats(max_value=0.0, allow_nan=False, width=32)
+rows = st.lists(st.tuples(st.text(max_size=5), scores), max_size=4)
+
+
+def through_json(document: object) -> object:
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+def is_as(found: float | None, number: float) -> bool:
+    return found is None if math.isinf(number) else found == round(number, 6)
+
+
+@given(pairs=rows, score=scores, truncated=st.booleans())
+def test_a_translation_is_json(pairs, score, truncated):
+    tokens, log_probs = tuple(text for text, _ in pairs), tuple(value for _, value in pairs)
+    attention = np.full((len(pairs), 3), 1 / 3, dtype=np.float32)
+    other = Translation("o", score, tokens, log_probs)
+    one = Translation("t", score, tokens, log_probs, score, truncated, ("a", "b"), attention, (other,))
+    document = one.to_dict()
+    assert through_json(document) == document
+    assert (document["text"], document["tokens"], document["truncated"]) == ("t", list(tokens), truncated)
+    assert is_as(document["score"], score) and is_as(document["log_prob"], score)
+    assert all(map(is_as, document["token_scores"], log_probs))
+    assert document["source_tokens"] == ["a", "b"]
+    assert document["attention"] == [[0.333333] * 3] * len(pairs)
+    assert document["alternatives"] == [other.to_dict()]
+    assert not {"attention", "alternatives"} & set(other.to_dict())
+
+
+@given(pairs=rows, score=scores)
+def test_a_continuation_is_json(pairs, score):
+    tokens, log_probs = tuple(text for text, _ in pairs), tuple(value for _, value in pairs)
+    other = Continuation("p", "o", score, score, tokens, log_probs, True)
+    document = Continuation("p", "t", score, score, tokens, log_probs, False, (other,)).to_dict()
+    assert through_json(document) == document
+    assert (document["prompt"], document["text"], document["truncated"]) == ("p", "t", False)
+    assert is_as(document["score"], score) and all(map(is_as, document["token_scores"], log_probs))
+    assert document["alternatives"] == [other.to_dict()]
+
+
+def test_a_score_is_json():
+    document = Score(-math.inf, ("a",), (-math.inf, -0.25), ("b",)).to_dict()
+    assert through_json(document) == document
+    assert document == {
+        "log_prob": None,
+        "mean": None,
+        "perplexity": None,
+        "tokens": ["a"],
+        "token_scores": [None, -0.25],
+        "source_tokens": ["b"],
+    }
+
+
+def test_a_filling_is_json():
+    document = Filling("a", 1 / 3, "a b").to_dict()
+    assert through_json(document) == document == {"token": "a", "probability": 0.333333, "text": "a b"}
+    assert json_number(math.nan) is None
