@@ -19,10 +19,10 @@ from uwaga.checkpoints.huggingface.export import write_hugging_face
 from uwaga.checkpoints.huggingface.registry import load_pretrained
 from uwaga.cli.main import app
 from uwaga.contracts import Symbols
-from uwaga.decoding import SearchOptions, from_generation_config, from_settings, search, to_generation_config
+from uwaga.decoding import SearchOptions, from_generation_config, search, to_generation_config
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.build import build_model
-from uwaga.settings import BahdanauSettings, DecodingSettings
+from uwaga.settings import BahdanauSettings
 
 transformers = pytest.importorskip("transformers")
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -44,7 +44,7 @@ CASES = {
     "no biases": {"attention_bias": False, "feed_forward_bias": False, "tie": "decoder"},
     "two vocabularies": {"tie": "decoder", "decoder_feed_forward": 20},
 }
-DECODING = DecodingSettings(beam=4, max_length=12, length_penalty=0.7, early_stopping=False, max_ratio=50.0)
+DECODING = SearchOptions(beam=4, max_length=12, length_penalty=0.7, early_stopping=False, max_ratio=50.0)
 
 
 def random_model(seed=3, **changes):
@@ -97,7 +97,7 @@ def test_folders_give_transformers_the_same_tokens(tmp_path, case):
     assert [row[mask].tolist() for row, mask in zip(batch.input_ids, real, strict=True)] == sources
     back = load_pretrained(tmp_path / "m")
     assert back.languages == ("en", "de")
-    options, _ = from_settings(DECODING)
+    options = DECODING
     for beam in (1, 4):
         rows = peer.generate(**batch, num_beams=beam)
         ours = search(model, sources, options.changed({"beam": beam}))
@@ -194,7 +194,7 @@ def test_other_models_folders_and_decodings_are_refused(tmp_path):
     recurrent = build_model(BahdanauSettings(embedding=8, hidden=8), model.symbols, source.size, source.size)
     with pytest.raises(ModelError, match=r"Bahdanau.* cannot be written as marian"):
         write_hugging_face(tmp_path / "m", "marian", recurrent, source, target, DECODING, ("en", "de"))
-    gnmt = DecodingSettings(beam=4, length_formula="gnmt")
+    gnmt = SearchOptions(beam=4, length_formula="gnmt")
     with pytest.raises(SettingsError, match="'gnmt' cannot be said"):
         write_hugging_face(tmp_path / "m", "marian", model, source, target, gnmt, ("en", "de"))
     (tmp_path / "full").mkdir()

@@ -33,6 +33,5 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
     # Behind the loading, which says what to install where torch is missing.
     from uwaga.checkpoints.huggingface.export import write_hugging_face
 
-    return write_hugging_face(
-        out, to, loaded.decoder, loaded.source, loaded.target, loaded.decoding, loaded.languages
-    )
+    sides, model = (loaded.source, loaded.target), loaded.decoder
+    return write_hugging_face(out, to, model, *sides, loaded.decoding, loaded.languages, loaded.text)
