@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from precision import close_for
 from recurrent_variants import VARIANTS, make
 from toy import toy_values, write_reversal_corpus
 from typer.testing import CliRunner
@@ -48,7 +49,7 @@ def test_whole_is_every_log_probability_in_order() -> None:
         torch_choose(logits.clone(), Choice(1, whole=True)),
     ):
         assert (tokens == np.arange(7)).all() and tokens.shape == (3, 7)
-        np.testing.assert_allclose(log_probs, expected, atol=1e-6)
+        np.testing.assert_allclose(log_probs, expected, **close_for(expected))
 
 
 def test_an_ensemble_averages_probabilities_at_every_step() -> None:
@@ -63,9 +64,10 @@ def test_an_ensemble_averages_probabilities_at_every_step() -> None:
         step = ensemble.step(np.repeat(target[:, position].numpy(), 2), state, Choice(23, attention=True))
         found = np.empty_like(step.log_probs)
         np.put_along_axis(found, step.tokens, step.log_probs, axis=1)
-        np.testing.assert_allclose(found, mean[:, position].repeat_interleave(2, 0).numpy(), atol=1e-5)
+        expected = mean[:, position].repeat_interleave(2, 0).numpy()
+        np.testing.assert_allclose(found, expected, **close_for(expected))
         assert step.attention is not None  # of the two that have any
-        np.testing.assert_allclose(step.attention.sum(1), 1.0, atol=1e-5)
+        np.testing.assert_allclose(step.attention.sum(1), 1.0, **close_for(1.0))
         state = step.state
     assert (ensemble.max_source, ensemble.max_target) == (32, 32)
 
