@@ -58,6 +58,7 @@ def greedy(found, folder, texts=TEXTS, **options):
     return [found.target.pieces(one.tokens) for (one,) in ours], [one.hypotheses[0] for one in theirs]
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("quantisation", FORMATS)
 def test_models_from_marian_equal_ctranslate2(marian, tmp_path, quantisation):
     folder = converted(marian, tmp_path / "m", quantisation)

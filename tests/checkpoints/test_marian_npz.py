@@ -142,6 +142,7 @@ def written(tmp_path, shared=True, tied=True, source_tied=False, options=None, *
     return peer, folder
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize(("shared", "tied"), [(True, True), (False, True), (False, False)])
 def test_logits_and_tokens_equal_transformers_with_marians_arithmetic(tmp_path, shared, tied):
     peer, folder = written(tmp_path, shared, tied)
@@ -169,6 +170,7 @@ def test_logits_and_tokens_equal_transformers_with_marians_arithmetic(tmp_path, 
     assert len({one.tokens for (one,) in ours}) > 1
 
 
+@pytest.mark.numerical
 def test_norms_before_the_blocks_and_trained_positions(tmp_path):
     """Pegasus is Marian's pre-norm layout; Marian does not scale embeddings beside trained positions."""
     torch.manual_seed(4)

@@ -59,6 +59,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
 def test_M17_outputs_equal_transformers(tmp_path, version):
     theirs = make(tmp_path / "m", version)
@@ -86,6 +87,7 @@ def test_M17_outputs_equal_transformers(tmp_path, version):
     assert (ours.head is None) == (version == "no head")
 
 
+@pytest.mark.numerical
 def test_M17_a_text_is_the_same_alone_and_in_any_batch(folder):
     model = load_encoder(folder).model
     for text, found in zip(TEXTS, model.encode(TEXTS), strict=True):

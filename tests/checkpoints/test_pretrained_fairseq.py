@@ -30,6 +30,7 @@ def framed(end):
     return [[LANGUAGES[0], *source, end] for source in SOURCES]
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_states_and_logits_equal_transformers(tmp_path, name):
     theirs, ours = make(tmp_path / "m", name), load_pretrained(tmp_path / "m").model
@@ -47,6 +48,7 @@ def test_states_and_logits_equal_transformers(tmp_path, name):
     torch.testing.assert_close(logits, wanted.logits, **EXACT)
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_generated_tokens_equal_transformers(tmp_path, name):
     theirs, ours = make(tmp_path / "m", name), load_pretrained(tmp_path / "m")

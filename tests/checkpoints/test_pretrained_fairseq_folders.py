@@ -37,6 +37,7 @@ def expected(model, peer, symbols, **options):
     return peer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_equal_transformers(tmp_path, kind):
     model, peer = whole(tmp_path / "m", kind)
@@ -127,6 +128,7 @@ def test_a_summariser_without_its_mask(tmp_path):
         ours.translate("a <mask> b")
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize(
     ("kind", "changes"), [("bart", {}), ("bart", {"activation_function": "gelu_new"}), ("m2m100", {})]
 )

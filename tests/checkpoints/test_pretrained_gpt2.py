@@ -41,6 +41,7 @@ def padded(rows, left):
     return torch.tensor(ids), torch.tensor(mask)
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
 def test_M18_outputs_equal_transformers(tmp_path, version):
     theirs = make(tmp_path / "m", **VERSIONS[version])
@@ -62,6 +63,7 @@ def test_M18_outputs_equal_transformers(tmp_path, version):
     assert len(outputs) > len(PROMPTS) and len({len(made) for made in outputs}) > 1
 
 
+@pytest.mark.numerical
 def test_M18_M20_steps_equal_teacher_forcing(folder):
     model = load_decoder(folder).model.double()
     beams, length = 2, 6
@@ -83,6 +85,7 @@ def test_M18_M20_steps_equal_teacher_forcing(folder):
         state = step.state
 
 
+@pytest.mark.numerical
 def test_M21_a_prompt_is_the_same_alone_and_in_any_batch(folder):
     loaded = load_decoder(folder)
     options = loaded.options.changed({"beam": 4, "nbest": 4})
@@ -94,6 +97,7 @@ def test_M21_a_prompt_is_the_same_alone_and_in_any_batch(folder):
         np.testing.assert_allclose([one.score for one in alone], scores, **close_for(scores))
 
 
+@pytest.mark.numerical
 def test_M21_reorder_and_select_follow_their_rows(folder):
     model = load_decoder(folder).model
     state = model.start(model.encode(PROMPTS), 2)

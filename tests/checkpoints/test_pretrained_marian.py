@@ -45,6 +45,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize(
     ("shared", "safe", "seed", "end", "changes"),
     [(True, True, 3, 6.0, {}), (False, False, 2, 4.5, {"activation_function": "relu"})],

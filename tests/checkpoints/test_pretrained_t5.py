@@ -87,6 +87,7 @@ def real(rows):
     return ids, ids != 0
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
 def test_M19_outputs_equal_transformers(tmp_path, version):
     make(tmp_path / "m", version)
@@ -141,6 +142,7 @@ def test_M19_there_is_no_longest_source(tmp_path):
     assert together[0][0].tokens == alone[0][0].tokens
 
 
+@pytest.mark.numerical
 def test_M19_buckets_of_distances_by_hand():
     # 32 buckets to distance 128, both ways: 16 a side, 8 of them exact, then 8 + 8 ln(d/8) / ln(16)
     both = RelativePositions(1, 32, 128, both_ways=True)

@@ -81,6 +81,7 @@ def to_ctranslate2(folder, out, *options):
     return ctranslate2.Translator(str(out), device="cpu", compute_type="float32", intra_threads=1)
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("case", [*CASES, "pegasus"])
 def test_folders_give_transformers_the_same_tokens(tmp_path, case):
     changes = {"norm": "pre", "sinusoids": "interleaved"} if case == "pegasus" else {}

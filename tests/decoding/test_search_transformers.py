@@ -185,6 +185,7 @@ def test_the_models_are_worth_comparing():
     assert sum(one.tokens != other.tokens for one, other in zip(greedy, beam, strict=True)) >= 5
 
 
+@pytest.mark.numerical
 @SEEDS
 def test_M23_greedy(seed):
     compare(seed, {"num_beams": 1})
@@ -233,6 +234,7 @@ def test_M24_forced_prefix(seed, beam):
             assert all(one.tokens[: len(prefix)] == prefix for one in found)
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("beam", [1, 4])
 def test_M24_forced_first_stands_before_a_prefix(beam):
     """There a prefix switches ``forced_bos_token_id`` off, so that the language's token must be in it."""

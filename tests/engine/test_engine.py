@@ -15,6 +15,8 @@ from uwaga.engine.isa import usable
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.settings import TransformerSettings
 
+pytestmark = pytest.mark.numerical
+
 BASE = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=20, heads=2, feed_forward=36, max_length=24, dropout=0.0
 )

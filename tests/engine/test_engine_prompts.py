@@ -18,6 +18,8 @@ from uwaga.engine.isa import usable
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.settings import DecoderOnlySettings, parse
 
+pytestmark = pytest.mark.numerical
+
 GPT2 = DecoderOnlySettings(
     layers=3,
     width=24,

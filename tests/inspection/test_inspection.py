@@ -75,6 +75,7 @@ def test_rows_of_an_alignment_sum_to_1(attending, name, target, words):
         assert not words or found.target == (*target.split(), "</s>")
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("name", WITH)
 def test_led_along_its_own_translation_a_model_looks_where_it_looked(attending, name):
     decoder = attending[name].decoder

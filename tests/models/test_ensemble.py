@@ -41,6 +41,7 @@ def transformer(vocabulary: int = 23) -> Transformer:
     return Transformer(settings, Symbols(start=1, end=2, pad=0, unknown=3), 23, vocabulary).eval()
 
 
+@pytest.mark.numerical
 def test_whole_is_every_log_probability_in_order() -> None:
     logits = torch.randn(3, 7)
     expected = torch.log_softmax(logits, dim=1).numpy()
@@ -52,6 +53,7 @@ def test_whole_is_every_log_probability_in_order() -> None:
         np.testing.assert_allclose(log_probs, expected, **close_for(expected))
 
 
+@pytest.mark.numerical
 def test_an_ensemble_averages_probabilities_at_every_step() -> None:
     members = [make(VARIANTS["bahdanau"]), transformer(), make(VARIANTS["sutskever"])]
     target = torch.tensor([[1, 11, 12, 13], [1, 14, 15, 16]])
@@ -72,6 +74,7 @@ def test_an_ensemble_averages_probabilities_at_every_step() -> None:
     assert (ensemble.max_source, ensemble.max_target) == (32, 32)
 
 
+@pytest.mark.numerical
 def test_a_model_twice_is_the_model() -> None:
     model = make(VARIANTS["luong"])
     options = SearchOptions(beam=4, nbest=4, max_length=6, max_ratio=math.inf)

@@ -25,6 +25,7 @@ PADDED = torch.tensor([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]])
 TARGET = torch.tensor([[1, 11, 12, 13], [1, 14, 15, 16]])
 
 
+@pytest.mark.numerical
 @EVERY
 def test_M20_steps_equal_teacher_forcing(name: str) -> None:
     model = make(VARIANTS[name]).double()
@@ -42,6 +43,7 @@ def test_M20_steps_equal_teacher_forcing(name: str) -> None:
         state = step.state
 
 
+@pytest.mark.numerical
 @EVERY
 def test_alone_equals_batch(name: str) -> None:
     model = make(VARIANTS[name]).double()
@@ -57,6 +59,7 @@ def test_alone_equals_batch(name: str) -> None:
         assert single[0].score == pytest.approx(found[0].score, abs=1e-9)
 
 
+@pytest.mark.numerical
 @EVERY
 def test_M24_a_wide_beam_is_brute_force(name: str) -> None:
     model = make(VARIANTS[name], target=6 if VARIANTS[name].tie != "all" else 23)
@@ -85,6 +88,7 @@ def test_M24_a_wide_beam_is_brute_force(name: str) -> None:
     assert found[0].tokens == best[0][1]
 
 
+@pytest.mark.numerical
 @EVERY
 def test_M21_reorder_and_select_follow_their_rows(name: str) -> None:
     model = make(VARIANTS[name])

@@ -7,6 +7,8 @@ import pytest
 import torch
 from recurrent_variants import VARIANTS, make
 
+pytestmark = pytest.mark.numerical
+
 SOURCE = [5, 6, 7, 8, 2]
 TARGET = [1, 11, 12, 13, 4]
 

@@ -9,6 +9,8 @@ from uwaga.contracts import Choice, Symbols
 from uwaga.models.transformer import Transformer
 from uwaga.settings import TransformerSettings
 
+pytestmark = pytest.mark.numerical
+
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 SMALL = {
     "encoder_layers": 2,

@@ -13,6 +13,8 @@ from uwaga.nn.attention import attend, causal_mask, masked_softmax
 from uwaga.nn.multihead import MultiHeadAttention
 from uwaga.nn.scores import SCORES, GeneralScore, ScaledDotScore, make_score
 
+pytestmark = pytest.mark.numerical
+
 INF = float("-inf")
 
 

@@ -10,6 +10,8 @@ from uwaga.errors import TextTooLongError
 from uwaga.nn.scores import SCORES, AdditiveScore, ConcatScore, JointAdditiveScore, LocationScore, make_score
 from uwaga.settings.recurrent import ScoreName
 
+pytestmark = pytest.mark.numerical
+
 # One query s = (1, 2) and two keys h = (3, -1) and (0, 1).
 QUERY = torch.tensor([[1.0, 2.0]])
 KEYS = torch.tensor([[3.0, -1.0], [0.0, 1.0]])

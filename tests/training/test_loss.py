@@ -8,6 +8,8 @@ from torch.nn import functional
 from uwaga.models.base import OutputLayer
 from uwaga.training.loss import cross_entropy
 
+pytestmark = pytest.mark.numerical
+
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("biased", [False, True])

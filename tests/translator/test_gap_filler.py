@@ -54,6 +54,7 @@ def filler(peer):
     return uwaga.load(peer[0], device="cpu")
 
 
+@pytest.mark.numerical
 def test_M17_words_equal_transformers(peer, filler):
     _, model, tokeniser = peer
     assert isinstance(filler, uwaga.MaskFiller)
@@ -91,6 +92,7 @@ def test_the_word_stands_in_its_own_gap(filler):
     assert inner.text == f"[MASK] sees the{inner.token[2:]} of"  # ##s goes on the word before it
 
 
+@pytest.mark.numerical
 def test_M17_states_equal_transformers(peer, filler):
     _, model, tokeniser = peer
     for text, found in zip(TEXTS, filler.encode(TEXTS), strict=True):

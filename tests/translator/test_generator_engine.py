@@ -117,6 +117,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.numerical
 @pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize("variant", [*VARIANTS, *gpt2_folders.VERSIONS, "pytorch_model.bin"])
 def test_M18_every_way_to_store_the_weights_is_read(tmp_path, variant):

@@ -48,6 +48,7 @@ def generator(peer):
     return uwaga.load(peer[0], device="cpu")
 
 
+@pytest.mark.numerical
 def test_M18_texts_equal_transformers(peer, generator):
     _, model, tokeniser = peer
     assert isinstance(generator, uwaga.TextGenerator)

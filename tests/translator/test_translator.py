@@ -62,6 +62,7 @@ def same(one, other):
         same(left, right)
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize(
     "options",
     [
