@@ -18,7 +18,7 @@ from uwaga.translator.translator import Translator
 
 
 @dataclass(frozen=True)
-class Run:
+class TimedTranslations:
     """Translations of a text, and the seconds that they took."""
 
     translations: list[Translation]
@@ -38,8 +38,8 @@ class Trial:
     in them.
     """
 
-    whole: Run
-    short: Run
+    whole: TimedTranslations
+    short: TimedTranslations
     size: float
     coverage: float
 
@@ -87,7 +87,7 @@ def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
     )
 
 
-def _run(translator: Translator, lines: Sequence[str], options: SearchOptions) -> Run:
+def _run(translator: Translator, lines: Sequence[str], options: SearchOptions) -> TimedTranslations:
     start = time.perf_counter()
     found = list(translator.translate_lines(lines, options))
-    return Run(found, time.perf_counter() - start)
+    return TimedTranslations(found, time.perf_counter() - start)
