@@ -160,7 +160,7 @@ def own_names(tree: ast.Module) -> set[str]:
 
 
 def borrowed(tree: ast.Module, anywhere: set[str]) -> Iterator[str]:
-    """Private names of other modules of uwaga that a module imports or reads; a class's are its heirs' too."""
+    """Private names of other modules of uwaga that a module imports or reads; a class's are its heirs'."""
     own = own_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "uwaga":
