@@ -16,12 +16,13 @@ DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
-.PHONY: help demo test tests quick lint format docs serve-docs bench clean
+.PHONY: help demo test tests quick processors lint format docs serve-docs bench clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
 	@echo "make test    everything CI checks: lint, types, import contracts, docs, all tests"
 	@echo "make quick   the tests without the slow ones"
+	@echo "make processors  the numerical tests with the kernels that other processors get"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make bench   the benchmarks"
 	@echo "make docs    build the documentation into site/"
@@ -55,6 +56,17 @@ tests: $(DEV_INSTALLED)
 
 quick: $(DEV_INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(PYTEST_ARGS)
+
+# Torch and oneDNN choose kernels by the processor, and so does the engine: hold them to those of others.
+NUMERICAL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "numerical and not slow"
+
+processors: $(DEV_INSTALLED)
+	ATEN_CPU_CAPABILITY=default $(NUMERICAL)
+	ATEN_CPU_CAPABILITY=avx2 $(NUMERICAL)
+	ONEDNN_MAX_CPU_ISA=AVX2 $(NUMERICAL)
+	for isa in $$($(BIN)/python -c "from uwaga.engine.isa import usable; print(*usable())"); do \
+		UWAGA_ISA=$$isa $(NUMERICAL) tests/engine || exit 1; \
+	done
 
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .

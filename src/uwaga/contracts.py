@@ -21,6 +21,8 @@ WIDEST_BEAM = 1024
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
+LogProbs = NDArray[np.float32 | np.float64]
+"""float32, but float64 of a torch model in float64."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,12 @@ class State(Protocol):
 class Step:
     """The candidates of one step.
 
-    ``tokens`` (rows, k) int64 and ``log_probs`` (rows, k) float32, falling;
+    ``tokens`` (rows, k) int64 and ``log_probs`` (rows, k) float32, or float64 of a float64 model, falling;
     ``attention`` (rows, source) float32, padding exactly 0, or None.
     """
 
     tokens: Ids
-    log_probs: Floats
+    log_probs: LogProbs
     state: State
     attention: Floats | None = None
 

@@ -13,6 +13,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from marian_folders import make
+from precision import close_for
 from typer.testing import CliRunner
 
 import uwaga
@@ -57,6 +58,7 @@ def greedy(found, folder, texts=TEXTS, **options):
     return [found.target.pieces(one.tokens) for (one,) in ours], [one.hypotheses[0] for one in theirs]
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("quantisation", FORMATS)
 def test_models_from_marian_equal_ctranslate2(marian, tmp_path, quantisation):
     folder = converted(marian, tmp_path / "m", quantisation)
@@ -83,7 +85,7 @@ def test_models_from_marian_equal_ctranslate2(marian, tmp_path, quantisation):
         logits = found.model.logits(found.model.features(source, target))
     size = words.pad_token_id  # CTranslate2 has no padding token
     assert (logits[..., size:] < -9000).all()
-    torch.testing.assert_close(logits[..., :size], wanted[..., :size], atol=2e-5, rtol=1e-5)
+    torch.testing.assert_close(logits[..., :size], wanted[..., :size], **close_for(wanted[..., :size]))
 
 
 FUSED = {"self_attn": ("q_proj", "k_proj", "v_proj"), "encoder_attn": ("k_proj", "v_proj")}

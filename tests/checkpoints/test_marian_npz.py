@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from marian_folders import make
+from precision import EXACT, doubled
 from typer.testing import CliRunner
 
 from uwaga.checkpoints.files.npz import read_npz
@@ -141,6 +142,7 @@ def written(tmp_path, shared=True, tied=True, source_tied=False, options=None, *
     return peer, folder
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize(("shared", "tied"), [(True, True), (False, True), (False, False)])
 def test_logits_and_tokens_equal_transformers_with_marians_arithmetic(tmp_path, shared, tied):
     peer, folder = written(tmp_path, shared, tied)
@@ -152,20 +154,23 @@ def test_logits_and_tokens_equal_transformers_with_marians_arithmetic(tmp_path, 
     target = torch.randint(2, 200, (len(TEXTS), 6), generator=torch.manual_seed(1))
     target[:, 0] = pad
     mask = (batch != pad).long()
-    with torch.no_grad():
+    double = doubled(peer, found.model)
+    with torch.no_grad(), double:
         wanted = peer(input_ids=batch, attention_mask=mask, decoder_input_ids=target)
         logits = found.model.logits(found.model.features(batch, target))
-    torch.testing.assert_close(logits[..., :pad], wanted.logits[..., :pad], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(logits[..., :pad], wanted.logits[..., :pad], **EXACT)
     options = found.options.changed({"beam": 1, "max_length": 12, "unknown": True})
     ours = search(found.model, sources, options)
-    rows = peer.generate(
-        input_ids=batch, attention_mask=mask, num_beams=1, max_length=13, forced_eos_token_id=None
-    )
+    with double:
+        rows = peer.generate(
+            input_ids=batch, attention_mask=mask, num_beams=1, max_length=13, forced_eos_token_id=None
+        )
     for (one,), row in zip(ours, rows[:, 1:].tolist(), strict=True):
         assert tuple(row[: len(one.tokens)]) == one.tokens
     assert len({one.tokens for (one,) in ours}) > 1
 
 
+@pytest.mark.numerical
 def test_norms_before_the_blocks_and_trained_positions(tmp_path):
     """Pegasus is Marian's pre-norm layout; Marian does not scale embeddings beside trained positions."""
     torch.manual_seed(4)
@@ -191,10 +196,10 @@ def test_norms_before_the_blocks_and_trained_positions(tmp_path):
     found = load_marian_npz(tmp_path)
     source = torch.tensor([found.source.add_special_tokens(found.source.encode(TEXTS[0]))])
     target = torch.tensor([[found.model.symbols.start, 7, 9, 11, 200]])
-    with torch.no_grad():
+    with torch.no_grad(), doubled(peer, found.model):
         wanted = peer(input_ids=source, decoder_input_ids=target).logits
         logits = found.model.logits(found.model.features(source, target))
-    torch.testing.assert_close(logits[..., :340], wanted[..., :340], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(logits[..., :340], wanted[..., :340], **EXACT)
     assert found.source.decode(found.source.encode("the cat")) == "the cat"
 
 

@@ -6,6 +6,7 @@ import shutil
 import numbered_tokens
 import pytest
 import torch
+from precision import EXACT, close_for, doubled
 from safetensors.torch import load_file, save_file
 
 from uwaga.checkpoints.huggingface import bert
@@ -58,6 +59,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
 def test_M17_outputs_equal_transformers(tmp_path, version):
     theirs = make(tmp_path / "m", version)
@@ -67,8 +69,9 @@ def test_M17_outputs_equal_transformers(tmp_path, version):
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in TEXTS])
     types = torch.randint(0, 2, ids.shape, generator=torch.manual_seed(0))
     rows = list(zip(types.tolist(), TEXTS, strict=True))
+    double = doubled(theirs, ours)
     for kinds in (None, types):
-        with torch.no_grad():
+        with torch.no_grad(), double:
             wanted = theirs(
                 input_ids=ids, attention_mask=mask, token_type_ids=kinds, output_hidden_states=True
             )
@@ -76,19 +79,20 @@ def test_M17_outputs_equal_transformers(tmp_path, version):
             states = ours.encode(TEXTS, given)
         for row, text in enumerate(TEXTS):
             reference = wanted.hidden_states[-1][row, : len(text)]
-            torch.testing.assert_close(states[row], reference, atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(states[row], reference, **EXACT)
             if ours.head is not None:
                 logits = wanted["prediction_logits" if version == "both heads" else "logits"]
                 found = ours.head(states[row])
-                torch.testing.assert_close(found, logits[row, : len(text)], atol=1e-5, rtol=1e-5)
+                torch.testing.assert_close(found, logits[row, : len(text)], **EXACT)
     assert (ours.head is None) == (version == "no head")
 
 
+@pytest.mark.numerical
 def test_M17_a_text_is_the_same_alone_and_in_any_batch(folder):
     model = load_encoder(folder).model
     for text, found in zip(TEXTS, model.encode(TEXTS), strict=True):
         [alone] = model.encode([text])
-        torch.testing.assert_close(found, alone, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(found, alone, **close_for(alone))
     assert model.encode([]) == []
 
 

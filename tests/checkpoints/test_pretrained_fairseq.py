@@ -6,6 +6,7 @@ transformers = pytest.importorskip("transformers")
 
 import torch  # noqa: E402
 from fairseq_models import LANGUAGES, PUBLISHED, SIZE, make, read_as_numbers  # noqa: E402
+from precision import EXACT, doubled  # noqa: E402
 
 from uwaga.checkpoints.huggingface.registry import load_pretrained  # noqa: E402
 from uwaga.decoding import from_generation_config, search  # noqa: E402
@@ -29,23 +30,25 @@ def framed(end):
     return [[LANGUAGES[0], *source, end] for source in SOURCES]
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_states_and_logits_equal_transformers(tmp_path, name):
     theirs, ours = make(tmp_path / "m", name), load_pretrained(tmp_path / "m").model
     ids, mask = padded(framed(ours.symbols.end), ours.symbols.pad)
     target = torch.randint(4, SIZE, (len(ids), 9), generator=torch.manual_seed(1))
     target[:, 0] = ours.symbols.start
-    with torch.no_grad():
+    with torch.no_grad(), doubled(theirs, ours):
         wanted = theirs(input_ids=ids, attention_mask=mask, decoder_input_ids=target)
         encodings, ours_mask = ours.encode_ids(ids)
         logits = ours.logits(ours.features(ids, target))
     real = ours_mask[:, 0, 0]
     assert torch.equal(real, mask.bool())
     assert wanted.logits.std() > 0.5
-    torch.testing.assert_close(encodings[real], wanted.encoder_last_hidden_state[real], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(logits, wanted.logits, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(encodings[real], wanted.encoder_last_hidden_state[real], **EXACT)
+    torch.testing.assert_close(logits, wanted.logits, **EXACT)
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_generated_tokens_equal_transformers(tmp_path, name):
     theirs, ours = make(tmp_path / "m", name), load_pretrained(tmp_path / "m")
@@ -56,6 +59,7 @@ def test_generated_tokens_equal_transformers(tmp_path, name):
     # Search never makes the symbols that start and pad; published models do not either.
     never = sorted({symbols.start, symbols.pad} - {symbols.end})
     found_lengths, outputs = set(), set()
+    double = doubled(theirs, ours.model)
     for changes in (
         *({"num_beams": beam} for beam in sorted({1, 4, 6, own})),
         {"num_beams": 4, "early_stopping": False, "length_penalty": 0.7},
@@ -63,7 +67,8 @@ def test_generated_tokens_equal_transformers(tmp_path, name):
         {"num_beams": 1, "forced_bos_token_id": LANGUAGES[0], "no_repeat_ngram_size": 2},
     ):
         generation = PUBLISHED[name].generation | changes
-        rows = theirs.generate(ids, attention_mask=mask, suppress_tokens=never, **changes)
+        with double:
+            rows = theirs.generate(ids, attention_mask=mask, suppress_tokens=never, **changes)
         options = from_generation_config(generation)
         for (one,), row in zip(search(ours.model, sources, options), rows[:, 1:].tolist(), strict=True):
             made = [*one.tokens] if one.truncated and not options.force_end else [*one.tokens, symbols.end]

@@ -8,6 +8,7 @@ import pytest
 import tiny_models as tiny
 import torch
 from marian_folders import SEPARATE, TEXTS, make
+from precision import EXACT, doubled
 
 import uwaga
 from uwaga.checkpoints.huggingface.registry import load_pretrained
@@ -44,6 +45,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize(
     ("shared", "safe", "seed", "end", "changes"),
     [(True, True, 3, 6.0, {}), (False, False, 2, 4.5, {"activation_function": "relu"})],
@@ -58,17 +60,19 @@ def test_outputs_equal_transformers(tmp_path, shared, safe, seed, end, changes):
         assert ours.target.add_special_tokens(ours.target.encode(text)) == peer(text_target=text).input_ids
     batch = peer(TEXTS, return_tensors="pt", padding=True)
     target = torch.randint(2, 200, (len(TEXTS), 6), generator=torch.manual_seed(1))
-    with torch.no_grad():
+    double = doubled(theirs, ours.model)
+    with torch.no_grad(), double:
         wanted = theirs(**batch, decoder_input_ids=target)
         encodings, mask = ours.model.encode_ids(batch.input_ids)
         logits = ours.model.logits(ours.model.features(batch.input_ids, target))
     real = mask[:, 0, 0]
-    torch.testing.assert_close(encodings[real], wanted.encoder_last_hidden_state[real], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(logits, wanted.logits, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(encodings[real], wanted.encoder_last_hidden_state[real], **EXACT)
+    torch.testing.assert_close(logits, wanted.logits, **EXACT)
     sources = [ours.source.add_special_tokens(ours.source.encode(text)) for text in TEXTS]
     lengths = set()
     for beam in (1, 4, 6):
-        rows = theirs.generate(**batch, num_beams=beam)
+        with double:
+            rows = theirs.generate(**batch, num_beams=beam)
         found = search(ours.model, sources, ours.options.changed({"beam": beam}))
         for (one,), row in zip(found, rows[:, 1:].tolist(), strict=True):
             made = [*one.tokens, 0]

@@ -6,6 +6,7 @@ import shutil
 import numbered_tokens
 import pytest
 import torch
+from precision import EXACT, doubled
 from sampled_pairs import total_variation
 
 from uwaga.checkpoints.huggingface import t5
@@ -86,6 +87,7 @@ def real(rows):
     return ids, ids != 0
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
 def test_M19_outputs_equal_transformers(tmp_path, version):
     make(tmp_path / "m", version)
@@ -95,17 +97,19 @@ def test_M19_outputs_equal_transformers(tmp_path, version):
     ids, mask = real(SOURCES)
     target = torch.randint(2, 40, (len(SOURCES), 13), generator=torch.manual_seed(1))
     target[:, 0] = 0
-    with torch.no_grad():
+    double = doubled(theirs, ours.model)
+    with torch.no_grad(), double:
         wanted = theirs(input_ids=ids, attention_mask=mask, decoder_input_ids=target)
         encodings, _ = ours.model.encode_ids(ids)
         logits = ours.model.logits(ours.model.features(ids, target))
-    torch.testing.assert_close(encodings[mask], wanted.encoder_last_hidden_state[mask], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(logits, wanted.logits, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(encodings[mask], wanted.encoder_last_hidden_state[mask], **EXACT)
+    torch.testing.assert_close(logits, wanted.logits, **EXACT)
     if len(theirs.decoder.block) != len(theirs.encoder.block):
         return  # transformers' own cache of such a model fails
     outputs = set()
     for beam in (1, 4, 6):
-        rows = theirs.generate(input_ids=ids, attention_mask=mask, num_beams=beam)
+        with double:
+            rows = theirs.generate(input_ids=ids, attention_mask=mask, num_beams=beam)
         found = search(ours.model, SOURCES, ours.options.changed({"beam": beam}))
         for (one,), row in zip(found, rows[:, 1:].tolist(), strict=True):
             made = (*one.tokens, *([] if one.truncated else [1]))
@@ -138,6 +142,7 @@ def test_M19_there_is_no_longest_source(tmp_path):
     assert together[0][0].tokens == alone[0][0].tokens
 
 
+@pytest.mark.numerical
 def test_M19_buckets_of_distances_by_hand():
     # 32 buckets to distance 128, both ways: 16 a side, 8 of them exact, then 8 + 8 ln(d/8) / ln(16)
     both = RelativePositions(1, 32, 128, both_ways=True)

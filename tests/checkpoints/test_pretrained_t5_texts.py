@@ -15,6 +15,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("files", ["older", "newer"])
 def test_M19_texts_equal_transformers(tmp_path, files):
     case = getattr(pretrained_tokenisers, files)("t5")

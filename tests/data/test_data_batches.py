@@ -207,8 +207,8 @@ def test_drawn_pools_fit_however_long_the_draws(made: Made, growth: float, monke
     """Also where the expected growth is far too small: then stored rows stand in for long drawn ones."""
     monkeypatch.setattr(plans, "DRAWN_POOL", 100)
     batches = made.batches("drawn")
-    assert batches._segmenter is not None
-    batches._segmenter._growth = [growth, growth]
+    assert batches._sampler is not None
+    batches._sampler._growth = [growth, growth]
     seen = []
     for index in range(batches.count(0)):
         batch = batches.batch(0, index)

@@ -6,6 +6,7 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from native_models import WHOLE, native, random_model, sentences, shapes, walk
+from precision import close_for
 
 from uwaga.contracts import Choice, Sampling
 from uwaga.decoding import SearchOptions, choose, search
@@ -13,6 +14,8 @@ from uwaga.engine import _core
 from uwaga.engine.isa import usable
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.settings import TransformerSettings
+
+pytestmark = pytest.mark.numerical
 
 BASE = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=20, heads=2, feed_forward=36, max_length=24, dropout=0.0
@@ -125,8 +128,8 @@ def test_search_finds_what_it_finds_with_torch(options):
         assert [one.tokens for one in ours] == [one.tokens for one in theirs]
         assert [one.truncated for one in ours] == [one.truncated for one in theirs]
         for one, two in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(one.token_scores, two.token_scores, atol=1e-4)
-            np.testing.assert_allclose(one.attention, two.attention, atol=1e-5)
+            np.testing.assert_allclose(one.token_scores, two.token_scores, **close_for(two.token_scores))
+            np.testing.assert_allclose(one.attention, two.attention, **close_for(two.attention))
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from native_models import SYMBOLS, WHOLE, walk
+from precision import close_for
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 
 from uwaga.contracts import Choice
@@ -16,6 +17,8 @@ from uwaga.engine import Shortlist
 from uwaga.engine.isa import usable
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.settings import DecoderOnlySettings, parse
+
+pytestmark = pytest.mark.numerical
 
 GPT2 = DecoderOnlySettings(
     layers=3,
@@ -75,7 +78,8 @@ def test_M18_tokens_are_torchs(way):
     ours, theirs = (search(model, PROMPTS[:40], WAYS[way]) for model in (engine(), MODEL))
     for one, other in zip(ours, theirs, strict=True):
         assert [way.tokens for way in one] == [way.tokens for way in other]
-        np.testing.assert_allclose([way.score for way in one], [way.score for way in other], atol=1e-4)
+        scores = [way.score for way in other]
+        np.testing.assert_allclose([way.score for way in one], scores, **close_for(scores))
 
 
 def test_int8_and_bfloat16_are_near_float32():

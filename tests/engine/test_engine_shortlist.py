@@ -108,6 +108,7 @@ def restricted(logits, lists):
     return found
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("isa", usable())
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_probabilities_are_the_softmax_over_a_sentences_own_list(precision, isa):
@@ -128,6 +129,7 @@ def test_probabilities_are_the_softmax_over_a_sentences_own_list(precision, isa)
         assert np.array_equal(found.tokens[best > -np.inf], order[best > -np.inf])
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("way", sorted(WAYS))
 def test_a_list_of_all_tokens_is_the_full_vocabulary(precision, way):

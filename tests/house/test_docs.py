@@ -48,6 +48,16 @@ def test_python_samples_print_what_is_shown(page, tmp_path):
     assert not shown or done.stdout == shown
 
 
+NAMED = re.compile(r"`([\w./-]+/[\w./-]*\.(?:cpp|h|inl|md|py|toml|yaml))`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_are_there(page):
+    places = (ROOT, ROOT / "src/uwaga", page.parent)
+    named = NAMED.findall(page.read_text(encoding="utf-8"))
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+
+
 def commands() -> list[tuple[Path, str]]:
     found = []
     for page in PAGES:

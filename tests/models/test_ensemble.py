@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from precision import close_for
 from recurrent_variants import VARIANTS, make
 from toy import toy_values, write_reversal_corpus
 from typer.testing import CliRunner
@@ -40,6 +41,7 @@ def transformer(vocabulary: int = 23) -> Transformer:
     return Transformer(settings, Symbols(start=1, end=2, pad=0, unknown=3), 23, vocabulary).eval()
 
 
+@pytest.mark.numerical
 def test_whole_is_every_log_probability_in_order() -> None:
     logits = torch.randn(3, 7)
     expected = torch.log_softmax(logits, dim=1).numpy()
@@ -48,9 +50,10 @@ def test_whole_is_every_log_probability_in_order() -> None:
         torch_choose(logits.clone(), Choice(1, whole=True)),
     ):
         assert (tokens == np.arange(7)).all() and tokens.shape == (3, 7)
-        np.testing.assert_allclose(log_probs, expected, atol=1e-6)
+        np.testing.assert_allclose(log_probs, expected, **close_for(expected))
 
 
+@pytest.mark.numerical
 def test_an_ensemble_averages_probabilities_at_every_step() -> None:
     members = [make(VARIANTS["bahdanau"]), transformer(), make(VARIANTS["sutskever"])]
     target = torch.tensor([[1, 11, 12, 13], [1, 14, 15, 16]])
@@ -63,13 +66,15 @@ def test_an_ensemble_averages_probabilities_at_every_step() -> None:
         step = ensemble.step(np.repeat(target[:, position].numpy(), 2), state, Choice(23, attention=True))
         found = np.empty_like(step.log_probs)
         np.put_along_axis(found, step.tokens, step.log_probs, axis=1)
-        np.testing.assert_allclose(found, mean[:, position].repeat_interleave(2, 0).numpy(), atol=1e-5)
+        expected = mean[:, position].repeat_interleave(2, 0).numpy()
+        np.testing.assert_allclose(found, expected, **close_for(expected))
         assert step.attention is not None  # of the two that have any
-        np.testing.assert_allclose(step.attention.sum(1), 1.0, atol=1e-5)
+        np.testing.assert_allclose(step.attention.sum(1), 1.0, **close_for(1.0))
         state = step.state
     assert (ensemble.max_source, ensemble.max_target) == (32, 32)
 
 
+@pytest.mark.numerical
 def test_a_model_twice_is_the_model() -> None:
     model = make(VARIANTS["luong"])
     options = SearchOptions(beam=4, nbest=4, max_length=6, max_ratio=math.inf)

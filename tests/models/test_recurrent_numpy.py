@@ -7,6 +7,8 @@ import pytest
 import torch
 from recurrent_variants import VARIANTS, make
 
+pytestmark = pytest.mark.numerical
+
 SOURCE = [5, 6, 7, 8, 2]
 TARGET = [1, 11, 12, 13, 4]
 
@@ -55,7 +57,7 @@ def lstm(w: dict, name: str, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tup
 def check(model: torch.nn.Module, features: list[np.ndarray]) -> None:
     with torch.no_grad():
         found = model.features(torch.tensor([SOURCE]), torch.tensor([TARGET]))[0].numpy()
-    np.testing.assert_allclose(found, np.stack(features), atol=1e-6, rtol=0)
+    np.testing.assert_allclose(found, np.stack(features), atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "bahdanau-conditional"])

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from precision import EXACT, close_for
 
 from uwaga.contracts import Choice, Symbols
 from uwaga.models.transformer import Transformer
 from uwaga.settings import TransformerSettings
+
+pytestmark = pytest.mark.numerical
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 SMALL = {
@@ -45,7 +48,7 @@ def make(variant: dict, source: int = 23, target: int = 23) -> Transformer:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_M20_steps_equal_teacher_forcing(variant: dict) -> None:
-    model = make(variant)
+    model = make(variant).double()
     sources = [[5, 6, 7, 8, 3], [9, 10, 3]]
     target = torch.tensor([[2, 11, 12, 13], [2, 14, 15, 16]])
     with torch.no_grad():
@@ -58,18 +61,18 @@ def test_M20_steps_equal_teacher_forcing(variant: dict) -> None:
         stepped = np.empty_like(step.log_probs)
         np.put_along_axis(stepped, step.tokens, step.log_probs, axis=1)  # by token id
         expected = together[:, position].repeat_interleave(beams, 0).numpy()
-        np.testing.assert_allclose(stepped, expected, atol=1e-5)
+        np.testing.assert_allclose(stepped, expected, **EXACT)
         state = step.state
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_padding_changes_nothing(variant: dict) -> None:
-    model = make(variant)
+    model = make(variant).double()
     alone = model(torch.tensor([[9, 10, 3]]), torch.tensor([[2, 14, 15]]))
     padded = model(
         torch.tensor([[9, 10, 3, 0, 0, 0], [4, 5, 6, 7, 8, 3]]), torch.tensor([[2, 14, 15, 0], [2, 4, 5, 6]])
     )
-    torch.testing.assert_close(padded[:1, :3], alone, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(padded[:1, :3], alone, **EXACT)
 
 
 def test_M21_reorder_and_select_follow_their_rows() -> None:
@@ -83,7 +86,7 @@ def test_M21_reorder_and_select_follow_their_rows() -> None:
     found = model.step(np.array([15, 14, 11, 10]), swapped, Choice(5))
     rows = [5, 4, 1, 0]
     np.testing.assert_array_equal(found.tokens, expected.tokens[rows])
-    np.testing.assert_allclose(found.log_probs, expected.log_probs[rows], atol=1e-5)
+    np.testing.assert_allclose(found.log_probs, expected.log_probs[rows], **close_for(expected.log_probs))
 
 
 def test_attention_on_request_sums_to_one_and_is_zero_on_padding() -> None:
@@ -91,7 +94,7 @@ def test_attention_on_request_sums_to_one_and_is_zero_on_padding() -> None:
     state = model.start(model.encode([[5, 6, 7, 3], [9, 3]]), 1)
     attention = model.step(np.array([2, 2]), state, Choice(1, attention=True)).attention
     assert attention is not None and attention.shape == (2, 4)
-    np.testing.assert_allclose(attention.sum(1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(attention.sum(1), 1.0, **close_for(1.0))
     assert (attention[1, 2:] == 0).all()
 
 

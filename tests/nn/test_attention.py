@@ -6,11 +6,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from precision import close_for
 
 from uwaga.errors import SettingsError
 from uwaga.nn.attention import attend, causal_mask, masked_softmax
 from uwaga.nn.multihead import MultiHeadAttention
 from uwaga.nn.scores import SCORES, GeneralScore, ScaledDotScore, make_score
+
+pytestmark = pytest.mark.numerical
 
 INF = float("-inf")
 
@@ -127,7 +130,7 @@ def test_M8_fused_path_equals_explicit_path(
     fused, none = attend(query, keys, values, score, mask)
     explicit, weights = attend(query, keys, values, score, mask, need_weights=True)
     assert none is None and weights is not None
-    torch.testing.assert_close(fused, explicit, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(fused, explicit, **close_for(explicit))
     blind = ~mask.any(-1, keepdim=True).expand_as(fused)
     assert (fused[blind] == 0).all() and (explicit[blind] == 0).all()
 

@@ -2,11 +2,14 @@
 
 import math
 
+import pytest
 import torch
 
 from uwaga.nn.attention import attend
 from uwaga.nn.local import MonotonicWindow, PredictiveWindow
 from uwaga.nn.scores import make_score
+
+pytestmark = pytest.mark.numerical
 
 LENGTHS = torch.tensor([6, 3])
 

@@ -7,6 +7,8 @@ import torch
 
 from uwaga.nn.positions import RelativePositions, sinusoids
 
+pytestmark = pytest.mark.numerical
+
 
 def test_M16_by_hand() -> None:
     table = sinusoids(3, 4)

@@ -6,6 +6,8 @@ import torch
 from uwaga.nn.dropout import SequenceDropout
 from uwaga.nn.recurrent import Gru, GruSteps, Lstm, LstmStack, LstmState, LstmSteps, at_end, backwards
 
+pytestmark = pytest.mark.numerical
+
 X = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0))
 LENGTHS = torch.tensor([5, 2, 3])
 

@@ -20,6 +20,8 @@ from uwaga.nn.scores import (
 )
 from uwaga.settings import ModelSettings, Settings, parse
 
+pytestmark = pytest.mark.numerical
+
 # One query s = (1, 2) and two keys h = (3, -1) and (0, 1).
 QUERY = torch.tensor([[1.0, 2.0]])
 KEYS = torch.tensor([[3.0, -1.0], [0.0, 1.0]])

@@ -13,6 +13,8 @@ from uwaga.nn.energies import energies, tanh_in_place
 from uwaga.nn.scores import SCORES, make_score
 from uwaga.nn.stepwise import StepProduct
 
+pytestmark = pytest.mark.numerical
+
 ROWS, TIME, WIDTH = 3, 4, 5
 
 

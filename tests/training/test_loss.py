@@ -2,10 +2,13 @@
 
 import pytest
 import torch
+from precision import close_for
 from torch.nn import functional
 
 from uwaga.models.base import OutputLayer
 from uwaga.training.loss import cross_entropy
+
+pytestmark = pytest.mark.numerical
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -28,7 +31,7 @@ def test_M20_chunked_cross_entropy_equals_torch(smoothing: float, biased: bool, 
     torch.testing.assert_close(loss.smoothed, expected)
     torch.testing.assert_close(loss.plain, functional.cross_entropy(logits, targets, reduction="sum"))
     for a, b in zip(found, wanted, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(a, b, **close_for(b))
 
 
 def test_M20_half_precision_stays_near() -> None:

@@ -16,7 +16,7 @@ from toy import toy_values, write_reversal_corpus
 
 from uwaga.training.checkpoint import checkpoint_path, checkpoint_steps, newest_checkpoint, read_checkpoint
 
-STEPS = 120
+STEPS = 60
 
 
 def start(folder: Path, run: str) -> subprocess.Popen[bytes]:
@@ -55,7 +55,7 @@ def test_three_kills_and_no_kill_end_with_the_same_bits(tmp_path: Path) -> None:
     for part in range(3):
         process = start(tmp_path, "killed")
         newest = checkpoint_steps(run / "checkpoints")
-        wait_for_checkpoint(process, run, max(newest[-1] if newest else 0, 30 * part))
+        wait_for_checkpoint(process, run, max(newest[-1] if newest else 0, 15 * part))
         time.sleep(draw.uniform(0, 0.15))
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)

@@ -75,6 +75,7 @@ def test_bfloat16_learns_as_float32_does(folder: Path) -> None:
     assert abs(losses["float32"] - losses["bfloat16"]) < 0.1
 
 
+@pytest.mark.numerical
 def test_batches_of_an_update_and_their_parts_add_up(folder: Path) -> None:
     settings = toy_settings(folder)
     corpora = prepare_corpora(settings, lambda text: None)

@@ -10,6 +10,7 @@ import tiny_models as tiny
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from precision import close_for
 
 import uwaga
 from uwaga.checkpoints import hub
@@ -53,13 +54,15 @@ def folder(tmp_path_factory):
 
 def same(one, other):
     assert (one.text, one.tokens, one.truncated) == (other.text, other.tokens, other.truncated)
-    np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-5, rtol=1e-5)
-    np.testing.assert_allclose([one.score, one.log_prob], [other.score, other.log_prob], atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(one.token_scores, other.token_scores, **close_for(other.token_scores))
+    sums = [other.score, other.log_prob]
+    np.testing.assert_allclose([one.score, one.log_prob], sums, **close_for(sums))
     assert len(one.alternatives) == len(other.alternatives)
     for left, right in zip(one.alternatives, other.alternatives, strict=True):
         same(left, right)
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize(
     "options",
     [
@@ -148,7 +151,7 @@ def test_M1_attention_has_a_row_per_score_and_a_column_per_source_token(translat
             len(translation.token_scores),
             len(translation.source_tokens) + 1,
         )
-        np.testing.assert_allclose(translation.attention.sum(axis=1), 1.0, atol=1e-5)
+        np.testing.assert_allclose(translation.attention.sum(axis=1), 1.0, **close_for(1.0))
     assert translator.translate("Hi").attention is None
 
 

@@ -32,6 +32,7 @@ def test_the_corpus_is_right():
     ]
 
 
+@pytest.mark.numerical
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"beam": 6, "batch_tokens": 100}])
 def test_unseen_numbers_are_translated(translator, options):
     found = translator.translate(SOURCES, **options)
@@ -39,6 +40,7 @@ def test_unseen_numbers_are_translated(translator, options):
     assert not any(one.truncated for one in found)
 
 
+@pytest.mark.numerical
 def test_scores_agree_to_1e_5_in_any_batch(translator):
     together = translator.translate(SOURCES[:30], nbest=3)
     for text, one in zip(SOURCES[:30], together, strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uwaga.contracts import Ids, Symbols
-from uwaga.data.plans import DrawnPlan, Plan, Segmenter, StoredPlan
+from uwaga.data.plans import DrawnPlan, Plan, SegmentationSampler, StoredPlan
 from uwaga.data.prefetch import prefetch
 from uwaga.data.rows import Block, Forms
 from uwaga.data.store import Store
@@ -84,10 +84,12 @@ class Batches:
                 f"training.batch_tokens: {batch_tokens} is too small for the longest sentence, which has "
                 f"{longest} tokens with its end symbol; raise it or lower data.max_tokens"
             )
-        self._segmenter: Segmenter | None = None
+        self._sampler: SegmentationSampler | None = None
         if data.subword_sampling:
             limits = (data.max_tokens, batch_tokens)
-            self._segmenter = Segmenter(store, tokenisers, list(self._shares), data.subword_sampling, limits)
+            self._sampler = SegmentationSampler(
+                store, tokenisers, list(self._shares), data.subword_sampling, limits
+            )
         self._latest: tuple[int, Plan] | None = None
 
     def epoch(self, number: int) -> Plan:
@@ -121,8 +123,8 @@ class Batches:
         source = Forms(self._store.side("source"), self._shown, chosen)
         target = self._store.side("target")
         key = (self._seed, epoch)
-        if self._segmenter:
-            return DrawnPlan(self._segmenter, source, target, key, self._budget)
+        if self._sampler:
+            return DrawnPlan(self._sampler, source, target, key, self._budget)
         return StoredPlan(source, target, key, self._budget)
 
 

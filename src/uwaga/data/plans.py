@@ -75,7 +75,7 @@ class StoredPlan(Plan):
         return Rows(pairs, self._source.block(pairs), self._target.block(pairs))
 
 
-class Segmenter:
+class SegmentationSampler:
     """Draws a segmentation of stored pairs (Kudo 2018; Provilkov et al. 2020), each side on its own."""
 
     def __init__(
@@ -129,10 +129,15 @@ class DrawnPlan(Plan):
     """
 
     def __init__(
-        self, segmenter: Segmenter, source: Forms, target: Column, key: tuple[int, int], budget: int
+        self,
+        sampler: SegmentationSampler,
+        source: Forms,
+        target: Column,
+        key: tuple[int, int],
+        budget: int,
     ) -> None:
         """``key`` is seed and epoch."""
-        self._segmenter = segmenter
+        self._sampler = sampler
         self._source = source
         self._target = target
         self._key = key
@@ -159,7 +164,7 @@ class DrawnPlan(Plan):
     def _expected(self, pool: int) -> tuple[Ids, Ids]:
         pairs = self._pools[pool]
         source, target = self._source.lengths[pairs], self._target.lengths[pairs]
-        return self._segmenter.expected(source.astype(np.int64), target.astype(np.int64))
+        return self._sampler.expected(source.astype(np.int64), target.astype(np.int64))
 
     def _planned(self, pool: int) -> list[Ids]:
         return arrange(*self._expected(pool), self._budget, self._strips)
@@ -169,7 +174,7 @@ class DrawnPlan(Plan):
         planned = self._planned(pool)
         expected = self._expected(pool)
         state = np.random.SeedSequence([*self._key, pool]).generate_state(3)
-        drawn = self._segmenter.draw(pairs, self._source.chosen, (int(state[0]), int(state[1])))
+        drawn = self._sampler.draw(pairs, self._source.chosen, (int(state[0]), int(state[1])))
         stored = (
             [self._source.row(pair) for pair in pairs],
             [self._target.row(pair) for pair in pairs],
@@ -177,7 +182,7 @@ class DrawnPlan(Plan):
         batches: list[Ids] = planned
         for cap in CAPS:
             source, target = (
-                _capped(rows, plain, width, cap, self._segmenter.most)
+                _capped(rows, plain, width, cap, self._sampler.most)
                 for rows, plain, width in zip(drawn, stored, expected, strict=True)
             )
             widths = (source.lengths.astype(np.int64) + 1, target.lengths.astype(np.int64) + 1)

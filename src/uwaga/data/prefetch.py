@@ -20,7 +20,7 @@ def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, Non
     try:
         while True:
             item = maker.queue.get()
-            if isinstance(item, _End):
+            if isinstance(item, _Finished):
                 if item.error is not None:
                     raise item.error
                 return
@@ -29,14 +29,14 @@ def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, Non
         maker.close()
 
 
-class _End:
+class _Finished:
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
 class _Maker(Generic[Item]):
     def __init__(self, items: Iterable[Item], depth: int) -> None:
-        self.queue: Queue[Item | _End] = Queue(maxsize=max(1, depth))
+        self.queue: Queue[Item | _Finished] = Queue(maxsize=max(1, depth))
         self._closed = Event()
         self._thread = Thread(target=self._work, args=(items,), name="uwaga-prefetch", daemon=True)
         self._thread.start()
@@ -50,19 +50,19 @@ class _Maker(Generic[Item]):
             self._thread.join()
 
     def _work(self, items: Iterable[Item]) -> None:
-        end = _End(None)
+        end = _Finished(None)
         try:
             for item in items:
                 if not self._put(item):
                     break
         except BaseException as error:
-            end = _End(error)
+            end = _Finished(error)
         finally:
             if isinstance(items, Generator):
                 items.close()
         self._put(end)
 
-    def _put(self, item: Item | _End) -> bool:
+    def _put(self, item: Item | _Finished) -> bool:
         while not self._closed.is_set():
             try:
                 self.queue.put(item, timeout=PATIENCE)

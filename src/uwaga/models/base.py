@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from uwaga.contracts import Choice, Ids, Memory, State, Step, Symbols
+from uwaga.nn.precision import at_least_float32
 
 
 class OutputLayer(NamedTuple):
@@ -60,9 +61,9 @@ class Seq2Seq(nn.Module):
         return torch.log_softmax(self.logits(self.features(source, target_in)), dim=-1)
 
     def logits(self, features: Tensor) -> Tensor:
-        """(..., vocabulary) in float32 from features (..., width)."""
+        """(..., vocabulary) from features (..., width): in float32, or in float64 where these are."""
         layer = self.output
-        return nn.functional.linear(features, layer.weight, layer.bias).float()
+        return at_least_float32(nn.functional.linear(features, layer.weight, layer.bias))
 
     @property
     def device(self) -> torch.device:

@@ -13,6 +13,7 @@ from uwaga.models.blocks import EncoderBlock, norm
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.feedforward import ACTIVATIONS
 from uwaga.nn.positions import LearnedPositions
+from uwaga.nn.precision import at_least_float32
 from uwaga.settings import EncoderOnlySettings
 
 FILLER = 0
@@ -38,9 +39,9 @@ class MaskedHead(nn.Module):
         return OutputLayer(self.weight, self.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        """(..., vocabulary) logits in float32 of states (..., width)."""
+        """(..., vocabulary) logits of states (..., width): in float32, or in float64 where these are."""
         inner = self.norm(self.activation(self.transform(states)))
-        return nn.functional.linear(inner, *self.output).float()
+        return at_least_float32(nn.functional.linear(inner, *self.output))
 
 
 class MaskedEncoder(nn.Module):

@@ -7,8 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from uwaga.contracts import Choice, Floats, Ids, Sampling
+from uwaga.contracts import Choice, Ids, LogProbs, Sampling
 from uwaga.decoding.choose import every_token, pick
+from uwaga.nn.precision import at_least_float32
 
 CHUNK = 2**20
 """Logits taken together on a CPU, so that they stay in its cache."""
@@ -17,21 +18,22 @@ HEAD = 256
 """Most probable tokens that a draw is first looked for among."""
 
 
-def choose(logits: Tensor, choice: Choice) -> tuple[Ids, Floats]:
+def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
     """The candidates of each row (M23 to M25), equal to :func:`uwaga.decoding.choose.choose`.
 
     Only the candidates leave the device.
 
     Args:
-        logits: (rows, vocabulary) of any floating type; float32 logits are used up: banned entries are
-            overwritten.
+        logits: (rows, vocabulary) of any floating type; float32 and float64 logits are used up: banned
+            entries are overwritten.
         choice: what to return; see :class:`uwaga.contracts.Choice`.
 
     Returns:
         ``tokens`` (rows, k) and the model's own natural ``log_probs`` (rows, k), falling, ties by the
-        lower id. A candidate at -inf means that there was no further one; its token says nothing.
+        lower id; in float64 where the logits are, else in float32. A candidate at -inf means that there was
+        no further one; its token says nothing.
     """
-    table = logits.detach().float()  # (rows, vocabulary)
+    table = at_least_float32(logits.detach())  # (rows, vocabulary)
     rows, vocabulary = table.shape
     if choice.whole:
         return every_token(rows, vocabulary), torch.log_softmax(table, dim=1).cpu().numpy()
@@ -47,7 +49,7 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, Floats]:
     return tokens, log_probs
 
 
-def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: int) -> tuple[Ids, Floats]:
+def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: int) -> tuple[Ids, LogProbs]:
     """As :func:`choose`, for rows ``start`` to ``stop``; ``table`` (rows, vocabulary) holds only these."""
     log_probs = torch.log_softmax(table, dim=1)  # (rows, vocabulary)
     forced = None if choice.forced is None else choice.forced[start:stop]
@@ -62,7 +64,7 @@ def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: i
         tokens, values = _draw(table, choice.sampling, choice.sampling.uniform[start:stop])
     else:
         tokens, values = _best(table, min(choice.count, table.shape[1]))
-    chosen = np.where(np.isneginf(values), -np.inf, _at(log_probs, tokens)).astype(np.float32)
+    chosen: LogProbs = np.where(np.isneginf(values), -np.inf, _at(log_probs, tokens)).astype(values.dtype)
     if forced is not None and kept is not None:
         bound = forced >= 0  # (rows,)
         tokens[bound, 0] = forced[bound]
@@ -71,7 +73,7 @@ def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: i
     return tokens, chosen
 
 
-def _best(table: Tensor, count: int) -> tuple[Ids, Floats]:
+def _best(table: Tensor, count: int) -> tuple[Ids, LogProbs]:
     """The ``count`` greatest of each row and where they are, falling, ties by the lower index."""
     if count == 1:
         greatest, index = table.max(dim=1, keepdim=True)  # of equals torch returns the first
@@ -88,7 +90,7 @@ def _best(table: Tensor, count: int) -> tuple[Ids, Floats]:
     return tokens[:, :count], values[:, :count]
 
 
-def _settle_last(table: Tensor, values: Floats, tokens: Ids, rows: Ids, count: int) -> None:
+def _settle_last(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, count: int) -> None:
     """Where the last of the best equals the next, torch took any of the equals: take the lowest ids."""
     if not len(rows):
         return
@@ -102,7 +104,7 @@ def _settle_last(table: Tensor, values: Floats, tokens: Ids, rows: Ids, count: i
         tokens[tied, above:count] = column[start : start + count - above]
 
 
-def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tuple[Ids, Floats]:
+def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tuple[Ids, LogProbs]:
     """A token per row (rows, 1) drawn from the shaped distribution, with its logit.
 
     The order of falling probability is needed only as far as the draw reaches: the most probable tokens
@@ -122,7 +124,8 @@ def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tu
         size = min(size * 8, vocabulary)
     shape = Sampling(uniform, sampling.temperature, sampling.top_k, sampling.top_p)
     column = pick(weights, mass, shape)[:, None]  # (rows, 1)
-    return np.take_along_axis(tokens, column, axis=1), np.take_along_axis(values, column, axis=1)
+    drawn: LogProbs = np.take_along_axis(values, column, axis=1)
+    return np.take_along_axis(tokens, column, axis=1), drawn
 
 
 def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
@@ -134,9 +137,9 @@ def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
     return mass
 
 
-def _at(table: Tensor, tokens: Ids) -> Floats:
+def _at(table: Tensor, tokens: Ids) -> LogProbs:
     """(rows, k) the entries of ``table`` (rows, vocabulary) at ``tokens`` (rows, k)."""
-    picked: Floats = table.gather(1, torch.from_numpy(tokens).to(table.device)).cpu().numpy()
+    picked: LogProbs = table.gather(1, torch.from_numpy(tokens).to(table.device)).cpu().numpy()
     return picked
 
 

@@ -35,7 +35,7 @@ class _Weights(NamedTuple):
     recurrent_bias: Tensor
 
 
-class _Layer(nn.Module):
+class _GatedLayer(nn.Module):
     """What GRU and LSTM share: torch's layer holds the weights, for its call and for single steps."""
 
     layer: nn.RNNBase
@@ -77,7 +77,7 @@ class _Layer(nn.Module):
         nn.init.zeros_(weights.recurrent_bias)
 
 
-class Gru(_Layer):
+class Gru(_GatedLayer):
     """One GRU layer of one direction (Cho 2014 eq. 5 to 8).
 
     With ``r`` and ``z`` the reset and update gates, ``h' = z h + (1 - z) n`` and
@@ -140,7 +140,7 @@ class GruSteps:
         return candidate + update * (hidden - candidate)
 
 
-class Lstm(_Layer):
+class Lstm(_GatedLayer):
     """One LSTM layer of one direction (Hochreiter 1997, with the forget gate of Gers 2000)."""
 
     def __init__(self, inputs: int, units: int) -> None:

@@ -1,0 +1,189 @@
+"""The laws of the source: sizes, circles of imports, private names, one meaning a name."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+LONGEST_FILE, LONGEST_FUNCTION = 450, 60
+COMPILED = "uwaga.engine._core"
+
+PENDING = {
+    "uwaga/translator/translator.py has more than 450 lines",
+    "uwaga/cli/attend.py: attend has more than 60 lines",
+    "uwaga/cli/convert.py: convert has more than 60 lines",
+    "uwaga/cli/evaluate.py: evaluate has more than 60 lines",
+    "uwaga/cli/generate.py: generate has more than 60 lines",
+    "uwaga/cli/lengths.py: lengths has more than 60 lines",
+    "uwaga/cli/score.py: score has more than 60 lines",
+    "uwaga/cli/shortlist.py: shortlist has more than 60 lines",
+    "uwaga/cli/translate.py: translate has more than 60 lines",
+    "uwaga/translator/text_generator.py: generate has more than 60 lines",
+    "uwaga/translator/translator.py: translate has more than 60 lines",
+    "uwaga.checkpoints.description ↔ uwaga.checkpoints.description_other",
+    "uwaga.checkpoints.uwaga.int8 ↔ uwaga.checkpoints.uwaga.int8_tokenisers",
+    "uwaga.shortlists.build: translator._framed",
+    "Batch: uwaga.data.batches, uwaga.decoding.beam_batch",
+    "Progress: uwaga.decoding.beam_batch, uwaga.training.checkpoint",
+    "Score: uwaga.nn.scores, uwaga.translator.scoring",
+    "Weights: uwaga.checkpoints.description, uwaga.checkpoints.uwaga.int8, uwaga.translator.native",
+    "_Stored: uwaga.checkpoints.ctranslate2.folder, uwaga.checkpoints.marian.npz",
+}
+"""What breaks a law and is being mended; a name here is no leave to add another."""
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of the package by its full name."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    return found
+
+
+def new(violations: list[str]) -> list[str]:
+    return [one for one in violations if one not in PENDING]
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """The name of each function and method, and its lines with its decorators."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            yield node.name, node.end_lineno - first + 1
+
+
+def test_files_are_at_most_450_lines() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE.rglob("*.py")}
+    assert not new(
+        [
+            f"{path.relative_to(SOURCE)} has more than {LONGEST_FILE} lines"
+            for path, length in lengths.items()
+            if length > LONGEST_FILE
+        ]
+    )
+
+
+def test_functions_are_at_most_60_lines() -> None:
+    assert not new(
+        [
+            f"{path_of(module)}: {name} has more than {LONGEST_FUNCTION} lines"
+            for module, tree in modules().items()
+            for name, lines in functions(tree)
+            if lines > LONGEST_FUNCTION
+        ]
+    )
+
+
+def path_of(module: str) -> str:
+    plain = SOURCE / f"{module.replace('.', '/')}.py"
+    path = plain if plain.exists() else plain.with_suffix("") / "__init__.py"
+    return str(path.relative_to(SOURCE))
+
+
+def imports(tree: ast.Module) -> set[str]:
+    """The modules of uwaga that a module names in its imports, those inside functions too."""
+    known, found = modules().keys() | {COMPILED}, set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports name the whole path"
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= whole & known
+            if whole - known:
+                found.add(str(node.module))
+    return found & known
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The sets of nodes that reach each other (Tarjan 1972)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    found = []
+
+    def visit(node: str) -> None:
+        number[node] = low[node] = len(number)
+        path.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in number:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in path:
+                low[node] = min(low[node], number[other])
+        if low[node] == number[node]:
+            together = set(path[path.index(node) :])
+            del path[path.index(node) :]
+            if len(together) > 1 or node in graph.get(node, ()):
+                found.append(together)
+
+    for node in sorted(graph):
+        if node not in number:
+            visit(node)
+    return found
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": {"e"}, "e": set(), "f": {"f", "a"}}
+    assert sorted(map(sorted, circles(graph))) == [["b", "c"], ["f"]]
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {name: imports(tree) for name, tree in modules().items()}
+    assert sum(map(len, graph.values())) > 500
+    assert not new([" ↔ ".join(sorted(one)) for one in circles(graph)])
+
+
+def private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def own_names(tree: ast.Module) -> set[str]:
+    """The private names that a module gives to functions, classes, variables and members."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+    return {name for name in found if private(name)}
+
+
+def borrowed(tree: ast.Module, anywhere: set[str]) -> Iterator[str]:
+    """Private names of other modules of uwaga that a module imports or reads; a class's are its heirs'."""
+    own = own_names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "uwaga":
+            for alias in node.names:
+                if private(alias.name) and f"{node.module}.{alias.name}" != COMPILED:
+                    yield f"{node.module}.{alias.name}"
+        elif (
+            isinstance(node, ast.Attribute)
+            and node.attr in anywhere - own
+            and ast.unparse(node.value) not in ("self", "cls", "super()")
+        ):
+            yield ast.unparse(node)
+
+
+def test_private_names_stay_in_their_module() -> None:
+    anywhere = set().union(*map(own_names, modules().values()))
+    assert not new([f"{name}: {one}" for name, tree in modules().items() for one in borrowed(tree, anywhere)])
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    found = defaultdict(list)
+    for name, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(name)
+    assert not new([f"{name}: {', '.join(places)}" for name, places in found.items() if len(places) > 1])
