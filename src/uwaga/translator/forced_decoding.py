@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Choice, Decoder, Floats, Hypothesis, Ids
+from uwaga.contracts import Choice, Decoder, Floats, Hypothesis, Ids, LogProbs
 from uwaga.errors import SettingsError
 
 
@@ -21,7 +21,7 @@ class ForcedStep:
 
     indices: Ids
     tokens: Ids
-    log_probs: Floats
+    log_probs: LogProbs
     attention: Floats | None
 
 
