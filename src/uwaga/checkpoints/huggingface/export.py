@@ -26,10 +26,11 @@ from uwaga.checkpoints.huggingface.export_weights import (
     weight_bytes,
 )
 from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET, WEIGHTS
-from uwaga.decoding import SearchOptions, from_settings, to_generation_config
+from uwaga.decoding import SearchOptions, to_generation_config
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.transformer import Transformer
-from uwaga.settings import DecodingSettings, TransformerSettings
+from uwaga.settings import TransformerSettings
+from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 
 NORMS = {"marian": "post", "pegasus": "pre"}
@@ -44,7 +45,8 @@ def write_hugging_face(
     model: object,
     source: Subwords,
     target: Subwords,
-    decoding: DecodingSettings | SearchOptions,
+    decoding: SearchOptions,
+    text: TextOptions,
     languages: tuple[str, str],
 ) -> list[str]:
     """Write a translation model as a Hugging Face folder, whole or not at all.
@@ -56,6 +58,7 @@ def write_hugging_face(
         source: tokeniser of the source side.
         target: tokeniser of the target side.
         decoding: how it translates unless told otherwise; goes into ``generation_config.json``.
+        text: how it takes its texts, which the format cannot say.
         languages: codes of source and target.
 
     Returns:
@@ -70,11 +73,10 @@ def write_hugging_face(
     sides = (exported_vocabulary(source), exported_vocabulary(target))
     if transformer.settings.tie == "all" and sides[0].pieces != sides[1].pieces:
         raise ModelError(f"{to}: one embedding for both sides, but their vocabularies differ")
-    options = from_settings(decoding)[0] if isinstance(decoding, DecodingSettings) else decoding
-    options = replace(options, nbest=1)
+    options = replace(decoding, nbest=1)
     written = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
     write_folder(folder, _files(to, transformer, written, options, languages))
-    return _differences(transformer.settings, source, decoding, options, to, written.separate)
+    return _differences(transformer.settings, source, text, options, to, written.separate)
 
 
 def _files(
@@ -154,7 +156,7 @@ def _json(values: dict[str, Any]) -> bytes:
 def _differences(
     settings: TransformerSettings,
     source: Subwords,
-    decoding: DecodingSettings | SearchOptions,
+    text: TextOptions,
     options: SearchOptions,
     to: ExportFormat,
     separate: bool,
@@ -162,12 +164,12 @@ def _differences(
     found: list[str] = []
     if source.encode("a  b ") != source.encode("a b"):
         found.append("uwaga drops blanks at the ends of a line and takes a run of them for one space")
-    if isinstance(decoding, DecodingSettings) and decoding.split_above:
+    if text.split_above:
         found.append(
-            f"uwaga cuts a line of more than {decoding.split_above} tokens into sentences and translates "
+            f"uwaga cuts a line of more than {text.split_above} tokens into sentences and translates "
             "each alone (split_above)"
         )
-    if isinstance(decoding, DecodingSettings) and decoding.lower_capitals:
+    if text.lower_capitals:
         found.append("uwaga lower-cases a sentence that is written in capitals (lower_capitals)")
     limit = min(options.max_length or settings.max_length, settings.max_length)
     if options.max_extra + options.max_ratio < limit:
