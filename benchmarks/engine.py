@@ -68,10 +68,11 @@ def prepare(folder: Path) -> None:
 
 def uwaga_system(folder: Path, cores: int) -> Callable[[list[list[int]], int, int], None]:
     """The int8 folder through the search, as `uwaga translate` runs it."""
+    from uwaga.checkpoints.formats import read
+    from uwaga.checkpoints.to_engine import to_engine
     from uwaga.decoding import SearchOptions, search
-    from uwaga.translator.native import load_native
 
-    model = load_native(folder / "uwaga-int8", None, cores).model
+    model = to_engine(read(folder / "uwaga-int8"), threads=cores)
 
     def run(batch: list[list[int]], beam: int, target: int) -> None:
         options = SearchOptions(

@@ -94,11 +94,11 @@ def encoded(which: str, text: Path | None, count: int) -> list[list[int]]:
     """Sources as token ids, each with its end symbol."""
     if which == "random":
         return random_sources(count, seed=3)
+    from uwaga.checkpoints.formats import read
     from uwaga.checkpoints.hub import BUNDLED
-    from uwaga.checkpoints.uwaga.engine_folder import open_native
 
     lines = text.read_text(encoding="utf-8").splitlines() if text else prose()
-    tokeniser = open_native(BUNDLED).source
+    tokeniser = read(BUNDLED).source
     framed = [
         list(tokeniser.add_special_tokens(tokeniser.encode(line.strip()))) for line in lines if line.strip()
     ]
@@ -110,14 +110,15 @@ def encoded(which: str, text: Path | None, count: int) -> list[list[int]]:
 
 def run_uwaga(given: Folders, precision: str, job: dict[str, Any]) -> dict[str, Any]:
     """``precision``: float32 or int8 (the folder)."""
+    from uwaga.checkpoints.formats import read
+    from uwaga.checkpoints.to_engine import to_engine
     from uwaga.contracts import Choice
     from uwaga.decoding import SearchOptions, search
-    from uwaga.translator.native import load_native
     from uwaga.translator.scoring import in_batches, step_scorer
 
     place = given.ours_int8 if precision == "int8" else given.ours
     asked: Any = precision
-    model = load_native(place, asked, 1).model
+    model = to_engine(read(place), asked)
     sources = job["sources"]
     limit = {"max_length": TARGET, "min_length": TARGET} if given.target else {"max_length": LONGEST}
     options = SearchOptions(beam=1, max_ratio=float("inf"), batch_tokens=1 << 11, **limit)

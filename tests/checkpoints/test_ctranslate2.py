@@ -12,14 +12,14 @@ import tiny_models as tiny
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loaded import load_torch
 from marian_folders import make
 from precision import close_for
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.argos.package import is_argos, load_argos
 from uwaga.checkpoints.ctranslate2.binary import read_model_file
-from uwaga.checkpoints.ctranslate2.folder import load_ctranslate2
+from uwaga.checkpoints.formats import detect
 from uwaga.cli.main import app
 from uwaga.decoding import search
 from uwaga.errors import ModelError
@@ -62,7 +62,7 @@ def greedy(found, folder, texts=TEXTS, **options):
 @pytest.mark.parametrize("quantisation", FORMATS)
 def test_models_from_marian_equal_ctranslate2(marian, tmp_path, quantisation):
     folder = converted(marian, tmp_path / "m", quantisation)
-    found = load_ctranslate2(folder)
+    found = load_torch(folder)
     ours, theirs = greedy(found, folder)
     assert ours == theirs
     assert len({len(row) for row in ours}) > 1
@@ -184,7 +184,7 @@ SPECIFICATIONS = {
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_every_converters_flags_equal_ctranslate2(tmp_path, name):
     folder = spec(tmp_path / "m", **SPECIFICATIONS[name])
-    found = load_ctranslate2(folder)
+    found = load_torch(folder)
     never = {"suppress_sequences": [["<s>"]]}  # our search never makes the start symbol
     ours, theirs = greedy(found, folder, [*TEXTS, *tiny.ENGLISH], **never)
     assert ours == theirs
@@ -197,7 +197,7 @@ def test_start_and_end_are_what_config_json_says(tmp_path):
     config |= {"decoder_start_token": "</s>", "add_source_eos": True, "add_source_bos": True}
     config["layer_norm_epsilon"] = 1e-3
     (folder / "config.json").write_text(json.dumps(config))
-    found = load_ctranslate2(folder)
+    found = load_torch(folder)
     assert found.source.add_special_tokens([7]) == [1, 7, 2]
     assert (found.model.symbols.start, found.model.settings.norm_epsilon) == (2, 1e-3)
     peer = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
@@ -234,7 +234,7 @@ def rewrite(path, version=6, revision=7, name="TransformerSpec", drop=(), add=No
 @pytest.mark.parametrize("version", [2, 3, 4, 5])
 def test_older_formats_are_read_alike(tmp_path, version):
     folder = spec(tmp_path / "m", encodings=50)
-    wanted = load_ctranslate2(folder).model.state_dict()
+    wanted = load_torch(folder).model.state_dict()
     scoped = [f"{scope}/{name}" for scope in ("encoder", "decoder") for name in ("num_heads", "pre_norm")]
     old = {"num_heads": np.int8(2), "pre_norm": np.int8(1), "with_source_eos": np.int8(1)}
     add = {key: np.array(value) for key, value in old.items()}
@@ -243,7 +243,7 @@ def test_older_formats_are_read_alike(tmp_path, version):
     words = json.loads((folder / "shared_vocabulary.json").read_text())
     (folder / "shared_vocabulary.json").unlink()
     (folder / "shared_vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
-    found = load_ctranslate2(folder)
+    found = load_torch(folder)
     assert found.source.add_special_tokens([7]) == [7, 2]
     assert found.model.settings.heads == 2
     for name, weight in found.model.state_dict().items():
@@ -285,7 +285,7 @@ BAD = {
     r"CTranslate2 format 7, or not such": lambda f: replaced(f / "model.bin", b"\6\0\0\0", b"\7\0\0\0"),
     r"of the kind 'WhisperSpec'": lambda f: rewrite(f / "model.bin", name="WhisperSpec"),
     r"revision 8": lambda f: rewrite(f / "model.bin", revision=8),
-    r"'encoder/layer_1/ffn/linear_1/weight' is missing": lambda f: rewrite(
+    r"'encoder/layer_1/ffn/linear_1/weight': missing": lambda f: rewrite(
         f / "model.bin", drop=["encoder/layer_1/ffn/linear_1/weight"]
     ),
     r"relative_position_keys.*a feature that uwaga lacks": lambda f: rewrite(
@@ -324,7 +324,7 @@ def test_bad_folders_are_refused(opennmt, tmp_path, message):
     shutil.copytree(opennmt, tmp_path / "bad")
     BAD[message](tmp_path / "bad")
     with pytest.raises(ModelError, match=message):
-        load_ctranslate2(tmp_path / "bad")
+        load_torch(tmp_path / "bad")
 
 
 @given(st.data())
@@ -385,7 +385,7 @@ def test_argos_packages_translate(opennmt, tmp_path):
     with zipfile.ZipFile(path) as file:
         file.extractall(tmp_path / "unpacked")
     unpacked = tmp_path / "unpacked/translate-en_de"
-    assert is_argos(unpacked)
+    assert detect(unpacked).name == "Argos Translate"
     assert [one.text for one in uwaga.load(unpacked, device="cpu").translate(TEXTS, beam=1)] == [
         one.text for one in wanted
     ]
@@ -417,7 +417,7 @@ def test_bad_packages_are_refused(opennmt, tmp_path, message):
     path = package(opennmt, tmp_path / "bad.argosmodel", **BAD_PACKAGES[message])
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(ModelError, match=message):
-        load_argos(path)
+        load_torch(path)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -428,7 +428,7 @@ def test_damaged_packages_are_refused(opennmt, tmp_path):
     for bad in (content[:-100], b"no zip", content[:middle] + b"\xff" * 64 + content[middle + 64 :]):
         path.write_bytes(bad)
         with pytest.raises(ModelError, match=r"a\.argosmodel: damaged or not an Argos package"):
-            load_argos(path)
+            load_torch(path)
     with pytest.raises(ModelError, match="no such folder"):
         uwaga.load(tmp_path / "missing.argosmodel")
     done = CliRunner().invoke(app, ["translate", "--model", str(path), "x"])

@@ -15,8 +15,10 @@ from pretrained_texts import sentencepiece, write_json
 from safetensors.torch import save_file
 from typer.testing import CliRunner
 
-from uwaga.checkpoints.description import Description, Weights, describe, read_headers
+from uwaga.checkpoints.description import Description, WeightSummary
+from uwaga.checkpoints.formats import describe
 from uwaga.checkpoints.hub import BUNDLED, find_model
+from uwaga.checkpoints.huggingface.describe import read_headers
 from uwaga.checkpoints.uwaga.card import Card, read_card
 from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.cli.main import app
@@ -105,7 +107,7 @@ def test_hugging_face_marian(tmp_path):
         format="Hugging Face",
         family="marian",
         sizes={"width": 12, "encoder layers": 3, "decoder layers": 2},
-        weights=Weights(7 * 12 + 12, (folder / "model.safetensors").stat().st_size, ("F32",)),
+        weights=WeightSummary(7 * 12 + 12, (folder / "model.safetensors").stat().st_size, ("F32",)),
         vocabulary=(7, 7),
         languages=((), ("deu", "fra")),
         licence="apache-2.0",
@@ -153,7 +155,7 @@ def test_what_is_wrong_is_a_note(tmp_path):
     assert found.licence == "apache-2.0"
     assert "note" in show(folder)
     (folder / "pytorch_model.bin").write_bytes(b"x" * 70)
-    assert describe(folder).weights == Weights(None, 70, ())
+    assert describe(folder).weights == WeightSummary(None, 70, ())
     (folder / "model.safetensors").write_bytes(b"x" * 70)
     assert "cut short" in describe(folder).problems[0]
 

@@ -9,16 +9,13 @@ import pytest
 transformers = pytest.importorskip("transformers")
 
 import huggingface_hub  # noqa: E402
-import tiny_models as tiny  # noqa: E402
 from marian_folders import TEXTS, make  # noqa: E402
 from pretrained_tokenisers import older  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 import uwaga  # noqa: E402
-from uwaga.checkpoints.huggingface.recipe import Recipe  # noqa: E402
-from uwaga.checkpoints.languages import in_languages, resolve_languages  # noqa: E402
+from uwaga.checkpoints.languages import Languages, resolve_languages, task_prefixes  # noqa: E402
 from uwaga.cli.main import app  # noqa: E402
-from uwaga.decoding import SearchOptions  # noqa: E402
 from uwaga.errors import SettingsError  # noqa: E402
 from uwaga.text.multilingual import read_m2m100_tokeniser, read_mbart_tokeniser  # noqa: E402
 
@@ -31,26 +28,24 @@ TASKS = {
 }
 
 
-def recipe(sides, languages=("src", "tgt")):
-    return Recipe(tiny.TINY, 9, 9, sides.source, sides.target, lambda model: None, languages)
-
-
 def chosen(sides, source=None, target=None, first=None, config=None):
-    options = SearchOptions(first=first)
-    return in_languages(recipe(sides), options, config or {}, source, target, "here")
+    known = Languages(
+        sides.source, sides.target, first=first, tasks=task_prefixes(config or {}), where="here"
+    )
+    return known.direction(source, target)
 
 
 def test_languages_that_tokens_choose():
     case = older("m2m100")
     plain = read_m2m100_tokeniser(case.folder, case.ids)
-    found, options = chosen(plain, "en", "fr")
+    found = chosen(plain, "en", "fr")
     assert found.languages == ("en", "fr")
     assert found.source.add_special_tokens([5])[0] == plain.source.languages["en"]
-    assert options.first == plain.source.languages["fr"]
-    stated, options = chosen(plain, "en", None, first=plain.source.languages["de"])
-    assert (stated.languages, options.first) == (("en", "de"), plain.source.languages["de"])
-    changed, options = chosen(plain, "en", "fr", first=plain.source.languages["de"])
-    assert options.first == changed.target.languages["fr"]
+    assert (found.first, found.start) == (plain.source.languages["fr"], None)
+    stated = chosen(plain, "en", None, first=plain.source.languages["de"])
+    assert (stated.languages, stated.first) == (("en", "de"), plain.source.languages["de"])
+    changed = chosen(plain, "en", "fr", first=plain.source.languages["de"])
+    assert changed.first == changed.target.languages["fr"]
     with pytest.raises(SettingsError, match=r"several languages without a source; choose .* af am ar"):
         chosen(plain, None, "fr")
     with pytest.raises(SettingsError, match="without a target; choose"):
@@ -62,14 +57,14 @@ def test_languages_that_tokens_choose():
 def test_mbart_starts_from_the_target_language():
     case = older("mbart")
     plain = read_mbart_tokeniser(case.folder, case.ids)
-    found, options = chosen(plain, "en", "ro_RO", first=plain.target.languages["de_DE"])
-    assert found.target.symbols.start == plain.target.languages["ro_RO"]
-    assert options.first is None  # a language forced besides would stand there twice
+    found = chosen(plain, "en", "ro_RO", first=plain.target.languages["de_DE"])
+    assert found.start == found.target.symbols.start == plain.target.languages["ro_RO"]
+    assert found.first is None  # a language forced besides would stand there twice
 
 
 def test_tasks_of_t5():
     sides = older("t5").sides
-    found, _ = chosen(sides, "en", "fr", config=TASKS)
+    found = chosen(sides, "en", "fr", config=TASKS)
     assert found.source.encode("the dog") == sides.source.encode("translate English to French: the dog")
     assert found.target.encode("the dog") == sides.target.encode("the dog")
     assert found.languages == ("en", "fr")
@@ -77,7 +72,7 @@ def test_tasks_of_t5():
         SettingsError, match=r"does not translate de to en; its config.json knows en to de, en to fr"
     ):
         chosen(sides, "de", "en", config=TASKS)
-    plain, _ = chosen(sides, config=TASKS)
+    plain = chosen(sides, config=TASKS)
     assert plain.source.encode("the dog") == sides.source.encode("the dog")
 
 

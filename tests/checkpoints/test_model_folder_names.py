@@ -9,7 +9,8 @@ import tiny_models as tiny
 
 from uwaga.checkpoints import hub
 from uwaga.checkpoints.hub import find_model
-from uwaga.checkpoints.uwaga.folder import load_model, save_model
+from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.uwaga.read import read_folder
 from uwaga.errors import MissingExtraError, ModelError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -63,7 +64,7 @@ def test_a_cached_copy_is_read_without_the_network(cache):
     save(folder)
     found = find_model("me/en-de")
     assert found == folder
-    assert load_model(found).config.languages == ("en", "de")
+    assert read_folder(found).languages.stated == ("en", "de")
     assert asked == [("me/en-de", True)]
 
 
@@ -75,7 +76,7 @@ def test_an_unfinished_copy_is_completed_or_its_gap_is_named(cache):
     found = find_model("me/en-de")
     assert asked[-1] == ("me/en-de", False)
     with pytest.raises(ModelError, match=r"model\.safetensors: no such file"):
-        load_model(found)
+        read_folder(found)
 
 
 def test_a_cached_model_of_another_library_is_named(cache):
@@ -83,7 +84,7 @@ def test_a_cached_model_of_another_library_is_named(cache):
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "marian"}')
     with pytest.raises(ModelError, match="'marian'"):
-        load_model(find_model("Helsinki-NLP/opus-mt-en-de"))
+        read_folder(find_model("Helsinki-NLP/opus-mt-en-de"))
 
 
 def test_a_name_out_of_reach_says_how_to_get_it(cache, monkeypatch):

@@ -4,8 +4,9 @@ import json
 
 import pytest
 import tiny_models as tiny
+from loaded import load_torch
 
-from uwaga.checkpoints.uwaga.folder import load_model, save_model
+from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.errors import ModelError
 from uwaga.models.build import build_model
 from uwaga.settings import LuongSettings
@@ -16,10 +17,10 @@ def test_a_score_that_there_is_not_is_named_with_the_file(tmp_path):
     settings = LuongSettings(embedding=8, hidden=8, layers=1, score="dot")
     model = build_model(settings, joint.symbols, joint.size, joint.size)
     save_model(tmp_path / "m", model, settings, tiny.DECODING, joint, joint, ("en", "de"), "card")
-    assert load_model(tmp_path / "m").config.model == settings
+    assert load_torch(tmp_path / "m").checkpoint.settings == settings
     path = tmp_path / "m" / "config.json"
     path.write_text(
         json.dumps(json.loads(path.read_text()) | {"model": settings.model_dump() | {"score": "dott"}})
     )
     with pytest.raises(ModelError, match=r"config\.json: model\.score: .*'dott'; did you mean 'dot'"):
-        load_model(tmp_path / "m")
+        load_torch(tmp_path / "m")

@@ -6,9 +6,9 @@ transformers = pytest.importorskip("transformers")
 
 import torch  # noqa: E402
 from fairseq_models import LANGUAGES, PUBLISHED, SIZE, make, read_as_numbers  # noqa: E402
+from loaded import load_torch  # noqa: E402
 from precision import EXACT, doubled  # noqa: E402
 
-from uwaga.checkpoints.huggingface.registry import load_pretrained  # noqa: E402
 from uwaga.decoding import from_generation_config, search  # noqa: E402
 
 SOURCES = [[9, 30, 7, 41, 22, 5, 13, 8, 50, 33, 4], [17, 6], [44, 12, 25, 9, 31], [8, 8, 8, 19, 27, 36, 40]]
@@ -33,7 +33,7 @@ def framed(end):
 @pytest.mark.numerical
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_states_and_logits_equal_transformers(tmp_path, name):
-    theirs, ours = make(tmp_path / "m", name), load_pretrained(tmp_path / "m").model
+    theirs, ours = make(tmp_path / "m", name), load_torch(tmp_path / "m").model
     ids, mask = padded(framed(ours.symbols.end), ours.symbols.pad)
     target = torch.randint(4, SIZE, (len(ids), 9), generator=torch.manual_seed(1))
     target[:, 0] = ours.symbols.start
@@ -51,7 +51,7 @@ def test_states_and_logits_equal_transformers(tmp_path, name):
 @pytest.mark.numerical
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_generated_tokens_equal_transformers(tmp_path, name):
-    theirs, ours = make(tmp_path / "m", name), load_pretrained(tmp_path / "m")
+    theirs, ours = make(tmp_path / "m", name), load_torch(tmp_path / "m")
     symbols, own = ours.model.symbols, PUBLISHED[name].generation.get("num_beams", 1)
     assert ours.options.beam == own
     sources = framed(symbols.end)

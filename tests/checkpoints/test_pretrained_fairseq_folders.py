@@ -12,13 +12,12 @@ import pretrained_tokenisers as tokenisers  # noqa: E402
 import torch  # noqa: E402
 from fairseq_folders import KINDS, PAIRS, whole  # noqa: E402
 from fairseq_models import PUBLISHED, edit, make, read_as_numbers  # noqa: E402
+from loaded import load_torch  # noqa: E402
 from precision import EXACT, doubled  # noqa: E402
 from pretrained_texts import LINES  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 import uwaga  # noqa: E402
-from uwaga.checkpoints.huggingface import registry as pretrained  # noqa: E402
-from uwaga.checkpoints.huggingface.registry import load_pretrained  # noqa: E402
 from uwaga.cli.main import app  # noqa: E402
 from uwaga.contracts import Choice, Sampling  # noqa: E402
 from uwaga.decoding import from_generation_config, search  # noqa: E402
@@ -100,7 +99,7 @@ def test_the_command_line_translates_and_summarises(tmp_path):
     assert result.exit_code == 0, result.output
     assert result.stdout == wanted + "\n"
     bart, peer = whole(tmp_path / "bart", "bart")
-    wanted = expected(bart, peer, load_pretrained(tmp_path / "bart").model.symbols)[0]
+    wanted = expected(bart, peer, load_torch(tmp_path / "bart").model.symbols)[0]
     arguments[2] = str(tmp_path / "bart")
     assert CliRunner().invoke(app, arguments).stdout == wanted + "\n"
 
@@ -135,7 +134,7 @@ def test_a_summariser_without_its_mask(tmp_path):
 def test_embeddings_that_are_not_tied(tmp_path, monkeypatch, kind, changes):
     read_as_numbers(monkeypatch)
     theirs = make(tmp_path / "m", KINDS[kind][0], tie_word_embeddings=False, **changes)
-    ours = load_pretrained(tmp_path / "m").model
+    ours = load_torch(tmp_path / "m").model
     assert not torch.equal(ours.source_embedding.weight, ours.target_embedding.weight)
     ids, target = torch.tensor([[9, 30, 7, 2]]), torch.tensor([[2, 8, 13]])
     state = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
@@ -147,7 +146,7 @@ def test_embeddings_that_are_not_tied(tmp_path, monkeypatch, kind, changes):
     older = {name: tensor for name, tensor in state.items() if "embed_tokens" not in name}
     (tmp_path / "m/model.safetensors").unlink()
     torch.save(older, tmp_path / "m/pytorch_model.bin")
-    ours = load_pretrained(tmp_path / "m").model
+    ours = load_torch(tmp_path / "m").model
     assert torch.equal(ours.source_embedding.weight, once)
     assert torch.equal(ours.target_embedding.weight, once)
     assert torch.equal(ours.output_weight, state["lm_head.weight"])
@@ -158,7 +157,7 @@ def test_files_as_first_published_and_shards(tmp_path, monkeypatch, name):
     """``pytorch_model.bin`` with every tied copy, version marks and position tables; a model without head."""
     read_as_numbers(monkeypatch)
     theirs = make(tmp_path / "m", name)
-    first = load_pretrained(tmp_path / "m").model.state_dict()
+    first = load_torch(tmp_path / "m").model.state_dict()
     shutil.copytree(tmp_path / "m", tmp_path / "shards")
     (tmp_path / "shards/model.safetensors").unlink()
     theirs.save_pretrained(tmp_path / "shards", max_shard_size="12KB")
@@ -179,7 +178,7 @@ def test_files_as_first_published_and_shards(tmp_path, monkeypatch, name):
     }
     torch.save(bare, tmp_path / "bare/pytorch_model.bin")
     for folder in ("m", "shards", "bare"):
-        found = load_pretrained(tmp_path / folder).model.state_dict()
+        found = load_torch(tmp_path / folder).model.state_dict()
         for key, tensor in first.items():
             zero = folder == "bare" and key == "output_bias"
             assert torch.equal(found[key], torch.zeros_like(tensor) if zero else tensor), (folder, key)
@@ -188,10 +187,9 @@ def test_files_as_first_published_and_shards(tmp_path, monkeypatch, name):
 def test_weights_are_mapped_and_not_copied(tmp_path, monkeypatch):
     read_as_numbers(monkeypatch)
     make(tmp_path / "m", "mbart-large-en-ro")
-    read, stored = pretrained.read_tensors, []
-    monkeypatch.setattr(pretrained, "read_tensors", lambda folder: stored.append(read(folder)) or stored[0])
-    model = load_pretrained(tmp_path / "m").model
-    mapped = {tensor.data_ptr() for tensor in stored[0].values.values()}
+    loaded = load_torch(tmp_path / "m")
+    model, stored = loaded.model, loaded.checkpoint.weights.stored
+    mapped = {tensor.values.ctypes.data for tensor in stored.values()}
     copied = {name for name, weight in model.named_parameters() if weight.data_ptr() not in mapped}
     assert all("key_value" in name for name in copied)  # two stored tensors become one
     assert model.output_weight is model.source_embedding.weight is model.target_embedding.weight
@@ -201,11 +199,11 @@ def test_defaults_of_folders_without_generation_settings(tmp_path, monkeypatch):
     read_as_numbers(monkeypatch)
     make(tmp_path / "m", "bart-large-cnn")
     (tmp_path / "m/generation_config.json").unlink()
-    options = load_pretrained(tmp_path / "m").options
+    options = load_torch(tmp_path / "m").options
     assert (options.first, options.force_end, options.max_length, options.beam) == (0, True, 256, 1)
     edit(tmp_path / "m/config.json", num_beams=4, max_length=142, min_length=56, no_repeat_ngram_size=3)
     edit(tmp_path / "m/config.json", force_bos_token_to_be_generated=False, length_penalty=2.0)
-    options = load_pretrained(tmp_path / "m").options
+    options = load_torch(tmp_path / "m").options
     assert (options.first, options.beam, options.max_length, options.min_length) == (None, 4, 141, 55)
     assert (options.no_repeat_ngram, options.length_penalty) == (3, 2.0)
 
@@ -223,7 +221,7 @@ def without(state, name):
 
 
 BAD = {
-    r"config\.json: cannot be read": lambda f: (f / "config.json").unlink(),
+    "no config.json of uwaga's or Hugging Face's": lambda f: (f / "config.json").unlink(),
     r"neither model\.safetensors": lambda f: (f / "model.safetensors").unlink(),
     r"layernorm_embedding\.weight': missing": lambda f: weights(
         f, lambda state: without(state, "model.decoder.layernorm_embedding.weight")
@@ -258,7 +256,7 @@ def test_bad_folders_are_refused(tmp_path, monkeypatch, message):
     make(tmp_path / "m", "mbart-large-en-ro")
     BAD[message](tmp_path / "m")
     with pytest.raises(ModelError, match=message):
-        load_pretrained(tmp_path / "m")
+        load_torch(tmp_path / "m")
 
 
 def test_position_tables_of_other_models_are_refused(tmp_path, monkeypatch):
@@ -271,7 +269,7 @@ def test_position_tables_of_other_models_are_refused(tmp_path, monkeypatch):
         (tmp_path / name / "model.safetensors").unlink()
         torch.save(state, tmp_path / name / "pytorch_model.bin")
         with pytest.raises(ModelError, match="not the sinusoids"):
-            load_pretrained(tmp_path / name)
+            load_torch(tmp_path / name)
 
 
 GRID = 40_000
@@ -293,7 +291,7 @@ def test_sampling_has_the_distribution_of_transformers(tmp_path, monkeypatch, sh
     with torch.no_grad():
         theirs.final_logits_bias[0, 2] = -30.0  # no target ends before its limit
     theirs.save_pretrained(tmp_path / "m")
-    ours = load_pretrained(tmp_path / "m").model
+    ours = load_torch(tmp_path / "m").model
     sampling = {"do_sample": True, "num_beams": 1, "suppress_tokens": [1], **shape}
     free = {"forced_bos_token_id": None, "forced_eos_token_id": None, "no_repeat_ngram_size": 0}
     theirs.generation_config = transformers.GenerationConfig(

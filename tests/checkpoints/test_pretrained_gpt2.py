@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 from gpt2_folders import BAD, END, PROMPTS, VERSIONS, edit, make
+from loaded import load_torch
 from precision import EXACT, close_for, doubled
 from safetensors.torch import load_file, save_file
 from sampled_pairs import total_variation
 
+import uwaga
 from uwaga.checkpoints.huggingface import gpt2
-from uwaga.checkpoints.huggingface.registry import load_decoder, load_pretrained
 from uwaga.contracts import Choice
 from uwaga.decoding import search
 from uwaga.errors import ModelError, TextTooLongError
@@ -45,7 +46,7 @@ def padded(rows, left):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_M18_outputs_equal_transformers(tmp_path, version):
     theirs = make(tmp_path / "m", **VERSIONS[version])
-    ours = load_decoder(tmp_path / "m")
+    ours = load_torch(tmp_path / "m")
     text = torch.randint(0, 37, (3, 40), generator=torch.manual_seed(0))
     double = doubled(theirs, ours.model)
     with torch.no_grad(), double:
@@ -65,7 +66,7 @@ def test_M18_outputs_equal_transformers(tmp_path, version):
 
 @pytest.mark.numerical
 def test_M18_M20_steps_equal_teacher_forcing(folder):
-    model = load_decoder(folder).model.double()
+    model = load_torch(folder).model.double()
     beams, length = 2, 6
     targets = torch.randint(0, 36, (len(PROMPTS), length), generator=torch.manual_seed(3))
     shifted = torch.cat([torch.full((len(PROMPTS), 1), END), targets[:, :-1]], dim=1)
@@ -87,7 +88,7 @@ def test_M18_M20_steps_equal_teacher_forcing(folder):
 
 @pytest.mark.numerical
 def test_M21_a_prompt_is_the_same_alone_and_in_any_batch(folder):
-    loaded = load_decoder(folder)
+    loaded = load_torch(folder)
     options = loaded.options.changed({"beam": 4, "nbest": 4})
     together = search(loaded.model, PROMPTS, options)
     for prompt, found in zip(PROMPTS, together, strict=True):
@@ -99,7 +100,7 @@ def test_M21_a_prompt_is_the_same_alone_and_in_any_batch(folder):
 
 @pytest.mark.numerical
 def test_M21_reorder_and_select_follow_their_rows(folder):
-    model = load_decoder(folder).model
+    model = load_torch(folder).model
     state = model.start(model.encode(PROMPTS), 2)
     state = model.step(np.zeros(10, dtype=np.int64), state, Choice(1)).state
     state = model.step(np.arange(10), state, Choice(1)).state
@@ -113,7 +114,7 @@ def test_M21_reorder_and_select_follow_their_rows(folder):
 
 def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
     theirs = make(tmp_path / "m", vocab_size=9, bos_token_id=8, eos_token_id=8)
-    loaded = load_decoder(tmp_path / "m")
+    loaded = load_torch(tmp_path / "m")
 
     @torch.no_grad()
     def next_logits(prompt, tokens):
@@ -124,7 +125,7 @@ def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
 
 
 def test_a_text_ends_where_the_positions_do(folder):
-    loaded = load_decoder(folder)
+    loaded = load_torch(folder)
     room = loaded.options.changed({"min_length": 5, "max_length": 6})
     assert search(loaded.model, [[1] * 35], room)  # the last token made needs no position
     with pytest.raises(TextTooLongError, match="take 41 positions, and the model has 40"):
@@ -135,7 +136,7 @@ def test_a_text_ends_where_the_positions_do(folder):
 
 def test_older_and_shorter_names_are_read(folder, tmp_path):
     """As the first GPT-2 was published, and as its distilled one was."""
-    wanted = load_decoder(folder).model.state_dict()
+    wanted = load_torch(folder).model.state_dict()
     mask = torch.ones(40, 40).tril()[None, None]
     for number, add in enumerate((("bias",), ("bias", "masked_bias"))):
         copy = tmp_path / str(number)
@@ -149,23 +150,24 @@ def test_older_and_shorter_names_are_read(folder, tmp_path):
         for layer in range(3):
             values |= {f"{stem}.{layer}.attn.{name}": mask.clone() for name in add}
         save_file(values, copy / "model.safetensors", metadata={"format": "pt"})
-        found = load_decoder(copy).model.state_dict()
+        found = load_torch(copy).model.state_dict()
         assert all(torch.equal(found[name], weight) for name, weight in wanted.items())
 
 
 def test_lengths_are_those_of_the_folder_or_ours(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
-    assert load_decoder(folder).options.max_length == 11
+    assert load_torch(folder).options.max_length == 11
     for stated, wanted in (({}, 64), ({"max_length": 30}, 29), ({"max_length": 30, "max_new_tokens": 5}, 5)):
         (tmp_path / "m/generation_config.json").write_text(json.dumps(stated))
-        assert load_decoder(tmp_path / "m").options.max_length == wanted
+        assert load_torch(tmp_path / "m").options.max_length == wanted
 
 
 def test_fused_weights_are_not_copied(folder):
-    model = load_decoder(folder).model
-    block = model.decoder[0].attention
-    storages = {layer.weight.untyped_storage().data_ptr() for layer in (block.query, block.key_value)}
-    assert len(storages) == 1
+    loaded = load_torch(folder)
+    block = loaded.model.decoder[0].attention
+    stored = loaded.checkpoint.weights.stored["h.0.attn.c_attn.weight"].values
+    for layer in (block.query, block.key_value):
+        assert np.shares_memory(layer.weight.numpy(), stored)
 
 
 @pytest.mark.parametrize("message", BAD)
@@ -173,7 +175,7 @@ def test_bad_folders_are_refused(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "bad")
     edit(tmp_path / "bad", **BAD[message])
     with pytest.raises(ModelError, match=message):
-        load_decoder(tmp_path / "bad")
+        load_torch(tmp_path / "bad")
 
 
 def test_a_fused_projection_of_a_wrong_shape_is_refused(folder, tmp_path):
@@ -183,9 +185,9 @@ def test_a_fused_projection_of_a_wrong_shape_is_refused(folder, tmp_path):
     values[name] = values[name][:, :53].contiguous()
     save_file(values, tmp_path / "bad/model.safetensors")
     with pytest.raises(ModelError, match=r"h\.1\.attn\.c_attn\.weight' has shape \(18, 53\)"):
-        load_decoder(tmp_path / "bad")
+        load_torch(tmp_path / "bad")
 
 
 def test_a_translator_points_to_what_runs_it(folder):
     with pytest.raises(ModelError, match="decoder-only model, which uwaga"):
-        load_pretrained(folder)
+        uwaga.Translator.load(folder, device="cpu")

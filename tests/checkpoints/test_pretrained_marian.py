@@ -7,11 +7,11 @@ import shutil
 import pytest
 import tiny_models as tiny
 import torch
+from loaded import load_torch
 from marian_folders import SEPARATE, TEXTS, make
 from precision import EXACT, doubled
 
 import uwaga
-from uwaga.checkpoints.huggingface.registry import load_pretrained
 from uwaga.decoding import search
 from uwaga.errors import DataError, ModelError
 
@@ -52,7 +52,7 @@ def folder(tmp_path_factory):
 )
 def test_outputs_equal_transformers(tmp_path, shared, safe, seed, end, changes):
     theirs = make(tmp_path / "m", shared, seed, safe, end, **changes)
-    peer, ours = peer_tokeniser(tmp_path / "m", shared), load_pretrained(tmp_path / "m")
+    peer, ours = peer_tokeniser(tmp_path / "m", shared), load_torch(tmp_path / "m")
     for text in [*TEXTS, *ODD, ">>fra<< the car", *tiny.ENGLISH]:
         if shared or not text.startswith(">>"):
             assert ours.source.add_special_tokens(ours.source.encode(text)) == peer(text).input_ids
@@ -117,7 +117,7 @@ def test_a_pickle_payload_is_refused_and_not_executed(folder, tmp_path):
         with (bad / "pytorch_model.bin").open("wb") as file:
             how({"a": Payload(proof)}, file)
         with pytest.raises(ModelError, match=r"pytorch_model\.bin: .*refused"):
-            load_pretrained(bad)
+            load_torch(bad)
         assert not proof.exists()
         shutil.rmtree(bad)
 
@@ -159,7 +159,7 @@ def test_bad_folders_are_refused(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "bad")
     BAD[message](tmp_path / "bad")
     with pytest.raises(ModelError, match=message):
-        load_pretrained(tmp_path / "bad")
+        load_torch(tmp_path / "bad")
 
 
 def test_shards_are_read_as_one(folder, tmp_path):
@@ -169,7 +169,7 @@ def test_shards_are_read_as_one(folder, tmp_path):
     peer.save_pretrained(tmp_path / "m", max_shard_size="20KB")
     assert (tmp_path / "m/model.safetensors.index.json").exists()
     one, other = (
-        load_pretrained(folder).model.state_dict(),
-        load_pretrained(tmp_path / "m").model.state_dict(),
+        load_torch(folder).model.state_dict(),
+        load_torch(tmp_path / "m").model.state_dict(),
     )
     assert all(torch.equal(one[name], other[name]) for name in one)

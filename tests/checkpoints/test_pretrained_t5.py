@@ -6,11 +6,11 @@ import shutil
 import numbered_tokens
 import pytest
 import torch
+from loaded import load_torch
 from precision import EXACT, doubled
 from sampled_pairs import total_variation
 
 from uwaga.checkpoints.huggingface import t5
-from uwaga.checkpoints.huggingface.registry import load_pretrained
 from uwaga.decoding import search
 from uwaga.errors import ModelError
 from uwaga.nn.positions import RelativePositions
@@ -93,7 +93,7 @@ def test_M19_outputs_equal_transformers(tmp_path, version):
     make(tmp_path / "m", version)
     theirs = CLASSES[VERSIONS[version][0]][1].from_pretrained(tmp_path / "m").eval()
     assert (theirs.lm_head.weight is not theirs.shared.weight) == VERSIONS[version][2]
-    ours = load_pretrained(tmp_path / "m")
+    ours = load_torch(tmp_path / "m")
     ids, mask = real(SOURCES)
     target = torch.randint(2, 40, (len(SOURCES), 13), generator=torch.manual_seed(1))
     target[:, 0] = 0
@@ -120,7 +120,7 @@ def test_M19_outputs_equal_transformers(tmp_path, version):
 
 def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
     theirs = make(tmp_path / "m", "t5 1.1", vocab_size=9)
-    loaded = load_pretrained(tmp_path / "m")
+    loaded = load_torch(tmp_path / "m")
 
     @torch.no_grad()
     def next_logits(source, tokens):
@@ -135,7 +135,7 @@ def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
 
 def test_M19_there_is_no_longest_source(tmp_path):
     make(tmp_path / "m", "t5")
-    ours = load_pretrained(tmp_path / "m")
+    ours = load_torch(tmp_path / "m")
     assert ours.model.max_source is None and ours.model.max_target is None
     long = [*([5, 9, 13] * 300), 1]
     together, alone = (search(ours.model, rows, ours.options) for rows in ([long, [5, 1]], [long]))
@@ -192,7 +192,7 @@ def test_bad_folders_are_refused(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "bad")
     edit(tmp_path / "bad", **BAD[message])
     with pytest.raises(ModelError, match=message):
-        load_pretrained(tmp_path / "bad")
+        load_torch(tmp_path / "bad")
 
 
 def test_what_the_first_checkpoints_hold_besides_is_read(folder, tmp_path):
@@ -203,7 +203,7 @@ def test_what_the_first_checkpoints_hold_besides_is_read(folder, tmp_path):
     (tmp_path / "old/generation_config.json").unlink()
     extra = {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": torch.ones(8, 3)}
     torch.save(weights | extra, tmp_path / "old/pytorch_model.bin")  # embeddings under four names
-    old, new = load_pretrained(tmp_path / "old"), load_pretrained(folder)
+    old, new = load_torch(tmp_path / "old"), load_torch(folder)
     assert (new.options.max_length, old.options.max_length) == (13, 256)
     for name, weight in new.model.state_dict().items():
         assert torch.equal(weight, old.model.state_dict()[name])

@@ -11,16 +11,22 @@ import tiny_models as tiny
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loaded import load_torch
 from precision import close_for, doubled
 from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints.huggingface.deinterleave import deinterleave
 from uwaga.checkpoints.huggingface.export import write_hugging_face
-from uwaga.checkpoints.huggingface.registry import load_pretrained
 from uwaga.cli.main import app
 from uwaga.contracts import Symbols
-from uwaga.decoding import SearchOptions, from_generation_config, search, to_generation_config
+from uwaga.decoding import (
+    SearchOptions,
+    from_generation_config,
+    from_settings,
+    search,
+    to_generation_config,
+)
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.build import build_model
 from uwaga.settings import BahdanauSettings
@@ -45,7 +51,9 @@ CASES = {
     "no biases": {"attention_bias": False, "feed_forward_bias": False, "tie": "decoder"},
     "two vocabularies": {"tie": "decoder", "decoder_feed_forward": 20},
 }
-DECODING = SearchOptions(beam=4, max_length=12, length_penalty=0.7, early_stopping=False, max_ratio=50.0)
+DECODING = from_settings(
+    DecodingSettings(beam=4, max_length=12, length_penalty=0.7, early_stopping=False, max_ratio=50.0)
+)
 
 
 def random_model(seed=3, **changes):
@@ -69,7 +77,7 @@ def written(folder, case, **changes):
     options = {**CASES.get(case, {}), "two": case == "two vocabularies", **changes}
     model, source, target = random_model(**options)
     to = "pegasus" if model.settings.norm == "pre" else "marian"
-    write_hugging_face(folder, to, model, source, target, DECODING, ("en", "de"))
+    write_hugging_face(folder, to, model, source, target, *DECODING, ("en", "de"))
     return model, source, target
 
 
@@ -97,9 +105,9 @@ def test_folders_give_transformers_the_same_tokens(tmp_path, case):
     batch = words(texts, return_tensors="pt", padding=True)
     real = batch.attention_mask.bool()
     assert [row[mask].tolist() for row, mask in zip(batch.input_ids, real, strict=True)] == sources
-    back = load_pretrained(tmp_path / "m")
+    back = load_torch(tmp_path / "m")
     assert back.languages == ("en", "de")
-    options = DECODING
+    options, _ = DECODING
     model.double(), back.model.double()
     double = doubled(peer)
     for beam in (1, 4):
@@ -190,7 +198,7 @@ def test_what_the_format_lacks_is_refused_by_name(tmp_path, message):
     to, changes = UNSUPPORTED[message]
     model, source, target = random_model(**changes)
     with pytest.raises(ModelError, match=message):
-        write_hugging_face(tmp_path / "m", to, model, source, target, DECODING, ("en", "de"))
+        write_hugging_face(tmp_path / "m", to, model, source, target, *DECODING, ("en", "de"))
     assert not any(tmp_path.iterdir())
 
 
@@ -198,18 +206,18 @@ def test_other_models_folders_and_decodings_are_refused(tmp_path):
     model, source, target = random_model()
     recurrent = build_model(BahdanauSettings(embedding=8, hidden=8), model.symbols, source.size, source.size)
     with pytest.raises(ModelError, match=r"Bahdanau.* cannot be written as marian"):
-        write_hugging_face(tmp_path / "m", "marian", recurrent, source, target, DECODING, ("en", "de"))
-    gnmt = SearchOptions(beam=4, length_formula="gnmt")
+        write_hugging_face(tmp_path / "m", "marian", recurrent, source, target, *DECODING, ("en", "de"))
+    gnmt = from_settings(DecodingSettings(beam=4, length_formula="gnmt"))
     with pytest.raises(SettingsError, match="'gnmt' cannot be said"):
-        write_hugging_face(tmp_path / "m", "marian", model, source, target, gnmt, ("en", "de"))
+        write_hugging_face(tmp_path / "m", "marian", model, source, target, *gnmt, ("en", "de"))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").write_text("mine")
     with pytest.raises(ModelError, match="is not empty, so it is not overwritten"):
-        write_hugging_face(tmp_path / "full", "marian", model, source, target, DECODING, ("en", "de"))
+        write_hugging_face(tmp_path / "full", "marian", model, source, target, *DECODING, ("en", "de"))
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
     other = tiny.tokeniser("target", size=340)
     with pytest.raises(ModelError, match="their vocabularies differ"):
-        write_hugging_face(tmp_path / "m", "marian", model, source, other, DECODING, ("en", "de"))
+        write_hugging_face(tmp_path / "m", "marian", model, source, other, *DECODING, ("en", "de"))
 
 
 def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
@@ -220,7 +228,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ModelError, match="no space left"):
-        write_hugging_face(tmp_path / "m", "marian", model, source, target, DECODING, ("en", "de"))
+        write_hugging_face(tmp_path / "m", "marian", model, source, target, *DECODING, ("en", "de"))
     assert not any(tmp_path.iterdir())
 
 

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from loaded import load_torch
 from precision import close_for
 from recurrent_variants import VARIANTS, make
 from toy import toy_values, write_reversal_corpus
 from typer.testing import CliRunner
 
-from uwaga.checkpoints.uwaga.folder import load_model, save_model
+from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.cli.main import app
 from uwaga.contracts import Choice, Symbols
 from uwaga.decoding import SearchOptions, choose, search
@@ -137,7 +138,7 @@ def test_every_family_survives_its_folder(name: str, tmp_path: Path) -> None:
     settings = VARIANTS[name]
     model = build_model(settings, JOINT.symbols, JOINT.size, JOINT.size).eval()
     save_model(tmp_path / "m", model, settings, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
-    loaded = load_model(tmp_path / "m")
+    loaded = load_torch(tmp_path / "m")
     assert loaded.config.model == settings
     source, target = torch.tensor([[5, 6, 7, 3]]), torch.tensor([[2, 9, 10]])
     with torch.no_grad():
@@ -154,7 +155,7 @@ def test_a_config_of_another_size_is_refused(folders: dict[str, Path], tmp_path:
         config["model"] |= {key: value, "tie": "none" if key == "embedding" else "all"}
         (folder / "config.json").write_text(json.dumps(config))
         with pytest.raises(ModelError, match="different models"):
-            load_model(folder)
+            load_torch(folder)
 
 
 def test_one_line_of_the_settings_changes_the_paper(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def read_as_numbers(monkeypatch):
     """Let folders without a tokeniser be loaded."""
     from uwaga.checkpoints.huggingface import bart, m2m100, mbart, pegasus
 
-    for module, name in ((bart, "BART"), (mbart, "MBART"), (pegasus, "PEGASUS")):
-        monkeypatch.setattr(module, name, replace(getattr(module, name), tokenisers=read_numbers))
+    for module in (bart, mbart, pegasus):
+        monkeypatch.setattr(module, "TRAITS", replace(module.TRAITS, tokenisers=read_numbers))
     for name in ("read_m2m100_tokeniser", "read_nllb_tokeniser"):
         monkeypatch.setattr(m2m100, name, read_numbers)

@@ -56,5 +56,4 @@ BAD = {
     r"width 18 is not a multiple of heads 5": {"n_head": 5},
     r"eos_token_id is 37, but the vocabulary has 37": {"eos_token_id": 37},
     r"the family 'gpt3' is unknown; uwaga runs bart.*bert, gpt2": {"model_type": "gpt3"},
-    r"the family 't5' is an encoder–decoder, which uwaga\.Translator": {"model_type": "t5"},
 }

@@ -11,6 +11,7 @@ import numbered_tokens
 import numpy as np
 import pytest
 import torch
+from loaded import load_torch
 from marian_folders import make as make_marian
 from precision import close_for
 from safetensors.torch import load_file, save_file
@@ -18,8 +19,9 @@ from test_text_generator import PROMPTS, peer, run  # noqa: F401 (peer is a fixt
 from typer.testing import CliRunner
 
 import uwaga
+from uwaga.checkpoints.formats import read
 from uwaga.checkpoints.huggingface import gpt2
-from uwaga.checkpoints.huggingface.registry import load_decoder
+from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.checkpoints.uwaga.int8 import CONFIG, WEIGHTS
 from uwaga.cli.main import app
 from uwaga.contracts import Choice
@@ -28,7 +30,6 @@ from uwaga.engine import NativeModel
 from uwaga.errors import ModelError, SettingsError, TextTooLongError
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.settings import DecoderOnlySettings
-from uwaga.translator.native import load_native
 
 WHOLE = Choice(1, whole=True)
 SETTINGS = [{"beam": 1}, {"beam": 4, "nbest": 3}, {"sample": True, "nbest": 2, "seed": 5, "top_k": 30}]
@@ -127,7 +128,7 @@ def test_M18_every_way_to_store_the_weights_is_read(tmp_path, variant):
     if variant == "pytorch_model.bin":
         torch.save(load_file(folder / "model.safetensors"), folder / variant)
         (folder / "model.safetensors").unlink()
-    ours, theirs = load_native(folder, None, 1).model, load_decoder(folder).model
+    ours, theirs = to_engine(read(folder)), load_torch(folder).model
     prompts = gpt2_folders.PROMPTS
     found, wanted = (
         model.step(np.zeros(len(prompts), int), model.start(model.encode(prompts), 1), WHOLE).log_probs
@@ -137,7 +138,7 @@ def test_M18_every_way_to_store_the_weights_is_read(tmp_path, variant):
 
 
 @pytest.mark.usefixtures("numbers")
-@pytest.mark.parametrize("message", [m for m in gpt2_folders.BAD if "family" not in m])
+@pytest.mark.parametrize("message", gpt2_folders.BAD)
 def test_bad_folders_are_refused_as_with_torch(tmp_path, message):
     gpt2_folders.make(tmp_path / "bad")
     gpt2_folders.edit(tmp_path / "bad", **gpt2_folders.BAD[message])
@@ -214,10 +215,8 @@ def test_an_int8_folder_continues_as_the_engine_in_int8(folder, converted):
         assert loaded.tokeniser.encode(text) == whole.tokeniser.encode(text)
         assert loaded.tokeniser.decode(whole.tokeniser.encode(text)) == text.replace("<|endoftext|>", "")
     assert loaded.tokeniser.symbols == whole.tokeniser.symbols
-    from uwaga.translator.native import open_weights
-
-    weights = open_weights(folder)
-    engine = weights.model("int8", 1, weights.packed("int8", ("output",)))
+    checkpoint = read(folder)
+    engine = to_engine(checkpoint, "int8", packed=pack_weights(checkpoint, "int8", ("output",)))
     expected = uwaga.TextGenerator(engine, whole.tokeniser, whole.decoding)
     for options in SETTINGS:
         assert loaded.generate(PROMPTS, **options) == expected.generate(PROMPTS, **options)

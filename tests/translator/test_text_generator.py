@@ -12,8 +12,6 @@ from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints import hub
-from uwaga.checkpoints.huggingface.config import CONTINUING, FILLING
-from uwaga.checkpoints.huggingface.registry import DECODERS, ENCODERS
 from uwaga.cli.main import app
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 
@@ -175,7 +173,3 @@ def test_names_from_before_owners_are_known(monkeypatch, tmp_path):
     assert hub.find_model("gpt2") == Path("gpt2") and len(asked) == 3
     with pytest.raises(ModelError, match="no such folder, and not a Hugging Face name"):
         hub.find_model("gpt3")
-
-
-def test_what_loads_a_family_and_what_names_it_agree():
-    assert set(DECODERS) == CONTINUING and set(ENCODERS) == FILLING

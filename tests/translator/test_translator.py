@@ -345,13 +345,21 @@ def test_impossible_ways_to_load_are_refused(folder, options, words):
         uwaga.load(folder, **options)
 
 
-def test_threads_are_set(folder, monkeypatch):
-    asked = []
-    monkeypatch.setattr(torch, "set_num_threads", asked.append)
-    uwaga.load(folder, engine="torch")
+def test_threads_are_those_of_a_models_calls_and_not_of_the_process(folder, monkeypatch):
+    before, real, asked = torch.get_num_threads(), torch.set_num_threads, []
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: (asked.append(threads), real(threads)))
+    plain = uwaga.load(folder, engine="torch")
+    wanted = plain.translate(tiny.ENGLISH), plain.score([("the dog", "der Hund")])
     assert asked == []
-    uwaga.load(folder, threads=3, engine="torch")
-    assert asked == [3]
+    limited = uwaga.load(folder, threads=3, engine="torch")
+    assert asked == []
+    assert [one.text for one in limited.translate(tiny.ENGLISH)] == [one.text for one in wanted[0]]
+    assert limited.score([("the dog", "der Hund")])[0].tokens == wanted[1][0].tokens
+    assert set(asked) == {3, before} and (asked[0], asked[-1]) == (3, before)
+    assert torch.get_num_threads() == before
+    with pytest.raises(IndexError):
+        limited.decoder.encode([[10**6]])
+    assert torch.get_num_threads() == before
 
 
 def test_the_bundled_model_is_loaded_by_default(folder, monkeypatch):

@@ -1,53 +1,78 @@
-"""Which reader a model of another library needs."""
+"""The registry of formats: what a folder or file is, who reads it, who describes it, what the hub fetches.
+
+A new format is one file that ends in ``register(Format(...))``. Nothing else asks what a folder is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from uwaga.checkpoints.argos.package import is_argos, load_argos
-from uwaga.checkpoints.ctranslate2.folder import is_ctranslate2, load_ctranslate2
-from uwaga.checkpoints.huggingface.registry import Pretrained, load_pretrained
-from uwaga.checkpoints.languages import resolve_languages
-from uwaga.checkpoints.marian.npz import is_marian_npz, load_marian_npz
-from uwaga.checkpoints.uwaga.schema import Dtype
+from uwaga.checkpoints.argos.format import ARGOS
+from uwaga.checkpoints.ctranslate2.format import CTRANSLATE2
+from uwaga.checkpoints.format import Files, Format
+from uwaga.checkpoints.huggingface.format import HUGGING_FACE
+from uwaga.checkpoints.marian.format import MARIAN
+from uwaga.checkpoints.uwaga.format import UWAGA, UWAGA_INT8
+from uwaga.errors import ModelError
 
-Reader = Callable[[Path, str, Dtype], Pretrained]
+if TYPE_CHECKING:
+    from uwaga.checkpoints.checkpoint import Checkpoint
+    from uwaga.checkpoints.description import Description
 
-
-def other_format(path: Path) -> Reader | None:
-    """The reader of a model that is not a folder with a ``config.json`` of ours or Hugging Face's, or None.
-
-    An Argos package, a CTranslate2 folder, or a Marian ``.npz`` (the file, or a folder with one).
-    """
-    readers: tuple[tuple[Callable[[Path], bool], Reader], ...] = (
-        (is_argos, load_argos),
-        (is_ctranslate2, load_ctranslate2),
-        (is_marian_npz, load_marian_npz),
-    )
-    for applies, reader in readers:
-        if applies(path):
-            return reader
-    return None
+FORMATS: list[Format] = [UWAGA, UWAGA_INT8, HUGGING_FACE, ARGOS, CTRANSLATE2, MARIAN]
+"""In the order in which they are asked."""
 
 
-def load_foreign(
-    path: Path,
-    device: str = "cpu",
-    dtype: Dtype = "float32",
-    source_language: str | None = None,
-    target_language: str | None = None,
-) -> Pretrained:
-    """A translator in any format but uwaga's own.
+def register(added: Format) -> Format:
+    """Add a format, which is asked before those that are there; one of the same name is replaced."""
+    FORMATS[:] = [added, *(one for one in FORMATS if one.name != added.name)]
+    return added
+
+
+def detect(place: Path) -> Format | None:
+    """The format of a folder or file, None where it is in none that is known."""
+    return next((one for one in FORMATS if one.detect(place)), None)
+
+
+def read(place: Path) -> Checkpoint:
+    """Read a model of any format, checking everything before memory is taken.
 
     Raises:
-        ModelError, SettingsError: as :func:`uwaga.checkpoints.huggingface.registry.load_pretrained`.
+        ModelError: it is in no known format, incomplete, damaged, of an unknown family or with a feature that
+            uwaga lacks. The message names the file.
+        MissingExtraError: its files need a library that is not installed.
     """
-    read = other_format(path)
-    if read is None:
-        return load_pretrained(path, device, dtype, source_language, target_language)
-    found = read(path, device, dtype)
-    return replace(
-        found, languages=resolve_languages(found.languages, source_language, target_language, str(path))
+    return _format(place).read(place)
+
+
+def describe(place: Path) -> Description:
+    """Describe a model of any format; what is wrong with it is among its notes.
+
+    Raises:
+        ModelError: it is in no known format, or its settings cannot be read.
+    """
+    return _format(place).describe(place)
+
+
+def files() -> Files:
+    """The files of all formats together."""
+    every = [one.files for one in FORMATS]
+    return Files(
+        tuple(dict.fromkeys(name for one in every for name in one.beside)),
+        tuple(dict.fromkeys(name for one in every for name in one.weights)),
+        tuple(dict.fromkeys(name for one in every for name in one.rather_not)),
+        tuple(dict.fromkeys(name for one in every for name in one.suffixes)),
+    )
+
+
+def _format(place: Path) -> Format:
+    found = detect(place)
+    if found is not None:
+        return found
+    if (place / "config.json").is_file():
+        UWAGA.read(place)  # which says what is wrong with it
+    raise ModelError(
+        f"{place}: no model that uwaga knows: no config.json of uwaga's or Hugging Face's, no CTranslate2 "
+        "folder, Argos package or Marian .npz"
     )

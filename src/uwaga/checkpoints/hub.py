@@ -8,25 +8,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from uwaga.checkpoints.uwaga.schema import CARD, CONFIG, SOURCE, TARGET, WEIGHTS
+from uwaga.checkpoints import formats
+from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, WEIGHTS
 from uwaga.errors import MissingExtraError, ModelError
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
-PATTERNS = (
-    *(CONFIG, WEIGHTS, SOURCE, TARGET, CARD),
-    *("model.safetensors.index.json", "model-*.safetensors", "generation_config.json"),
-    *("engine.safetensors", "source.vocab.json", "target.vocab.json"),  # of int8 folders
-    *("vocab.json", "target_vocab.json", "tokenizer_config.json", "tokenizer.json"),
-    *("merges.txt", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model"),
-    *("special_tokens_map.json", "added_tokens.json", "README.md"),
-)
-"""The files that are fetched: none of them can hold code."""
-OLDER = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin")
-"""Fetched where there are no others; only tensors are read from them."""
-
-SINGLE_FILES = (".argosmodel", ".npz")
-"""What a file that is a model ends in: Argos Translate's packages and Marian's own format."""
-
 OWNERS = {
     "google-bert": (
         "bert-base-uncased bert-base-cased bert-large-uncased bert-large-cased bert-base-chinese "
@@ -63,11 +49,12 @@ def find_model(name: str | Path | None = None) -> Path:
     if str(name) and folder.is_dir():
         return folder
     if str(name) and folder.exists():
-        if folder.suffix in SINGLE_FILES:
+        endings = formats.files().suffixes
+        if folder.suffix in endings:
             return folder
         raise ModelError(
             f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
-            f"{' or '.join(SINGLE_FILES)}"
+            f"{' or '.join(endings)}"
         )
     name = OWNED.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
@@ -85,14 +72,15 @@ def _from_hub(name: str) -> Path:
         raise MissingExtraError(
             f"{name}: no such folder; to fetch it from the Hugging Face hub, `pip install huggingface_hub`"
         ) from None
-    patterns = list(PATTERNS)
-    cached = _cached(hub, name, patterns)
-    if cached is not None and _has_weights(cached, (*PATTERNS, *OLDER)):
+    files = formats.files()
+    usual = [*files.beside, *files.weights]
+    cached = _cached(hub, name, usual)
+    if cached is not None and _has(cached, (*files.weights, *files.rather_not)):
         return cached
     try:
-        found = Path(hub.snapshot_download(name, allow_patterns=patterns))
-        if not _has_weights(found, PATTERNS):
-            found = Path(hub.snapshot_download(name, allow_patterns=[*patterns, *OLDER]))
+        found = Path(hub.snapshot_download(name, allow_patterns=usual))
+        if not _has(found, files.weights):
+            found = Path(hub.snapshot_download(name, allow_patterns=[*usual, *files.rather_not]))
         return found
     except Exception as error:  # huggingface_hub lets the errors of its transport library through
         if cached is not None:
@@ -105,17 +93,18 @@ def _from_hub(name: str) -> Path:
         ) from None
 
 
-def _has_weights(folder: Path, names: Sequence[str]) -> bool:
-    wanted = {WEIGHTS, "engine.safetensors", "model.safetensors.index.json", OLDER[0], OLDER[1]} & set(names)
-    return any((folder / name).exists() for name in wanted)
+def _has(folder: Path, patterns: Sequence[str]) -> bool:
+    """Whether a folder holds a file of one of these patterns."""
+    return any(next(folder.glob(pattern), None) is not None for pattern in patterns)
 
 
 def _cached(hub: object, name: str, patterns: list[str]) -> Path | None:
+    """The local copy of a repository if it is of a format that we know."""
     try:
         found = Path(hub.snapshot_download(name, allow_patterns=patterns, local_files_only=True))  # type: ignore[attr-defined]
     except (OSError, ValueError):
         return None
-    return found if (found / CONFIG).exists() else None
+    return found if (found / CONFIG).exists() or formats.detect(found) is not None else None
 
 
 def _first_line(error: BaseException) -> str:

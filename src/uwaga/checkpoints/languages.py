@@ -1,53 +1,163 @@
-"""Choosing the languages that a pretrained model translates between."""
+"""The languages that a model translates between, and what choosing two of them changes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from uwaga.checkpoints.huggingface.recipe import Recipe
-from uwaga.decoding import SearchOptions
 from uwaga.errors import SettingsError
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.marian import MarianTokeniser
+from uwaga.text.subwords import Subwords
 
 UNKNOWN = ("src", "tgt")
 TASK = re.compile(r"translation_(\w+?)_to_(\w+)")
 
 
-def in_languages(
-    recipe: Recipe,
-    options: SearchOptions,
-    config: Mapping[str, Any],
-    source_language: str | None,
-    target_language: str | None,
-    where: str,
-) -> tuple[Recipe, SearchOptions]:
-    """A recipe whose tokenisers, and options whose forced first token, are for these languages.
+@dataclass(frozen=True)
+class Direction:
+    """A translator's way from one language to another.
 
-    Multilingual models take the source language into the source's frame and the target language into the
-    first target token (mBART-50, M2M-100, NLLB), the decoder's start (mBART), a token at the beginning of
-    each source (OPUS-MT) or a text there (T5, whose ``config.json`` states it for each pair). What is None
-    is as the folder states it.
-
-    Raises:
-        SettingsError: the model lacks the language, or needs one that nobody has stated; lists those it has.
+    Attributes:
+        source: tokeniser of the source side, which puts the language's token or text before a source.
+        target: tokeniser of the target side.
+        languages: codes of source and target.
+        first: the token that every target must begin with, None for none.
+        start: what the decoder starts from, None where it is what the model's symbols say.
     """
-    source, target = recipe.source, recipe.target
-    if isinstance(source, FramedTokeniser) and isinstance(target, FramedTokeniser):
-        if source.languages:
-            return _multilingual(recipe, source, target, options, source_language, target_language, where)
-        if source_language is not None and target_language is not None and (tasks := _tasks(config)):
-            return _task(recipe, source, tasks, (source_language, target_language), where), options
-    if isinstance(source, MarianTokeniser) and source.languages and target_language is not None:
-        source = source.with_target(target_language)
-        pair = resolve_languages((recipe.languages[0], target_language), source_language, None, where)
-        return replace(recipe, source=source, languages=pair), options
-    return replace(
-        recipe, languages=resolve_languages(recipe.languages, source_language, target_language, where)
-    ), options
+
+    source: Subwords
+    target: Subwords
+    languages: tuple[str, str]
+    first: int | None = None
+    start: int | None = None
+
+
+@dataclass(frozen=True)
+class Languages:
+    """The languages of a model.
+
+    Attributes:
+        source: tokeniser of the source side, as the folder states it.
+        target: tokeniser of the target side.
+        stated: codes that the folder states; those in :data:`UNKNOWN` say nothing.
+        first: the token that the folder forces first.
+        tasks: texts that ask for a translation, by pair of languages.
+        listed: codes that the model's card lists, which count where nothing else is stated.
+        where: the folder or file, for messages.
+    """
+
+    source: Subwords
+    target: Subwords
+    stated: tuple[str, str] = UNKNOWN
+    first: int | None = None
+    tasks: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    listed: tuple[str, ...] = ()
+    where: str = ""
+
+    @property
+    def pairs(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Codes of the languages that it translates from and to, empty where nothing is stated."""
+        if isinstance(self.source, FramedTokeniser) and self.source.languages:
+            codes = tuple(sorted(self.source.languages))
+            return codes, codes
+        marked = self.source.languages if isinstance(self.source, MarianTokeniser) else ()
+        return stated_pairs(self.stated, target_codes(marked), self.listed)
+
+    def direction(self, source: str | None = None, target: str | None = None) -> Direction:
+        """What translates from one language to another.
+
+        Multilingual models take the source language into the source's frame and the target language into the
+        first target token (mBART-50, M2M-100, NLLB), the decoder's start (mBART), a token at the beginning
+        of each source (OPUS-MT) or a text there (T5, whose ``config.json`` states it for each pair). What is
+        None is as the folder states it.
+
+        Raises:
+            SettingsError: the model lacks the language, or needs one that nobody has stated; lists those it
+                has.
+        """
+        ours, theirs = self.source, self.target
+        if isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser):
+            if ours.languages:
+                return self._multilingual(ours, theirs, source, target)
+            if source is not None and target is not None and self.tasks:
+                return self._task(ours, (source, target))
+        pair = self.stated
+        if isinstance(ours, MarianTokeniser) and ours.languages and target is not None:
+            ours, pair, target = ours.with_target(target), (pair[0], target), None
+        return Direction(ours, theirs, resolve_languages(pair, source, target, self.where), self.first)
+
+    def _multilingual(
+        self,
+        ours: FramedTokeniser,
+        theirs: FramedTokeniser,
+        source_language: str | None,
+        target_language: str | None,
+    ) -> Direction:
+        codes = {token: code for code, token in theirs.languages.items()}
+        if target_language is None and theirs.language is None and self.first in codes:
+            target_language = codes[self.first]
+        source = self._spoken(ours, source_language, "source")
+        target = self._spoken(theirs, target_language, "target")
+        assert source.language is not None
+        assert target.language is not None
+        first = target.first if target.place == "before" or self.first in codes else self.first
+        start = target.symbols.start if target.place == "start" else None
+        return Direction(source, target, (source.language, target.language), first, start)
+
+    def _spoken(self, tokeniser: FramedTokeniser, language: str | None, side: str) -> FramedTokeniser:
+        if language is not None:
+            return tokeniser.with_language(language)
+        if tokeniser.language is None:
+            raise SettingsError(
+                f"{self.where}: a model of several languages without a {side}; {tokeniser.choices()}"
+            )
+        return tokeniser
+
+    def _task(self, source: FramedTokeniser, pair: tuple[str, str]) -> Direction:
+        if pair not in self.tasks:
+            known = ", ".join(f"{one} to {other}" for one, other in sorted(self.tasks))
+            raise SettingsError(
+                f"{self.where}: does not translate {pair[0]} to {pair[1]}; its config.json knows {known}"
+            )
+        return Direction(source.with_prompt_prefix(self.tasks[pair]), self.target, pair, self.first)
+
+
+def target_codes(pieces: Iterable[str]) -> tuple[str, ...]:
+    """Codes of the target languages that a piece before the source chooses (``>>fra<<``, OPUS-MT)."""
+    return tuple(sorted(piece[2:-2] for piece in pieces if piece.startswith(">>") and piece.endswith("<<")))
+
+
+def stated_pairs(
+    stated: tuple[str, str], marked: tuple[str, ...], listed: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The codes of both sides by what a folder states.
+
+    Args:
+        stated: codes of source and target; those in :data:`UNKNOWN` say nothing.
+        marked: target languages that a mark before the source chooses.
+        listed: what the model's card lists.
+    """
+    one, other = (
+        tuple(code for code in (told,) if code != unknown)
+        for told, unknown in zip(stated, UNKNOWN, strict=True)
+    )
+    other = marked or other
+    return (one, other) if one or other else (listed, listed)
+
+
+def task_prefixes(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """The texts that ask for a translation, by pair of languages (``task_specific_params``)."""
+    stated = config.get("task_specific_params")
+    found: dict[tuple[str, str], str] = {}
+    for name, values in (stated if isinstance(stated, dict) else {}).items():
+        match = TASK.fullmatch(str(name))
+        prefix = values.get("prefix") if isinstance(values, dict) else None
+        if match and isinstance(prefix, str):
+            found[match[1], match[2]] = prefix
+    return found
 
 
 def resolve_languages(
@@ -70,62 +180,6 @@ def resolve_languages(
                 f"{asked!r} it cannot; leave the languages out or choose another model"
             )
     return found[0], found[1]
-
-
-def _multilingual(
-    recipe: Recipe,
-    source: FramedTokeniser,
-    target: FramedTokeniser,
-    options: SearchOptions,
-    source_language: str | None,
-    target_language: str | None,
-    where: str,
-) -> tuple[Recipe, SearchOptions]:
-    codes = {token: code for code, token in target.languages.items()}
-    if target_language is None and target.language is None and options.first in codes:
-        target_language = codes[options.first]
-    source = _spoken(source, source_language, "source", where)
-    target = _spoken(target, target_language, "target", where)
-    assert source.language is not None
-    assert target.language is not None
-    first = target.first if target.place == "before" or options.first in codes else options.first
-    pair = (source.language, target.language)
-    return replace(recipe, source=source, target=target, languages=pair), replace(options, first=first)
-
-
-def _spoken(tokeniser: FramedTokeniser, language: str | None, side: str, where: str) -> FramedTokeniser:
-    if language is not None:
-        return tokeniser.with_language(language)
-    if tokeniser.language is None:
-        raise SettingsError(f"{where}: a model of several languages without a {side}; {tokeniser.choices()}")
-    return tokeniser
-
-
-def _tasks(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """The texts that ask for a translation, by pair of languages (``task_specific_params``)."""
-    stated = config.get("task_specific_params")
-    found: dict[tuple[str, str], str] = {}
-    for name, values in (stated if isinstance(stated, dict) else {}).items():
-        match = TASK.fullmatch(str(name))
-        prefix = values.get("prefix") if isinstance(values, dict) else None
-        if match and isinstance(prefix, str):
-            found[match[1], match[2]] = prefix
-    return found
-
-
-def _task(
-    recipe: Recipe,
-    source: FramedTokeniser,
-    tasks: Mapping[tuple[str, str], str],
-    pair: tuple[str, str],
-    where: str,
-) -> Recipe:
-    if pair not in tasks:
-        known = ", ".join(f"{one} to {other}" for one, other in sorted(tasks))
-        raise SettingsError(
-            f"{where}: does not translate {pair[0]} to {pair[1]}; its config.json knows {known}"
-        )
-    return replace(recipe, source=source.with_prompt_prefix(tasks[pair]), languages=pair)
 
 
 def _base(language: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch.overrides import TorchFunctionMode
+
+Model = TypeVar("Model", bound=torch.nn.Module)
 
 _DRAWS = (torch.Tensor.normal_, torch.Tensor.uniform_)
 
@@ -26,3 +29,9 @@ class SkipInit(TorchFunctionMode):
         if func is torch.arange:
             named = {"device": "cpu", **named}
         return func(*args, **named)
+
+
+def skip_init(build: Callable[[], Model], device: str = "cpu") -> Model:
+    """The model that ``build`` makes, its weights yet to be filled; on ``meta`` it takes no memory."""
+    with torch.device(device), SkipInit():
+        return build()

@@ -1,19 +1,16 @@
-"""Filling a model from another library's weights by a table of names."""
+"""From the names and shapes of another library's weights to ours, by a table. Nothing here needs torch."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from uwaga.checkpoints.files.stored_tensor import StoredTensor
+from uwaga.contracts import Floats
 from uwaga.errors import ModelError
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from uwaga.checkpoints.files.torch_files import Tensors
 
 SHOWN = 3
 CLOSE = 2e-3
@@ -21,103 +18,223 @@ CLOSE = 2e-3
 
 
 @dataclass(frozen=True)
+class View:
+    """A stored tensor, or a part of it, as one of our weights wants it.
+
+    Attributes:
+        name: of the stored tensor.
+        turned: it is stored (inputs, outputs).
+        first, last, of: it is cut into ``of`` equal parts along its outputs, and these are those from
+            ``first`` to ``last - 1``.
+    """
+
+    name: str
+    turned: bool = False
+    first: int = 0
+    last: int = 1
+    of: int = 1
+
+
+@dataclass(frozen=True)
+class Longer:
+    """A weight of which only the first ``rows`` are stored; the others hold ``value``."""
+
+    rows: int
+    value: float = 0.0
+
+
+@dataclass(frozen=True)
 class Table:
     """Which stored tensors make each weight.
 
-    ``weights``: per weight of ours, the stored ones, put one below the other. ``same``: stored names that
-    may stand beside or in place of another, being the same tensor (tied weights). ``constant``: stored
-    tensors that must be what we compute. ``unused``: stored names that hold nothing of the model.
-    ``zero``: weights of ours that are zero where they are not stored.
+    Attributes:
+        weights: of each weight of ours the stored ones, put one below the other. There may be more than the
+            model has: those of tied weights.
+        same: stored names that may stand beside or in place of another, being the same tensor (tied weights).
+        constant: stored tensors that must be what we compute, with their shapes.
+        unused: stored names that hold nothing of the model.
+        zero: weights of ours that are zero where they are not stored.
+        longer: weights of ours that have more rows than are stored.
+        asked: what asks for the shapes, in messages.
     """
 
-    weights: Mapping[str, tuple[str, ...]]
+    weights: Mapping[str, tuple[View, ...]]
     same: Mapping[str, str] = field(default_factory=dict)
-    constant: Mapping[str, Tensor] = field(default_factory=dict)
+    constant: Mapping[str, tuple[tuple[int, ...], Callable[[], Floats]]] = field(default_factory=dict)
     unused: Collection[str] = ()
     zero: Collection[str] = ()
+    longer: Mapping[str, Longer] = field(default_factory=dict)
+    asked: str = "config.json"
 
 
-def fill(model: nn.Module, table: Table, stored: Tensors) -> None:
-    """Give ``model`` its weights; one that is stored as it is needed is not copied.
+@dataclass(frozen=True)
+class Weights:
+    """Weights on demand, by our names, of tensors that lie in files.
+
+    Attributes:
+        shapes: of every weight, a tied one once.
+        table: which stored tensors make them.
+        stored: every tensor of the files, by the names that the table uses.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    table: Table
+    stored: Mapping[str, StoredTensor]
+
+    def names(self) -> Sequence[str]:
+        """Our names of the weights, a tied one once."""
+        return tuple(self.shapes)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a weight, in our order of axes."""
+        return self.shapes[name]
+
+    def format(self, name: str) -> str:
+        """The number format that a weight is stored in, as safetensors calls it."""
+        tensor = self.stored.get(self.table.weights[name][0].name)
+        return "F32" if tensor is None else tensor.format
+
+    def origin(self, name: str) -> str:
+        """File and stored name, for messages."""
+        tensor = self.stored.get(self.table.weights[name][0].name)
+        return repr(name) if tensor is None else f"{tensor.path}: {tensor.name!r}"
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are stored of the weights, each once."""
+        used = {view.name for name in self.shapes for view in self.table.weights[name]}
+        distinct = {id(self.stored[name].values): self.stored[name] for name in used & set(self.stored)}
+        return sum(tensor.values.size for tensor in distinct.values())
+
+    def moved(self, path: Path) -> Weights:
+        """The same weights, said to lie in another file."""
+        return replace(self, stored={name: replace(one, path=path) for name, one in self.stored.items()})
+
+    def read(self, name: str) -> Floats:
+        """The numbers of a weight in float32: a view of the mapped file where they are stored so.
+
+        Raises:
+            ModelError: a scale of whole numbers is damaged.
+        """
+        shape, views, longer = self.shapes[name], self.table.weights[name], self.table.longer.get(name)
+        if views[0].name not in self.stored:
+            whole = np.zeros((longer.rows, *shape[1:]) if longer else shape, dtype=np.float32)
+        else:
+            parts = [_seen(view, self.stored[view.name].floats()) for view in views]
+            whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if longer is None:
+            return whole.reshape(shape)
+        made = np.full(shape, longer.value, dtype=np.float32)
+        made[: longer.rows] = whole.reshape(longer.rows, *shape[1:])
+        return made
+
+
+def map_weights(
+    shapes: Mapping[str, tuple[int, ...]], table: Table, stored: Mapping[str, StoredTensor], where: str
+) -> Weights:
+    """Hold stored tensors against the weights that a model has; nothing is read but copies and constants.
+
+    Args:
+        shapes: of every weight of the model, a tied one once.
+        table: which stored tensors make them.
+        stored: the tensors, by the names that the table uses.
+        where: the folder or file, for messages.
 
     Raises:
-        ModelError: a stored tensor is missing, unknown, of another shape or not finite, or two that
-            should be the same are not. The message names the file, the tensor and both shapes.
+        ModelError: a stored tensor is missing, unknown, of another shape or no weights, or two that should
+            be the same are not. The message names the file, the tensor and both shapes.
     """
-    values = _resolved(table, stored)
-    where = next(iter(stored.origin.values()), Path("weights")).parent
-    needed = {name for names in table.weights.values() for name in names}
-    ours = model.state_dict(keep_vars=True)
-    if set(ours) != set(table.weights):
-        raise AssertionError(f"table and model disagree: {set(ours) ^ set(table.weights)}")
-    spare = {table.weights[name][0] for name in table.zero}
-    missing = sorted(needed - set(values) - spare)
-    unknown = sorted(set(values) - needed)
-    if missing or unknown:
-        what = "missing, which config.json asks for" if missing else "unknown to this family"
-        names = missing or unknown
-        rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        raise ModelError(f"{where}: weights {', '.join(map(repr, names[:SHOWN]))}{rest}: {what}")
-    from torch import nn
-
-    made: dict[int, nn.Parameter] = {}
-    for name, old in ours.items():
-        if id(old) not in made:
-            made[id(old)] = nn.Parameter(_made(old, table.weights[name], values, stored), requires_grad=False)
-        owner, _, leaf = name.rpartition(".")
-        model.get_submodule(owner)._parameters[leaf] = made[id(old)]
+    absent = set(shapes) - set(table.weights)
+    if absent:
+        raise AssertionError(f"no table for {sorted(absent)}")
+    tensors = _resolved(table, stored)
+    needed = {view.name for name in shapes for view in table.weights[name]}
+    spare = {view.name for name in table.zero if name in table.weights for view in table.weights[name]}
+    for names, what in (
+        (sorted(needed - set(tensors) - spare), f"missing, which {table.asked} asks for"),
+        (sorted(set(tensors) - needed), "unknown to this family, or of a feature that uwaga lacks"),
+    ):
+        if names:
+            rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            raise ModelError(f"{where}: weights {', '.join(map(repr, names[:SHOWN]))}{rest}: {what}")
+    for name, shape in shapes.items():
+        _check_shapes(name, shape, table, tensors)
+    return Weights(shapes, table, {**stored, **tensors})
 
 
-def _made(old: Tensor, names: tuple[str, ...], values: Mapping[str, Tensor], stored: Tensors) -> Tensor:
-    import torch
-
-    if names[0] not in values:
-        return torch.zeros(old.shape)
-    parts = [values[name] for name in names]
-    for name, part in zip(names, parts, strict=True):
-        wanted = (old.shape[0] // len(names), *old.shape[1:])
-        found = tuple(part.shape)
-        if found != wanted and not (old.dim() == 1 and found == (1, *wanted)):
-            raise ModelError(
-                f"{stored.origin.get(name)}: {name!r} has shape {found}, config.json asks for {wanted}; "
-                "the files are of different models"
-            )
-        if not part.is_floating_point() or not math.isfinite(_sum(name, part, stored)):
-            raise ModelError(f"{stored.origin.get(name)}: {name!r} holds what are not finite numbers")
-    whole = parts[0] if len(parts) == 1 else torch.cat(parts)
-    return whole.reshape(old.shape).to(torch.float32)
-
-
-def _sum(name: str, part: Tensor, stored: Tensors) -> float:
-    import torch
-
-    known = stored.sums.get(name)
-    return float(part.sum(dtype=torch.float32)) if known is None else known
-
-
-def _resolved(table: Table, stored: Tensors) -> dict[str, Tensor]:
-    """The stored tensors by the names that the table uses; constants and copies are checked and dropped."""
-    import torch
-
-    values = {name: tensor for name, tensor in stored.values.items() if name not in table.unused}
-    for name, wanted in table.constant.items():
-        found = values.pop(name, None)
+def _resolved(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+    """The tensors that the table needs; constants and copies are checked and dropped."""
+    tensors = {name: tensor for name, tensor in stored.items() if name not in table.unused}
+    for name, (shape, made) in table.constant.items():
+        found = tensors.pop(name, None)
         if found is None:
             continue
-        if found.shape != wanted.shape:
+        if found.shape != shape:
             raise ModelError(
-                f"{stored.origin[name]}: {name!r} has shape {tuple(found.shape)}, config.json asks for "
-                f"{tuple(wanted.shape)}"
+                f"{found.path}: {name!r} has shape {found.shape}, {table.asked} asks for {shape}"
             )
-        if not torch.allclose(found.float(), wanted, atol=CLOSE):
-            raise ModelError(f"{stored.origin[name]}: {name!r} is not the sinusoids that the family uses")
+        if not is_constant(found, made()):
+            raise ModelError(f"{found.path}: {name!r} is not the sinusoids that the family uses")
     for alias, name in table.same.items():
-        copy = values.pop(alias, None)
+        copy = tensors.pop(alias, None)
         if copy is None:
             continue
-        first = values.setdefault(name, copy)
-        if first.data_ptr() != copy.data_ptr() and not torch.equal(first, copy):
+        first = tensors.setdefault(name, copy)
+        if first is not copy and not first.equals(copy):
+            raise ModelError(f"{copy.path}: {alias!r} and {name!r} differ, but {table.asked} ties them")
+    return tensors
+
+
+def is_constant(found: StoredTensor, wanted: Floats) -> bool:
+    """Whether a stored table is the one that is computed, but for rounding."""
+    return found.shape == wanted.shape and np.allclose(found.floats(), wanted, atol=CLOSE)
+
+
+def _check_shapes(
+    name: str, shape: tuple[int, ...], table: Table, tensors: Mapping[str, StoredTensor]
+) -> None:
+    views, longer = table.weights[name], table.longer.get(name)
+    rows = longer.rows if longer else shape[0]
+    wanted = (rows // len(views), *shape[1:])
+    for view in views:
+        tensor = tensors.get(view.name)
+        if tensor is None:
+            continue  # a weight that is zero where it is not stored
+        if not tensor.floating:
             raise ModelError(
-                f"{stored.origin[alias]}: {alias!r} and {name!r} differ, but config.json ties them"
+                f"{tensor.path}: {view.name!r} is stored as {tensor.format}, which are no weights"
             )
-    return values
+        found = tensor.shape[::-1] if view.turned and len(tensor.shape) == 2 else tensor.shape
+        if view.of > 1:
+            if not found or found[0] % view.of:
+                raise ModelError(
+                    f"{tensor.path}: {view.name!r} has shape {tensor.shape}, which is not that of {view.of} "
+                    "projections"
+                )
+            found = (found[0] // view.of * (view.last - view.first), *found[1:])
+        if found == wanted or (len(wanted) == 1 and wanted[0] == max(found, default=0) == tensor.values.size):
+            continue
+        if longer and (found[1:] == wanted[1:] or len(wanted) == 1):
+            stored = tensor.values.size if len(wanted) == 1 else found[0]
+            raise ModelError(
+                f"{tensor.path}: {view.name!r} is for {stored} tokens, but the vocabulary has "
+                f"{longer.rows}; the files are of different models"
+            )
+        raise ModelError(
+            f"{tensor.path}: {view.name!r} has shape {found}, {table.asked} asks for {wanted}; "
+            "the files are of different models"
+        )
+
+
+def _seen(view: View, values: Floats) -> Floats:
+    """What a view shows of a stored tensor; nothing is copied."""
+    turned = values.T if view.turned else values
+    if view.of == 1:
+        return turned
+    rows = turned.shape[0] // view.of
+    return turned[view.first * rows : view.last * rows]
+
+
+def plain(names: Mapping[str, str]) -> dict[str, tuple[View, ...]]:
+    """The table of weights that are each stored as they are, by our names for them."""
+    return {ours: (View(theirs),) for ours, theirs in names.items()}

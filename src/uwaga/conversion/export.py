@@ -33,5 +33,7 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
     # Behind the loading, which says what to install where torch is missing.
     from uwaga.checkpoints.huggingface.export import write_hugging_face
 
-    sides, model = (loaded.source, loaded.target), loaded.decoder
-    return write_hugging_face(out, to, model, *sides, loaded.decoding, loaded.languages, loaded.text)
+    source, target = loaded.source, loaded.target
+    return write_hugging_face(
+        out, to, loaded.decoder, source, target, loaded.decoding, loaded.text, loaded.languages
+    )

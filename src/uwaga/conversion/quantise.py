@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from uwaga.checkpoints.formats import read
+from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.checkpoints.uwaga.int8 import write_quantised
-from uwaga.checkpoints.uwaga.schema import CARD
 from uwaga.conversion.compare import Agreement, comparison_sources, measure_agreement
-from uwaga.translator.native import open_weights
 
 
 def quantise(
@@ -17,30 +17,22 @@ def quantise(
     """Write the model of ``folder`` as the int8 folder ``out`` and compare the two.
 
     Args:
-        folder: a Transformer's folder, ours or one that :mod:`uwaga.checkpoints.huggingface.registry` reads.
+        folder: a Transformer or a decoder-only model, of any format but int8.
         out: the folder to make.
         keep: patterns of the names of matrices that stay bfloat16, as ``output`` or ``decoder.5.*``.
         sample: sentences to compare on; without any, sources are drawn from the vocabulary.
 
     Raises:
-        ModelError: the model is no Transformer, cannot be read, or ``out`` cannot be written.
+        ModelError: the model cannot be read, is of another family or in int8 already, or ``out`` cannot be
+            written.
         SettingsError: a pattern in ``keep`` fits no matrix.
     """
-    weights = open_weights(folder)
-    exact = weights.model("float32", threads=1)
-    packed = weights.packed("int8", tuple(keep))
-    rounded = weights.model("int8", threads=1, packed=packed)
-    sources = comparison_sources(sample, weights.source, exact)
-    card = folder / CARD
-    text = card.read_text(encoding="utf-8") if card.is_file() else f"# {folder.name}\n"
-    write_quantised(
-        out,
-        weights.settings,
-        packed,
-        weights.source,
-        weights.target,
-        weights.decoding,
-        weights.languages,
-        text + "\nWeights quantised to int8 by `uwaga convert --int8`.\n",
-    )
+    checkpoint = read(folder)
+    packed = pack_weights(checkpoint, "int8", tuple(keep))
+    exact = to_engine(checkpoint, "float32", threads=1)
+    rounded = to_engine(checkpoint, "int8", threads=1, packed=packed)
+    sources = comparison_sources(sample, checkpoint.source, exact)
+    card = checkpoint.card.text or f"# {folder.name}\n"
+    card += "\nWeights quantised to int8 by `uwaga convert --int8`.\n"
+    write_quantised(out, checkpoint, packed, card)
     return measure_agreement(exact, rounded, sources)

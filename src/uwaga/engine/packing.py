@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from uwaga.contracts import Floats
 from uwaga.engine import _core
 from uwaga.engine.layout import EngineSettings, Product, products, vectors, weight_name
+from uwaga.engine.mapped import let_go
 from uwaga.errors import ModelError, SettingsError
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -91,7 +91,7 @@ def pack(
         form: Precision = "bfloat16" if product.name in kept else precision
         matrices[product.name] = _matrix(product, whole, form, levels)
         for part in parts:
-            _let_go(part)
+            let_go(part)
         if product.bias:
             made[f"{product.name}.bias"] = _together([read(f"{part}.bias") for part in product.parts])
     for name in vectors(settings, target):
@@ -132,18 +132,6 @@ def _kept(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
 def _together(parts: Sequence[Floats]) -> Floats:
     whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return np.ascontiguousarray(whole, dtype=np.float32)
-
-
-def _let_go(values: Floats) -> None:
-    """Take the pages of a memory-mapped tensor out of the process; used again, they are read again."""
-    mapped = getattr(values, "_mmap", None)
-    if not isinstance(mapped, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
-        return
-    start = values.ctypes.data - np.frombuffer(mapped, dtype=np.uint8).ctypes.data
-    first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
-    last = (start + values.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
-    if last > first:
-        mapped.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
 def _check_finite(values: Floats, name: str) -> None:

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from uwaga.checkpoints.hub import find_model
-from uwaga.checkpoints.huggingface.config import FILLING, family_of
 from uwaga.errors import SettingsError
+from uwaga.translator.loading import (
+    LoadOptions,
+    load_filler,
+    load_generator,
+    load_translator,
+    read_model,
+)
 from uwaga.translator.mask_filler import MaskFiller
-from uwaga.translator.native import continues
 from uwaga.translator.text_generator import TextGenerator
 from uwaga.translator.translator import Translator
 
@@ -72,19 +76,22 @@ def load(
     Raises:
         ModelError, SettingsError, MissingExtraError: as there.
     """
-    if isinstance(name, (str, Path)):
-        folder = find_model(name)
-        family = family_of(folder)
-        fills, generates = family in FILLING, continues(folder)
-        if fills or generates:
-            what = f"a model of the family {family!r}" if family else "a model that continues texts"
-            if source_language is not None or target_language is not None:
-                raise SettingsError(f"{name}: {what} takes no languages")
-            if shortlist is not None:
-                raise SettingsError(f"{name}: {what} takes no shortlist")
-            if generates:
-                return TextGenerator.load(folder, device, dtype, threads, engine)
-            if engine == "native":
-                raise SettingsError(f"{name}: {what} runs on torch; leave engine out")
-            return MaskFiller.load(folder, device, dtype, threads)
-    return Translator.load(name, device, dtype, threads, engine, source_language, target_language, shortlist)
+    if name is not None and not isinstance(name, (str, Path)):
+        return Translator.load(
+            name, device, dtype, threads, engine, source_language, target_language, shortlist
+        )
+    wanted = LoadOptions(device, dtype, threads, engine, source_language, target_language, shortlist)
+    wanted.check()
+    checkpoint = read_model(name)
+    if checkpoint.task == "translate":
+        return Translator(*load_translator(checkpoint, wanted))
+    what = f"a model of the family {checkpoint.family!r}"
+    if source_language is not None or target_language is not None:
+        raise SettingsError(f"{name}: {what} takes no languages")
+    if shortlist is not None:
+        raise SettingsError(f"{name}: {what} takes no shortlist")
+    if checkpoint.task == "generate":
+        return TextGenerator(*load_generator(checkpoint, wanted))
+    if engine == "native":
+        raise SettingsError(f"{name}: {what} runs on torch; leave engine out")
+    return MaskFiller(*load_filler(checkpoint, wanted))

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from uwaga.checkpoints import formats
+from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
 from uwaga.checkpoints.hub import find_model
-from uwaga.checkpoints.languages import resolve_languages
-from uwaga.checkpoints.uwaga.schema import CONFIG
+from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
 from uwaga.contracts import Decoder
-from uwaga.decoding import SearchOptions, from_settings
+from uwaga.decoding import SearchOptions
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
+from uwaga.text.framed import FramedTokeniser
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
-from uwaga.translator.native import (
-    check_translates,
-    continues,
-    is_int8,
-    is_native,
-    is_own,
-    is_translator,
-    load_native,
-)
 from uwaga.translator.scoring import Scorer, step_scorer
+
+if TYPE_CHECKING:
+    from uwaga.models.base import Seq2Seq
+    from uwaga.models.masked import MaskedEncoder
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("auto", "float32", "float16", "bfloat16", "int8")
 ENGINES = ("auto", "native", "torch")
 GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device files of which there is one where torch may find a GPU."""
+
+Name = str | Path | None | Checkpoint
+"""What a user calls a model, or a model that has been read already."""
 
 
 class LoadedTranslator(NamedTuple):
@@ -42,14 +42,6 @@ class LoadedTranslator(NamedTuple):
     languages: tuple[str, str]
     scorer: Scorer
     text: TextOptions = TextOptions()
-
-
-class TorchTarget(NamedTuple):
-    """A model's folder, and where and in what number format torch is to compute."""
-
-    folder: Path
-    device: str
-    dtype: Any
 
 
 class LoadOptions(NamedTuple):
@@ -76,67 +68,86 @@ class LoadOptions(NamedTuple):
             raise SettingsError(f"threads must be a whole number, 0 or more, not {self.threads!r}")
 
 
-def prepared(name: str | Path | None, device: str, dtype: str, threads: int) -> TorchTarget:
-    """Find the folder and the device for a model that torch is to run.
+def read_model(name: Name, task: Task | None = None) -> Checkpoint:
+    """The model of a name, read and checked, nothing of it in memory yet.
+
+    Args:
+        name: as in :func:`uwaga.checkpoints.hub.find_model`.
+        task: what the model must be for, None for anything.
 
     Raises:
-        ModelError: there is no such folder.
-        SettingsError: an impossible device, dtype or number of threads.
-        MissingExtraError: torch is not installed.
+        ModelError: there is no such model, it is damaged, or it is for another task.
     """
-    LoadOptions(device, dtype, threads).check()
-    folder = find_model(name)
-    torch = _need_torch(folder)
-    if dtype == "int8" or is_int8(folder):
-        raise SettingsError(
-            "int8 is the native engine's: leave the engine at auto and the device at auto or cpu"
-        )
-    place = _device(device, torch.cuda.is_available(), torch.cuda.device_count())
-    if threads:
-        torch.set_num_threads(threads)
-    return TorchTarget(folder, place, "float32" if dtype == "auto" else dtype)
+    checkpoint = name if isinstance(name, Checkpoint) else formats.read(find_model(name))
+    if task is not None and checkpoint.task != task:
+        kind, runner = KINDS[checkpoint.task]
+        what = f"the family {checkpoint.family!r}" if checkpoint.packed is None else "this int8 model"
+        raise ModelError(f"{checkpoint.place}: {what} is {kind}, which {runner} run")
+    return checkpoint
 
 
-def load_translator(name: str | Path | None, wanted: LoadOptions) -> LoadedTranslator:
+def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
     """One model and its scorer; errors are those of :meth:`Translator.load`."""
     wanted.check()
-    folder = find_model(name)
-    check_translates(folder)
-    if not _natively(folder, wanted):
-        if wanted.shortlist is not None:
-            raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
-        return _torch_parts(folder, wanted)
-    parts = _native_parts(folder, wanted)
-    return parts if wanted.shortlist is None else _limited(parts, Path(wanted.shortlist))
+    checkpoint = read_model(name, "translate")
+    direction = checkpoint.languages.direction(wanted.source_language, wanted.target_language)
+    checkpoint = checkpoint.towards(direction)
+    if _natively(checkpoint, wanted):
+        decoder: Decoder = _native(checkpoint, wanted)
+        scorer = step_scorer(decoder)
+    elif wanted.shortlist is not None:
+        raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
+    else:
+        from uwaga.translator.parallel_scoring import parallel_scorer
+
+        model = cast("Seq2Seq", _on_torch(checkpoint, wanted))
+        decoder, scorer = model, parallel_scorer(model)
+    return LoadedTranslator(
+        decoder,
+        direction.source,
+        direction.target,
+        checkpoint.decoding,
+        direction.languages,
+        scorer,
+        checkpoint.text,
+    )
 
 
-def load_generator(name: str | Path, wanted: LoadOptions) -> tuple[Decoder, Subwords, SearchOptions]:
+def load_generator(name: Name, wanted: LoadOptions) -> tuple[Decoder, Subwords, SearchOptions]:
     """A decoder-only model, its tokeniser and its decoding settings.
 
     Raises:
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.TextGenerator.load`.
     """
     wanted.check()
-    folder = find_model(name)
-    if is_translator(folder):
-        raise ModelError(f"{folder / CONFIG}: a translator, which uwaga.Translator and `uwaga translate` run")
-    if continues(folder) and _natively(folder, wanted):
-        loaded = load_native(folder, _precision(wanted), wanted.threads)
-        return loaded.model, loaded.target, loaded.decoding
-    place = prepared(folder, wanted.device, wanted.dtype, wanted.threads)
-    from uwaga.checkpoints.huggingface.registry import load_decoder
-
-    found = load_decoder(place.folder, place.device, place.dtype)
-    return found.model, found.target, found.options
+    checkpoint = read_model(name, "generate")
+    decoder: Decoder
+    if _natively(checkpoint, wanted):
+        decoder = _native(checkpoint, wanted)
+    else:
+        decoder = cast("Seq2Seq", _on_torch(checkpoint, wanted))
+    return decoder, checkpoint.target, checkpoint.decoding
 
 
-def _natively(folder: Path, wanted: LoadOptions) -> bool:
+def load_filler(name: Name, wanted: LoadOptions) -> tuple[MaskedEncoder, FramedTokeniser]:
+    """An encoder-only model and its tokeniser.
+
+    Raises:
+        ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.MaskFiller.load`.
+    """
+    wanted.check()
+    checkpoint = read_model(name, "fill")
+    assert isinstance(checkpoint.source, FramedTokeniser)
+    return cast("MaskedEncoder", _on_torch(checkpoint, wanted)), checkpoint.source
+
+
+def _natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
     """Whether the native engine is to run a model.
 
     Raises:
         SettingsError: it is asked for, or for what it alone does, together with what it does not do.
     """
-    if wanted.engine == "torch" or (wanted.engine == "auto" and not _runs_natively(folder, wanted)):
+    if wanted.engine == "torch" or (wanted.engine == "auto" and not _runs_natively(checkpoint, wanted)):
         return False
     if wanted.device not in ("auto", "cpu") or wanted.dtype == "float16":
         what = f"dtype {wanted.dtype}" if wanted.dtype == "float16" else f"device {wanted.device!r}"
@@ -144,65 +155,52 @@ def _natively(folder: Path, wanted: LoadOptions) -> bool:
     return True
 
 
-def _precision(wanted: LoadOptions) -> Any:
-    return None if wanted.dtype == "auto" else wanted.dtype
-
-
-def _limited(parts: LoadedTranslator, path: Path) -> LoadedTranslator:
-    from uwaga.translator.shortlisting import limited
-
-    decoder = limited(parts.decoder, parts.source, parts.target, path)
-    return parts._replace(decoder=decoder, scorer=step_scorer(decoder))
-
-
-def _runs_natively(folder: Path, wanted: LoadOptions) -> bool:
+def _runs_natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
     """Whether the native engine is what this model runs on unless told otherwise."""
-    if wanted.dtype == "int8" or is_int8(folder) or wanted.shortlist is not None:
+    if wanted.dtype == "int8" or checkpoint.packed is not None or wanted.shortlist is not None:
         return wanted.device in ("auto", "cpu")
     if wanted.dtype == "float16" or wanted.device not in ("auto", "cpu"):
         return False
-    return is_native(folder) and not (wanted.device == "auto" and _has_gpu())
+    return runs_on_engine(checkpoint) and not (wanted.device == "auto" and _has_gpu())
 
 
-def _native_parts(folder: Path, wanted: LoadOptions) -> LoadedTranslator:
-    languages = (wanted.source_language, wanted.target_language)
-    found = load_native(folder, _precision(wanted), wanted.threads, *languages)
-    scorer = step_scorer(found.model)
-    return LoadedTranslator(
-        found.model, found.source, found.target, found.decoding, found.languages, scorer, found.text
-    )
+def _native(checkpoint: Checkpoint, wanted: LoadOptions) -> Decoder:
+    precision: Any = None if wanted.dtype == "auto" else wanted.dtype
+    engine = to_engine(checkpoint, precision, wanted.threads)
+    if wanted.shortlist is None:
+        return engine
+    from uwaga.translator.shortlisting import limited
+
+    return limited(engine, checkpoint.source, checkpoint.target, Path(wanted.shortlist))
 
 
-def _torch_parts(folder: Path, wanted: LoadOptions) -> LoadedTranslator:
-    folder, place, number_format = prepared(folder, wanted.device, wanted.dtype, wanted.threads)
-    from uwaga.translator.parallel_scoring import parallel_scorer
+def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEncoder:
+    """The model in torch, on the device that is asked for.
 
-    if not is_own(folder):
-        from uwaga.checkpoints.formats import load_foreign
-
-        languages = (wanted.source_language, wanted.target_language)
-        found = load_foreign(folder, place, number_format, *languages)
-        scorer = parallel_scorer(found.model)
-        return LoadedTranslator(
-            found.model, found.source, found.target, found.options, found.languages, scorer
-        )
-    from uwaga.checkpoints.uwaga.folder import load_model
-
-    loaded = load_model(folder, place, number_format)
-    model, config = loaded.model, loaded.config
-    pair = resolve_languages(config.languages, wanted.source_language, wanted.target_language, str(folder))
-    decoding, text = from_settings(config.decoding)
-    return LoadedTranslator(model, loaded.source, loaded.target, decoding, pair, parallel_scorer(model), text)
-
-
-def _need_torch(folder: Path) -> Any:
+    Raises:
+        SettingsError: an impossible device, or int8.
+        MissingExtraError: torch is not installed.
+    """
     try:
         import torch
     except ImportError:
         raise MissingExtraError(
-            f"{folder}: running this model needs torch; `pip install 'uwaga[train]'`"
+            f"{checkpoint.place}: running this model needs torch; `pip install 'uwaga[train]'`"
         ) from None
-    return torch
+    if wanted.dtype == "int8" or checkpoint.packed is not None:
+        raise SettingsError(
+            "int8 is the native engine's: leave the engine at auto and the device at auto or cpu"
+        )
+    device = _device(wanted.device, torch.cuda.is_available(), torch.cuda.device_count())
+    from uwaga.checkpoints.to_torch import to_torch
+
+    dtype: Any = "float32" if wanted.dtype == "auto" else wanted.dtype
+    model = to_torch(checkpoint, device, dtype)
+    if wanted.threads:
+        from uwaga.translator.torch_threads import with_threads
+
+        with_threads(model, wanted.threads)
+    return model
 
 
 def _has_gpu() -> bool:

@@ -77,13 +77,9 @@ class MaskFiller:
             SettingsError: an impossible device, dtype or number of threads.
             MissingExtraError: torch is not installed.
         """
-        from uwaga.translator.loading import prepared
+        from uwaga.translator.loading import LoadOptions, load_filler
 
-        place = prepared(name, device, dtype, threads)
-        from uwaga.checkpoints.huggingface.registry import load_encoder
-
-        found = load_encoder(place.folder, place.device, place.dtype)
-        return cls(found.model, found.tokeniser)
+        return cls(*load_filler(name, LoadOptions(device, dtype, threads)))
 
     @overload
     def fill(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first

@@ -14,17 +14,19 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from uwaga.checkpoints.ctranslate2.folder import load_ctranslate2
+from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.ctranslate2.folder import read_folder
 from uwaga.checkpoints.ctranslate2.vocabulary import PIECES
-from uwaga.checkpoints.huggingface.registry import Pretrained
-from uwaga.checkpoints.uwaga.schema import Dtype
+from uwaga.checkpoints.languages import UNKNOWN
+from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.decoding import SearchOptions
 from uwaga.errors import ModelError
 
-SUFFIX = ".argosmodel"
+NAME = "Argos Translate"
 METADATA = "metadata.json"
 CODES = "bpe.model"
 MODEL_FILES = (
@@ -45,40 +47,31 @@ OPTIONS = SearchOptions(
 best token."""
 
 
-def is_argos(path: Path) -> bool:
-    """Whether the path names an Argos package, or a folder that one was unpacked into."""
-    if path.is_dir():
-        return (path / METADATA).is_file() and (path / "model" / "model.bin").is_file()
-    return path.suffix == SUFFIX
-
-
-def load_argos(path: Path, device: str = "cpu", dtype: Dtype = "float32") -> Pretrained:
-    """Load an Argos package, or the folder that one was unpacked into.
-
-    Args:
-        path: ``.argosmodel`` file, or folder.
-        device: ``cpu``, ``cuda`` or ``cuda:N``.
-        dtype: number format to compute in.
+def read_package(path: Path) -> Checkpoint:
+    """Read an Argos package, or the folder that one was unpacked into.
 
     Raises:
         ModelError: no package, damaged, unsafe to unpack, of another type than a translation's, or its
             model has a feature that uwaga lacks.
     """
     if path.is_dir():
-        return _load(path, str(path), device, dtype)
+        return _read(path, path)
     with tempfile.TemporaryDirectory(prefix="uwaga-argos-") as name:
         _unpack(path, Path(name))
         try:
-            return _load(Path(name), str(path), device, dtype)
+            found = _read(Path(name), path)
         except ModelError as error:
             raise ModelError(str(error).replace(f"{name}/", f"{path}:")) from None
+    # The weights stay mapped although their file has gone.
+    assert found.weights is not None
+    return replace(found, weights=found.weights.moved(Path(f"{path}:model/model.bin")))
 
 
-def _load(folder: Path, name: str, device: str, dtype: Dtype) -> Pretrained:
-    values = _metadata(folder / METADATA, name)
+def _read(folder: Path, place: Path) -> Checkpoint:
+    values = read_metadata(folder / METADATA, str(place))
     kind = values.get("type", "translate")
     if kind != "translate":
-        raise ModelError(f"{name}: a package of the type {kind!r}, not of a translation")
+        raise ModelError(f"{place}: a package of the type {kind!r}, not of a translation")
     pieces = folder / PIECES
     if not pieces.is_file():
         found = (
@@ -86,12 +79,23 @@ def _load(folder: Path, name: str, device: str, dtype: Dtype) -> Pretrained:
             if (folder / CODES).is_file()
             else "none"
         )
-        raise ModelError(f"{name}: a package needs {PIECES} as its tokeniser; it has {found}")
-    codes = (str(values.get("from_code") or "src"), str(values.get("to_code") or "tgt"))
-    return load_ctranslate2(folder / "model", device, dtype, pieces=pieces, options=OPTIONS, languages=codes)
+        raise ModelError(f"{place}: a package needs {PIECES} as its tokeniser; it has {found}")
+    inner = read_folder(folder / "model", pieces=pieces, options=OPTIONS, languages=codes(values))
+    languages = replace(inner.languages, where=str(place))
+    return replace(inner, place=place, format=NAME, card=read_card(folder), languages=languages)
 
 
-def _metadata(path: Path, name: str) -> Mapping[str, Any]:
+def codes(values: Mapping[str, Any]) -> tuple[str, str]:
+    """The languages that a package's metadata name."""
+    return str(values.get("from_code") or UNKNOWN[0]), str(values.get("to_code") or UNKNOWN[1])
+
+
+def read_metadata(path: Path, name: str) -> Mapping[str, Any]:
+    """What a package says of itself; ``name`` is the package's, for messages.
+
+    Raises:
+        ModelError: it is no JSON mapping.
+    """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

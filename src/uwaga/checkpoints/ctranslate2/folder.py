@@ -8,26 +8,23 @@ start a decoder from a zero embedding; we need a token for both, so the vocabula
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-import torch
-from torch import Tensor
-
+from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.ctranslate2.binary import ModelFile, Variable, read_model_file
 from uwaga.checkpoints.ctranslate2.vocabulary import Vocabularies, epsilon, read_vocabularies, tokenisers
-from uwaga.checkpoints.files.torch_files import Tensors
-from uwaga.checkpoints.huggingface.registry import Pretrained
-from uwaga.checkpoints.skip_init import SkipInit
-from uwaga.checkpoints.uwaga.schema import Dtype
-from uwaga.checkpoints.uwaga.weights import DTYPES
-from uwaga.checkpoints.weight_map import Table, fill
+from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
+from uwaga.checkpoints.languages import UNKNOWN, Languages
+from uwaga.checkpoints.shapes import weight_shapes
+from uwaga.checkpoints.uwaga.card import read_card
+from uwaga.checkpoints.weight_map import Longer, Table, View, map_weights
+from uwaga.contracts import Floats
 from uwaga.decoding import SearchOptions
+from uwaga.engine.layout import TABLES
 from uwaga.errors import ModelError, SettingsError
-from uwaga.models.transformer import Transformer
 from uwaga.settings import TransformerSettings, parse
 
 Value = TypeVar("Value")
@@ -63,26 +60,42 @@ OPTIONS = SearchOptions(beam=2, max_length=256, max_ratio=math.inf, min_length=1
 """CTranslate2's own defaults: it never gives an empty translation."""
 
 
-def is_ctranslate2(folder: Path) -> bool:
-    """Whether the folder holds a CTranslate2 model."""
-    return (folder / MODEL).is_file()
+NAME = "CTranslate2"
 
 
-def load_ctranslate2(
+@dataclass(frozen=True)
+class StoredVariable(StoredTensor):
+    """A variable of the file, whose whole numbers stand for others by a scale."""
+
+    variable: Variable
+
+    @classmethod
+    def of(cls, variable: Variable, path: Path) -> StoredVariable:
+        """The variable as a stored tensor."""
+        kind = "BF16" if variable.bfloat16 else FORMATS[variable.stored.dtype.name]
+        return cls(variable.name, path, kind, variable.stored, variable)
+
+    @property
+    def floating(self) -> bool:
+        """True: whole numbers become weights too."""
+        return True
+
+    def floats(self) -> Floats:
+        """The numbers in float32, a copy; see :meth:`Variable.floats`."""
+        return self.variable.floats(self.path)
+
+
+def read_folder(
     folder: Path,
-    device: str = "cpu",
-    dtype: Dtype = "float32",
     *,
     pieces: Path | None = None,
     options: SearchOptions = OPTIONS,
-    languages: tuple[str, str] = ("src", "tgt"),
-) -> Pretrained:
-    """Load a CTranslate2 model folder.
+    languages: tuple[str, str] = UNKNOWN,
+) -> Checkpoint:
+    """Read a CTranslate2 model folder.
 
     Args:
         folder: the folder, with ``model.bin`` and its vocabularies.
-        device: ``cpu``, ``cuda`` or ``cuda:N``.
-        dtype: number format to compute in.
         pieces: the SentencePiece model of both sides; None for ``source.spm`` and ``target.spm`` (Marian's,
             which ends every source with ``</s>``) or ``sentencepiece.model`` in the folder.
         options: how to search unless told otherwise.
@@ -104,20 +117,27 @@ def load_ctranslate2(
     words = read_vocabularies(
         folder, file, bool(stored.flag("decoder", "start_from_zero_embedding", False)), stored.framing()
     )
-    weights = _weights(stored, settings, words)
-    stored.refuse_the_rest()
+    table = _table(stored, settings, words)
     source, target = tokenisers(folder, words, pieces)
-    with SkipInit():
-        model = Transformer(settings, words.symbols, words.size, words.size)
-    names = tuple(model.state_dict())
-    table = Table({name: (name,) for name in names}, zero={name for name in names if name.endswith("bias")})
-    fill(model, table, Tensors(weights, dict.fromkeys(weights, file.path)))
-    model.eval()
-    try:
-        model.to(device=device, dtype=DTYPES[dtype])
-    except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"{folder}: cannot be put on device {device!r}: {error}") from None
-    return Pretrained(model, source, target, options, languages)
+    card = read_card(folder)
+    return Checkpoint(
+        place=folder,
+        format=NAME,
+        family=file.specification,
+        settings=settings,
+        symbols=words.symbols,
+        source_vocabulary=words.size,
+        target_vocabulary=words.size,
+        vocabulary=(len(words.source), len(words.target)),
+        source=source,
+        target=target,
+        languages=Languages(source, target, languages, options.first, {}, card.languages, str(folder)),
+        decoding=options,
+        card=card,
+        weights=map_weights(
+            weight_shapes(settings, words.size, words.size), table, stored.tensors(), str(file.path)
+        ),
+    )
 
 
 class _Stored:
@@ -139,9 +159,9 @@ class _Stored:
         self._seen |= {name, f"{name}_scale"}
         return found
 
-    def tensor(self, name: str) -> Tensor:
-        """Its numbers in float32."""
-        return torch.from_numpy(self.variable(name).floats(self.file.path))
+    def tensors(self) -> dict[str, StoredTensor]:
+        """Every variable, for weights."""
+        return {name: StoredVariable.of(one, self.file.path) for name, one in self.file.variables.items()}
 
     def scalar(self, scope: str, name: str) -> float | None:
         """A single number, of this scope or of the whole file (before revision 5), None where it is not."""
@@ -165,8 +185,8 @@ class _Stored:
             for name in ("with_source_bos", "with_source_eos", "with_target_bos")
         }
 
-    def refuse_the_rest(self) -> None:
-        """Name a variable that nothing has asked for: it belongs to a feature that we lack."""
+    def refuse_features(self) -> None:
+        """Name a feature that we lack and the file has switched on."""
         for scope in ("encoder", "decoder", ""):
             for name, neutral in NEUTRAL.items():
                 value = self.scalar(scope, name)
@@ -176,12 +196,11 @@ class _Stored:
                 self._seen.add(f"{scope}/{name}" if scope else name)
         for name in FRAMING:
             self._seen.add(name)
-        rest = sorted(set(self.file.variables) - self._seen)
-        if rest:
-            raise ModelError(
-                f"{self.file.path}: {rest[0]!r}{f' and {len(rest) - 1} more' if rest[1:] else ''}: of a "
-                "feature that uwaga lacks"
-            )
+
+    @property
+    def looked_at(self) -> frozenset[str]:
+        """The variables that have been asked for or have no effect."""
+        return frozenset(self._seen)
 
     def layers(self, scope: str) -> int:
         """How many layers a stack has."""
@@ -314,36 +333,22 @@ def _tie(stored: _Stored) -> str:
     return "embeddings" if source is target else "none"
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """A linear layer of ours, and where CTranslate2 keeps it: parts ``first`` to ``last - 1`` ``of`` it."""
-
-    ours: str
-    theirs: str
-    first: int = 0
-    last: int = 1
-    of: int = 1
-
-
-def _layers(settings: TransformerSettings) -> list[_Layer]:
-    found: list[_Layer] = []
+def _layers(settings: TransformerSettings) -> dict[str, View]:
+    """Our linear layers, and where CTranslate2 keeps them: the projections of one input in one."""
+    found: dict[str, View] = {}
     for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
         own = "attention" if stack == "encoder" else "self_attention"
         for number in range(count):
             ours, theirs = f"{stack}.{number}", f"{stack}/layer_{number}"
-            found += [
-                _Layer(f"{ours}.{own}.query", f"{theirs}/self_attention/linear_0", 0, 1, 3),
-                _Layer(f"{ours}.{own}.key_value", f"{theirs}/self_attention/linear_0", 1, 3, 3),
-                _Layer(f"{ours}.{own}.output", f"{theirs}/self_attention/linear_1"),
-                _Layer(f"{ours}.feed_forward.inner", f"{theirs}/ffn/linear_0"),
-                _Layer(f"{ours}.feed_forward.outer", f"{theirs}/ffn/linear_1"),
-            ]
+            fused = f"{theirs}/self_attention/linear_0"
+            found[f"{ours}.{own}.query"] = View(fused, first=0, last=1, of=3)
+            found[f"{ours}.{own}.key_value"] = View(fused, first=1, last=3, of=3)
+            found[f"{ours}.{own}.output"] = View(f"{theirs}/self_attention/linear_1")
+            found[f"{ours}.feed_forward.inner"] = View(f"{theirs}/ffn/linear_0")
+            found[f"{ours}.feed_forward.outer"] = View(f"{theirs}/ffn/linear_1")
             if stack == "decoder":
-                found += [
-                    _Layer(f"{ours}.cross_attention.query", f"{theirs}/attention/linear_0"),
-                    _Layer(f"{ours}.cross_attention.key_value", f"{theirs}/attention/linear_1"),
-                    _Layer(f"{ours}.cross_attention.output", f"{theirs}/attention/linear_2"),
-                ]
+                for number_, part in enumerate(("query", "key_value", "output")):
+                    found[f"{ours}.cross_attention.{part}"] = View(f"{theirs}/attention/linear_{number_}")
     return found
 
 
@@ -366,63 +371,50 @@ def _norms(settings: TransformerSettings) -> dict[str, str]:
     return found
 
 
-def _weights(stored: _Stored, settings: TransformerSettings, words: Vocabularies) -> dict[str, Tensor]:
-    """All weights by our names."""
-    found: dict[str, Tensor] = {}
-    read: dict[str, Tensor] = {}
-    for layer in _layers(settings):
+def _table(stored: _Stored, settings: TransformerSettings, words: Vocabularies) -> Table:
+    """Where each weight is stored. Embeddings and output are as long as the vocabulary with its padding."""
+    weights: dict[str, tuple[View, ...]] = {}
+    for ours, view in _layers(settings).items():
         for kind in ("weight", "bias"):
-            name = f"{layer.theirs}/{kind}"
-            if kind == "bias" and not stored.has(name):
-                continue
-            if name not in read:
-                read[name] = stored.tensor(name)
-            whole = read[name]
-            if whole.shape[0] % layer.of:
-                raise ModelError(
-                    f"{stored.file.path}: {name!r} has {whole.shape[0]} rows, not a multiple of {layer.of}"
-                )
-            rows = whole.shape[0] // layer.of
-            found[f"{layer.ours}.{kind}"] = whole[layer.first * rows : layer.last * rows]
+            weights[f"{ours}.{kind}"] = (replace(view, name=f"{view.name}/{kind}"),)
     for ours, theirs in _norms(settings).items():
-        found[f"{ours}.weight"] = stored.tensor(f"{theirs}/gamma")
-        found[f"{ours}.bias"] = stored.tensor(f"{theirs}/beta")
+        weights[f"{ours}.weight"] = (View(f"{theirs}/gamma"),)
+        weights[f"{ours}.bias"] = (View(f"{theirs}/beta"),)
+    tables = {"source_embedding.weight": "encoder", "target_embedding.weight": "decoder"}
+    for ours, stack in tables.items():
+        weights[ours] = (View(_embedding(stored, stack)),)
     if settings.positions == "learned":
         for side, stack in (("source", "encoder"), ("target", "decoder")):
-            found[f"{side}_positions.weight"] = stored.tensor(f"{stack}/position_encodings/encodings")
-    return found | _tables(stored, words)
+            weights[f"{side}_positions.weight"] = (View(f"{stack}/position_encodings/encodings"),)
+    weights["output_weight"] = (View("decoder/projection/weight"),)
+    weights["output_bias"] = (View("decoder/projection/bias"),)
+    source, target = len(words.source), len(words.target)
+    if settings.tie in ("all", "embeddings") and source != target:
+        raise ModelError(
+            f"{stored.file.path}: one embedding for vocabularies of {source} and {target} tokens; "
+            "the files are of different models"
+        )
+    longer = {name: Longer(target) for name in ("target_embedding.weight", "output_weight")}
+    longer |= {"source_embedding.weight": Longer(source), "output_bias": Longer(target, NEVER)}
+    used = {view.name for views in weights.values() for view in views}
+    stored.refuse_features()
+    scales = {name for name in stored.file.variables if name.removesuffix("_scale") in used}
+    return Table(
+        weights,
+        same=_second_names(settings, weights),
+        unused=(stored.looked_at | scales) - used,
+        zero={name for name in weights if name.endswith("bias")},
+        longer=longer,
+        asked="what the rest of it says",
+    )
 
 
-def _tables(stored: _Stored, words: Vocabularies) -> dict[str, Tensor]:
-    """Embeddings and output layer, as long as the vocabulary with its padding token."""
-    made: dict[int, Tensor] = {}
-    found: dict[str, Tensor] = {}
-    names = {
-        "source_embedding.weight": (_embedding(stored, "encoder"), words.source),
-        "target_embedding.weight": (_embedding(stored, "decoder"), words.target),
-        "output_weight": ("decoder/projection/weight", words.target),
-    }
-    for ours, (theirs, pieces) in names.items():
-        variable = stored.variable(theirs)
-        rows, width = stored.shape(theirs, 2)
-        if rows != len(pieces):
-            raise ModelError(
-                f"{stored.file.path}: {theirs!r} is for {rows} tokens, but the vocabulary has {len(pieces)}; "
-                "the files are of different models"
-            )
-        if id(variable) not in made:
-            table = np.zeros((words.size, width), dtype=np.float32)
-            table[:rows] = variable.floats(stored.file.path)
-            made[id(variable)] = torch.from_numpy(table)
-        found[ours] = made[id(variable)]
-    bias = torch.full((words.size,), NEVER)
-    bias[: len(words.target)] = 0.0
-    if stored.has("decoder/projection/bias"):
-        given = stored.tensor("decoder/projection/bias")
-        if given.shape != (len(words.target),):
-            raise ModelError(
-                f"{stored.file.path}: 'decoder/projection/bias' has shape {tuple(given.shape)}, not "
-                f"({len(words.target)},)"
-            )
-        bias[: len(words.target)] = given
-    return found | {"output_bias": bias}
+def _second_names(settings: TransformerSettings, weights: Mapping[str, tuple[View, ...]]) -> dict[str, str]:
+    """Names of tables that are one with another."""
+    first = TABLES[settings.tie]
+    found: dict[str, str] = {}
+    for side in ("source_embedding", "target_embedding"):
+        ours, kept = weights[f"{side}.weight"][0].name, weights[first[side]][0].name
+        if ours != kept:
+            found[ours] = kept
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 from sentencepiece import SentencePieceProcessor
 
 from uwaga.checkpoints.ctranslate2.binary import ModelFile
-from uwaga.checkpoints.huggingface.config import read_mapping
+from uwaga.checkpoints.files.json_file import read_optional
 from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET
 from uwaga.contracts import Symbols
 from uwaga.errors import ModelError
@@ -71,7 +71,7 @@ def read_vocabularies(
         ModelError: a file is missing or damaged, a special token is missing, or the model needs to be told
             the token that it starts from.
     """
-    source, target = _side(folder, "source"), _side(folder, "target")
+    source, target = read_side(folder, "source"), read_side(folder, "target")
     config = _config(folder)
     if file.version < SAYS_TOKENS:
         config = DEFAULTS | {
@@ -154,11 +154,15 @@ def _tokeniser(
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
-    return read_mapping(path) if path.exists() else {}
+    return read_optional(folder / CONFIG)
 
 
-def _side(folder: Path, side: str) -> tuple[str, ...]:
+def read_side(folder: Path, side: str) -> tuple[str, ...]:
+    """The pieces of a side, ``source`` or ``target``; as in CTranslate2 a shared vocabulary goes first.
+
+    Raises:
+        ModelError: a file is missing or damaged.
+    """
     for name in ("shared_vocabulary", f"{side}_vocabulary"):
         for ending in ("json", "txt"):
             path = folder / f"{name}.{ending}"

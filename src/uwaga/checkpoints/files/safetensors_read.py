@@ -1,67 +1,37 @@
-"""``model.safetensors`` without torch: its header is checked, its tensors are read where they lie."""
+"""safetensors files without torch: the header is checked, tensors are read where they lie."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from uwaga.contracts import Floats
+from uwaga.checkpoints.files.stored_tensor import NUMPY, StoredTensor
 from uwaga.errors import ModelError
 
 STORED = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 """What safetensors calls them."""
-NUMPY: Mapping[str, Any] = {
-    "F64": np.float64,
-    "F32": np.float32,
-    "F16": np.float16,
-    "BF16": np.uint16,
-    "U16": np.uint16,
-    "I8": np.int8,
-    "I32": np.int32,
-}
-"""Number formats that can be read in numpy; bfloat16 as its bits."""
-FLOATING = frozenset({"F64", "F32", "F16", "BF16"})
-
 SHOWN = 3
 """Names in one message."""
 
 
-@dataclass(frozen=True)
-class StoredTensor:
-    """One tensor of a file: ``format`` as safetensors calls it, ``values`` a view of the mapped file."""
-
-    format: str
-    values: NDArray[Any]
-
-    def floats(self) -> Floats:
-        """Its numbers as float32; a copy unless they are stored so."""
-        if self.format == "BF16":
-            return (self.values.astype(np.uint32) << np.uint32(16)).view(np.float32)
-        return self.values.astype(np.float32, copy=False)
-
-
-def open_tensors(path: Path, without: re.Pattern[str] | None = None) -> dict[str, StoredTensor]:
+def open_tensors(path: Path, private: bool = False) -> dict[str, StoredTensor]:
     """The tensors of a file, memory-mapped: their pages are read when they are used.
 
     Args:
         path: the file.
-        without: names of tensors to pass over.
+        private: let the arrays be written to; what is written is the process's own and never the file's.
 
     Raises:
         ModelError: the file is missing, cut short or damaged, or holds a number format that is not read.
     """
     count_tensors(path)  # safetensors itself holds sizes, offsets and formats against the file
     try:
-        whole = np.memmap(path, dtype=np.uint8, mode="r")
+        whole = np.memmap(path, dtype=np.uint8, mode="c" if private else "r")
         size = int.from_bytes(whole[:8].tobytes(), "little")
         header = json.loads(whole[8 : 8 + size].tobytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -70,8 +40,6 @@ def open_tensors(path: Path, without: re.Pattern[str] | None = None) -> dict[str
     data = whole[8 + size :]
     found = {}
     for name, entry in header.items():
-        if without is not None and without.fullmatch(name):
-            continue
         if entry["dtype"] not in NUMPY:
             raise ModelError(f"{path}: {name!r} is stored as {entry['dtype']}, which is not read here")
         start, end = entry["data_offsets"]
@@ -81,8 +49,50 @@ def open_tensors(path: Path, without: re.Pattern[str] | None = None) -> dict[str
         part = data[start:end]
         if part.ctypes.data % kind.itemsize:
             part = part.copy()
-        found[name] = StoredTensor(entry["dtype"], part.view(kind).reshape(entry["shape"]))
+        found[name] = StoredTensor(name, path, entry["dtype"], part.view(kind).reshape(entry["shape"]))
     return found
+
+
+def open_shards(index: Path) -> dict[str, StoredTensor]:
+    """The tensors of the files that an index lists, memory-mapped as one.
+
+    Raises:
+        ModelError: the index or a file is missing, damaged, or they do not fit each other.
+    """
+    listed = read_index(index)
+    found: dict[str, StoredTensor] = {}
+    for path in sorted(set(listed.values())):
+        found |= open_tensors(path, private=True)
+    check_shards(index, listed, found)
+    return found
+
+
+def read_index(index: Path) -> dict[str, Path]:
+    """The file of each tensor, as an index of shards lists them.
+
+    Raises:
+        ModelError: it is not such an index, or names a file of another folder.
+    """
+    try:
+        mapping = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        names = {str(name): str(file) for name, file in mapping.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ModelError(f"{index}: not an index of weight files; fetch it again") from None
+    for file in set(names.values()):
+        if Path(file).name != file or file in ("", ".", ".."):
+            raise ModelError(f"{index}: names {file!r}, which is not a file of this folder")
+    return {name: index.parent / file for name, file in names.items()}
+
+
+def check_shards(index: Path, listed: Mapping[str, Path], found: Mapping[str, StoredTensor]) -> None:
+    """Hold what was found in shards against their index.
+
+    Raises:
+        ModelError: a tensor is not where the index puts it.
+    """
+    for name, path in listed.items():
+        if name not in found or found[name].path != path:
+            raise ModelError(f"{path}: {name!r} is missing, which {index.name} puts there")
 
 
 def count_tensors(path: Path) -> tuple[int, int]:
@@ -91,11 +101,21 @@ def count_tensors(path: Path) -> tuple[int, int]:
     Raises:
         ModelError: the file is missing, cut short or damaged.
     """
+    return len(read_header(path)), path.stat().st_size
+
+
+def read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and number format of every tensor of a file.
+
+    Raises:
+        ModelError: the file is missing, cut short or damaged.
+    """
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
     try:
         with safe_open(path, framework="np") as file:
-            return len(file.keys()), path.stat().st_size
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            return {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in parts.items()}
     except (SafetensorError, OSError) as error:
         raise damaged(path, error) from None
 
@@ -106,14 +126,29 @@ def check_header(path: Path, expected: Mapping[str, tuple[int, ...]], wanted: Ma
     Raises:
         ModelError: a key is missing or unknown, or a shape or number format differs; names both sides.
     """
-    try:
-        with safe_open(path, framework="np") as file:
-            found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            shapes = {name: tuple(part.get_shape()) for name, part in found.items()}
-            formats = {name: part.get_dtype() for name, part in found.items()}
-    except (SafetensorError, OSError) as error:
-        raise damaged(path, error) from None
-    _check_names(path, set(expected), set(shapes))
+    found = read_header(path)
+    shapes = {name: shape for name, (shape, _) in found.items()}
+    formats = {name: form for name, (_, form) in found.items()}
+    check_tensors(path, expected, wanted, shapes, formats)
+
+
+def check_tensors(
+    path: Path,
+    expected: Mapping[str, tuple[int, ...]],
+    wanted: Mapping[str, str],
+    shapes: Mapping[str, tuple[int, ...]],
+    formats: Mapping[str, str],
+) -> None:
+    """Compare the shapes and number formats found in ``path`` with those that a model has.
+
+    Raises:
+        ModelError: as :func:`check_header`.
+    """
+    missing, unknown = sorted(set(expected) - set(shapes)), sorted(set(shapes) - set(expected))
+    if missing:
+        raise ModelError(f"{path}: {_some(missing)} missing, which config.json asks for")
+    if unknown:
+        raise ModelError(f"{path}: {_some(unknown)} unknown to the model that config.json describes")
     for name, shape in expected.items():
         if shapes[name] != shape:
             raise ModelError(
@@ -125,14 +160,6 @@ def check_header(path: Path, expected: Mapping[str, tuple[int, ...]], wanted: Ma
                 f"{path}: {name!r} is stored as {formats[name]}, config.json asks for {wanted[name]}; "
                 "the two files are of different models"
             )
-
-
-def _check_names(path: Path, expected: set[str], found: set[str]) -> None:
-    missing, unknown = sorted(expected - found), sorted(found - expected)
-    if missing:
-        raise ModelError(f"{path}: {_some(missing)} missing, which config.json asks for")
-    if unknown:
-        raise ModelError(f"{path}: {_some(unknown)} unknown to the model that config.json describes")
 
 
 def _some(names: list[str]) -> str:

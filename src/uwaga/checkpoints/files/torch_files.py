@@ -1,119 +1,53 @@
-"""Weights of other libraries' folders, by name, memory-mapped; nothing in them is ever executed."""
+"""``pytorch_model.bin``, which only torch can read: tensors alone, memory-mapped, nothing in it executed."""
 
 from __future__ import annotations
 
-import json
 import pickle
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import torch
-from safetensors import SafetensorError, safe_open
-from torch import Tensor
+import numpy as np
 
-from uwaga.errors import ModelError
+from uwaga.checkpoints.files.safetensors_read import check_shards, read_index
+from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
+from uwaga.errors import MissingExtraError, ModelError
 
-SAFE, SAFE_INDEX = "model.safetensors", "model.safetensors.index.json"
-OLD, OLD_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
-
-
-FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-BUFFER = 1 << 22
-"""Bytes read at a time; a multiple of every number's size."""
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
-@dataclass(frozen=True)
-class Tensors:
-    """All tensors of a folder; ``origin`` names the file of each, ``sums`` are known sums of some."""
-
-    values: Mapping[str, Tensor]
-    origin: Mapping[str, Path]
-    sums: Mapping[str, float] = field(default_factory=dict)
-
-
-def read_tensors(folder: Path) -> Tensors:
-    """The weights in ``model.safetensors`` or, without it, ``pytorch_model.bin``, whole or in shards.
-
-    Pages are read from disk when they are used.
+def open_torch_file(path: Path) -> dict[str, StoredTensor]:
+    """The tensors of a file; their pages are read when they are used.
 
     Raises:
-        ModelError: no such file, or one that is missing, cut short, damaged or holds more than tensors.
+        ModelError: it is missing, cut short or damaged, or holds more than tensors.
+        MissingExtraError: torch is not installed.
     """
-    for whole, index, read in ((SAFE, SAFE_INDEX, _read_safe), (OLD, OLD_INDEX, _read_old)):
-        if (folder / whole).is_file():
-            found = read(folder / whole)
-            sums = _sums(folder / whole) if whole == SAFE else {}
-            return Tensors(found, dict.fromkeys(found, folder / whole), sums)
-        if (folder / index).is_file():
-            values: dict[str, Tensor] = {}
-            origin: dict[str, Path] = {}
-            listed = _shards(folder / index)
-            for path in sorted(set(listed.values())):
-                found = read(path)
-                values |= found
-                origin |= dict.fromkeys(found, path)
-            for name, path in listed.items():
-                if origin.get(name) != path:
-                    raise ModelError(f"{path}: {name!r} is missing, which {index} puts there")
-            return Tensors(values, origin)
-    raise ModelError(f"{folder}: holds neither {SAFE} nor {OLD}, so it is not a complete model folder")
+    return {name: _stored(path, name, value) for name, value in _loaded(path).items()}
 
 
-def _shards(index: Path) -> dict[str, Path]:
-    try:
-        mapping = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        names = {str(name): str(file) for name, file in mapping.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ModelError(f"{index}: not an index of weight files; fetch it again") from None
-    for file in set(names.values()):
-        if Path(file).name != file or file in ("", ".", ".."):
-            raise ModelError(f"{index}: names {file!r}, which is not a file of this folder")
-    return {name: index.parent / file for name, file in names.items()}
+def open_torch_shards(index: Path) -> dict[str, StoredTensor]:
+    """The tensors of the files that an index lists, as one.
 
-
-def _read_safe(path: Path) -> dict[str, Tensor]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path}: damaged or cut short ({error}); fetch it again") from None
-
-
-def _sums(path: Path) -> dict[str, float]:
-    """The sum of every floating-point tensor, infinite or NaN where one of its numbers is.
-
-    Read through a small buffer: looking at all numbers in the mapped file would make all of it resident
-    before any is used. The header has been checked when the file was mapped.
+    Raises:
+        ModelError, MissingExtraError: as :func:`open_torch_file`, or the index is damaged.
     """
-    buffer = bytearray(BUFFER)
-    found: dict[str, float] = {}
-    try:
-        with path.open("rb", buffering=0) as file:
-            size = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(size))
-            header.pop("__metadata__", None)
-            for name, entry in header.items():
-                kind = FLOATS.get(entry["dtype"])
-                if kind is None:
-                    continue
-                start, end = entry["data_offsets"]
-                file.seek(8 + size + start)
-                total, left = 0.0, end - start
-                while left:
-                    count = file.readinto(memoryview(buffer)[: min(left, BUFFER)])
-                    if not count or count % kind.itemsize:
-                        return {}  # a short read: the numbers are looked at where they are mapped
-                    part = torch.frombuffer(buffer, dtype=kind, count=count // kind.itemsize)
-                    total += float(part.sum(dtype=torch.float32))
-                    left -= count
-                found[name] = total
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path}: damaged or cut short ({error}); fetch it again") from None
+    listed = read_index(index)
+    found: dict[str, StoredTensor] = {}
+    for path in sorted(set(listed.values())):
+        found |= open_torch_file(path)
+    check_shards(index, listed, found)
     return found
 
 
-def _read_old(path: Path) -> dict[str, Tensor]:
+def _loaded(path: Path) -> dict[str, Any]:
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError(
+            f"{path}: reading this file needs torch: `pip install 'uwaga[train]'`, or fetch the model as "
+            "model.safetensors"
+        ) from None
     try:
         try:
             values = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
@@ -122,11 +56,25 @@ def _read_old(path: Path) -> dict[str, Tensor]:
     except pickle.UnpicklingError:
         raise ModelError(
             f"{path}: holds more than tensors, or is damaged; refused, nothing in it was executed; "
-            f"fetch the model as {SAFE}"
+            "fetch the model as model.safetensors"
         ) from None
     except (RuntimeError, ValueError, EOFError, OSError, KeyError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ModelError(f"{path}: damaged or cut short ({reason}); fetch it again") from None
-    if not isinstance(values, dict) or not all(isinstance(value, Tensor) for value in values.values()):
+    if not isinstance(values, dict) or not all(isinstance(one, torch.Tensor) for one in values.values()):
         raise ModelError(f"{path}: not a mapping from names to tensors; refused")
     return dict(values)
+
+
+def _stored(path: Path, name: str, tensor: Tensor) -> StoredTensor:
+    """The tensor's numbers where they lie; bfloat16, which numpy lacks, as its bits."""
+    import torch
+
+    plain = tensor.detach()
+    if plain.dtype == torch.bfloat16:
+        return StoredTensor(name, path, "BF16", plain.view(torch.int16).numpy().view(np.uint16))
+    try:
+        values = plain.numpy()
+        return StoredTensor(name, path, FORMATS[values.dtype.name], values)
+    except (TypeError, KeyError, RuntimeError):
+        raise ModelError(f"{path}: {name!r} is stored as {plain.dtype}, which is not read here") from None

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-from uwaga.checkpoints.huggingface.recipe import Recipe
-from uwaga.checkpoints.huggingface.seq2seq_family import Kind, recipe
+from uwaga.checkpoints.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.huggingface.seq2seq_family import Traits, read_seq2seq
 from uwaga.text.pretrained import read_bart_tokeniser
 
 OFFSET = 2
 """Rows of the position table that no token uses."""
 
-START = 2
-
-BART = Kind(
+TRAITS = Traits(
     settings={"norm": "post", "positions": "learned", "position_offset": OFFSET, "embedding_norm": True},
-    lacking={
+    unsupported={
         "normalize_before": (False,),
         "normalize_embedding": (True,),
         "add_final_layer_norm": (False,),
@@ -25,9 +19,13 @@ BART = Kind(
         "static_position_embeddings": (False,),
     },
     tokenisers=read_bart_tokeniser,
+    start=2,
 )
 
 
-def bart(folder: Path, config: Mapping[str, Any]) -> Recipe:
-    """Understand a BART folder; see :data:`uwaga.checkpoints.huggingface.recipe.Family`."""
-    return recipe(BART, folder, config, START)
+def read_bart(folder: HuggingFaceFolder) -> FamilyModel:
+    """Understand a BART folder; see :data:`uwaga.checkpoints.huggingface.folder.FamilyReader`."""
+    return read_seq2seq(TRAITS, folder)
+
+
+BART = Family(read_bart)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
-from uwaga.checkpoints.files.torch_files import Tensors
-from uwaga.checkpoints.huggingface.config import ConfigReader
-from uwaga.checkpoints.huggingface.recipe import Recipe
-from uwaga.checkpoints.weight_map import Table
-from uwaga.errors import ModelError, SettingsError
-from uwaga.models.masked import MaskedEncoder
-from uwaga.settings import EncoderOnlySettings, parse
-from uwaga.text.pretrained import TokenIds, read_bert_tokeniser
+from uwaga.checkpoints.files.stored_tensor import StoredTensor
+from uwaga.checkpoints.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.weight_map import Table, View
+from uwaga.settings import EncoderOnlySettings
+from uwaga.text.pretrained import Sides, TokenIds, read_bert_tokeniser
 
 UNSUPPORTED = {
     "is_encoder_decoder": (False,),
@@ -49,9 +44,12 @@ BLOCK = (
 )
 
 
-def bert(folder: Path, config: Mapping[str, Any]) -> Recipe:
-    """Understand a BERT folder; see :data:`uwaga.checkpoints.huggingface.recipe.Family`."""
-    reader = ConfigReader(folder, config)
+def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
+    """Understand a BERT folder; see :data:`uwaga.checkpoints.huggingface.folder.FamilyReader`.
+
+    It predicts masked tokens if weights for that are stored.
+    """
+    reader = folder.reader
     reader.refuse(UNSUPPORTED)
     size = reader.whole("vocab_size", 30522, least=4)
     values = {
@@ -68,56 +66,48 @@ def bert(folder: Path, config: Mapping[str, Any]) -> Recipe:
         "tie_output": reader.flag("tie_word_embeddings", True),
         "dropout": 0.0,
     }
-    try:
-        settings = parse(EncoderOnlySettings, values, str(reader.path))
-    except SettingsError as error:
-        raise ModelError(str(error)) from None
+    settings = reader.settings(EncoderOnlySettings, values)
     pad = reader.whole("pad_token_id", 0)
     reader.within(size, pad_token_id=pad)
-    tokeniser = read_bert_tokeniser(folder, TokenIds(size, pad=pad)).source
-    return Recipe(settings, size, size, tokeniser, tokeniser, table, build=build, prepare=prepare)
+    tokeniser = read_bert_tokeniser(folder.path, TokenIds(size, pad=pad)).source
+    tensors = _renamed(folder.tensors)
+    head = any(name.startswith(HEAD) for name in tensors)
+    settings = settings.model_copy(update={"head": head})
+    return FamilyModel(settings, (size, size), Sides(tokeniser, tokeniser), table(settings), tensors)
 
 
-def build(recipe: Recipe, stored: Tensors) -> MaskedEncoder:
-    """The encoder of a recipe's settings, predicting masked tokens if weights for that are stored."""
-    head = any(name.startswith(HEAD) for name in stored.values)
-    assert isinstance(recipe.settings, EncoderOnlySettings)
-    return MaskedEncoder(recipe.settings.model_copy(update={"head": head}), recipe.source_vocabulary)
-
-
-def prepare(stored: Tensors) -> Tensors:
+def _renamed(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
     """One name for each weight, whichever class was saved and however old the file."""
-    names = {name: name.removeprefix(PREFIX) for name in stored.values}
-    for old, new in OLD.items():
-        names = {name: short.replace(old, new) for name, short in names.items()}
-    values = {names[name]: tensor for name, tensor in stored.values.items()}
-    origin = {names[name]: path for name, path in stored.origin.items()}
-    if READ_BIAS in values:
-        values[BIAS], origin[BIAS] = values.pop(READ_BIAS), origin.pop(READ_BIAS)
-    return Tensors(values, origin)
+    found: dict[str, StoredTensor] = {}
+    for name, tensor in stored.items():
+        short = name.removeprefix(PREFIX)
+        for old, new in OLD.items():
+            short = short.replace(old, new)
+        found[short] = tensor
+    if READ_BIAS in found:
+        found[BIAS] = found.pop(READ_BIAS)
+    return found
 
 
-def table(model: MaskedEncoder) -> Table:
-    """Where each weight is stored, under the names that :func:`prepare` gives."""
-    weights: dict[str, tuple[str, ...]] = {
-        "embedding.weight": (EMBEDDING,),
-        "positions.weight": ("embeddings.position_embeddings.weight",),
-        "types.weight": ("embeddings.token_type_embeddings.weight",),
+def table(settings: EncoderOnlySettings) -> Table:
+    """Where each weight is stored, under the names of the first published model."""
+    weights: dict[str, tuple[View, ...]] = {
+        "embedding.weight": (View(EMBEDDING),),
+        "positions.weight": (View("embeddings.position_embeddings.weight"),),
+        "types.weight": (View("embeddings.token_type_embeddings.weight"),),
     }
-    same: dict[str, str] = {}
     for kind in ("weight", "bias"):
-        weights[f"embedding_norm.{kind}"] = (f"embeddings.LayerNorm.{kind}",)
-        for layer in range(model.settings.layers):
+        weights[f"embedding_norm.{kind}"] = (View(f"embeddings.LayerNorm.{kind}"),)
+        for layer in range(settings.layers):
             for ours, theirs in BLOCK:
-                names = tuple(f"encoder.layer.{layer}.{one}.{kind}" for one in theirs)
+                names = tuple(View(f"encoder.layer.{layer}.{one}.{kind}") for one in theirs)
                 weights[f"encoder.{layer}.{ours}.{kind}"] = names
-        if model.head is not None:
-            weights[f"head.transform.{kind}"] = (f"{HEAD}transform.dense.{kind}",)
-            weights[f"head.norm.{kind}"] = (f"{HEAD}transform.LayerNorm.{kind}",)
-    if model.head is not None:
-        tied = model.settings.tie_output
-        weights["head.weight"] = (EMBEDDING if tied else f"{HEAD}decoder.weight",)
-        weights["head.bias"] = (BIAS,)
-        if tied:
-            same[f"{HEAD}decoder.weight"] = EMBEDDING
+        weights[f"head.transform.{kind}"] = (View(f"{HEAD}transform.dense.{kind}"),)
+        weights[f"head.norm.{kind}"] = (View(f"{HEAD}transform.LayerNorm.{kind}"),)
+    weights["head.bias"] = (View(BIAS),)
+    weights["head.weight"] = (View(f"{HEAD}decoder.weight"),)
+    same = {f"{HEAD}decoder.weight": EMBEDDING} if settings.tie_output else {}
     return Table(weights, same, unused=UNUSED)
+
+
+BERT = Family(read_bert)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
-from uwaga.checkpoints.uwaga.schema import CONFIG, FORMAT
+from uwaga.checkpoints.files.json_file import read_mapping, read_optional
+from uwaga.checkpoints.uwaga.schema import CONFIG
 from uwaga.decoding import SearchOptions, from_generation_config
 from uwaga.errors import ModelError, SettingsError
+from uwaga.settings import StrictModel, parse
+
+Settings = TypeVar("Settings", bound=StrictModel)
 
 GENERATION = "generation_config.json"
-LARGEST = 1 << 24
-"""Bytes of a configuration; some list every word they ban."""
-
-CONTINUING = frozenset({"gpt2"})
-FILLING = frozenset({"bert"})
-"""Families that continue texts, and those that fill gaps in them; the others translate."""
-DECODER = ("a decoder-only model", "uwaga.TextGenerator and `uwaga generate`")
-"""What the first are, and what runs them."""
-
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 ACTIVATIONS = {
     "relu": "relu",
@@ -31,39 +25,6 @@ ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
 }
-
-
-def read_mapping(path: Path) -> dict[str, Any]:
-    """The mapping in a JSON file.
-
-    Raises:
-        ModelError: missing, too large, or not a JSON mapping.
-    """
-    if path.exists() and not path.is_file():  # a pipe or device, which may never end
-        raise ModelError(f"{path}: not a file")
-    try:
-        if path.stat().st_size > LARGEST:
-            raise ModelError(f"{path}: larger than {LARGEST} bytes, not a model's configuration")
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(
-            f"{path}: cannot be read: {error.strerror or error}; fetch the model again"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: not valid JSON: {error}; fetch the model again") from None
-    if not isinstance(values, dict):
-        raise ModelError(f"{path}: not a mapping of settings")
-    return values
-
-
-def family_of(folder: Path) -> str | None:
-    """The ``model_type`` that another library's ``config.json`` names, None where it is none."""
-    try:
-        values = read_mapping(folder / CONFIG)
-    except ModelError:
-        return None
-    name = values.get("model_type")
-    return name if values.get("format") != FORMAT and isinstance(name, str) else None
 
 
 def search_options(
@@ -145,8 +106,7 @@ class ConfigReader:
 
     def stated_start(self) -> int | None:
         """The token that decoding starts from, None if nothing is said; the generation settings win."""
-        path = self.path.parent / GENERATION
-        given = read_mapping(path).get("decoder_start_token_id") if path.exists() else None
+        given = read_optional(self.path.parent / GENERATION).get("decoder_start_token_id")
         given = self.values.get("decoder_start_token_id") if given is None else given
         if given is not None and (type(given) is not int or given < 0):
             raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not {given!r}")
@@ -157,3 +117,14 @@ class ConfigReader:
         for name, token in tokens.items():
             if token >= size:
                 raise ModelError(f"{self.path}: {name} is {token}, but the vocabulary has {size} tokens")
+
+    def settings(self, kind: type[Settings], values: Mapping[str, Any]) -> Settings:
+        """The settings of a model, checked together.
+
+        Raises:
+            ModelError: names the file and the setting.
+        """
+        try:
+            return parse(kind, values, str(self.path))
+        except SettingsError as error:
+            raise ModelError(str(error)) from None

@@ -46,8 +46,8 @@ def write_hugging_face(
     source: Subwords,
     target: Subwords,
     decoding: SearchOptions,
+    text: TextOptions,
     languages: tuple[str, str],
-    text: TextOptions | None = None,
 ) -> list[str]:
     """Write a translation model as a Hugging Face folder, whole or not at all.
 
@@ -58,8 +58,8 @@ def write_hugging_face(
         source: tokeniser of the source side.
         target: tokeniser of the target side.
         decoding: how it translates unless told otherwise; goes into ``generation_config.json``.
+        text: how it takes its texts, which the format cannot say.
         languages: codes of source and target.
-        text: what is done to texts before they are translated; the format cannot say it.
 
     Returns:
         What uwaga does with texts and a program that loads the folder does not, a sentence each.
@@ -76,7 +76,7 @@ def write_hugging_face(
     options = replace(decoding, nbest=1)
     written = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
     write_folder(folder, _files(to, transformer, written, options, languages))
-    return _differences(transformer.settings, source, text or TextOptions(), options, to, written.separate)
+    return _differences(transformer.settings, source, text, options, to, written.separate)
 
 
 def _files(

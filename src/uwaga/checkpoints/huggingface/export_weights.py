@@ -189,11 +189,11 @@ def weight_bytes(model: Transformer, written: ExportedModel, *, drop_sinusoids: 
     settings = _target_settings(model)
     with torch.device("meta"), SkipInit():
         skeleton = Transformer(settings, model.symbols, *written.sizes)
-    table = seq2seq_layout.table(skeleton, settings.tie == "all")
+    table = seq2seq_layout.table(settings, settings.tie == "all")
     stored: dict[str, Tensor] = {}
     for name, like in skeleton.state_dict().items():
         weight = _checked(name, written.weights.get(name), like.shape)
-        names = table.weights[name]
+        names = [view.name for view in table.weights[name]]
         for stored_name, part in zip(names, weight.chunk(len(names)), strict=True):
             stored[stored_name] = part.contiguous()
     stored["final_logits_bias"] = stored["final_logits_bias"][None]  # (1, vocabulary)

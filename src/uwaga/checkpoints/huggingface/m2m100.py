@@ -2,64 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from uwaga.checkpoints.huggingface import seq2seq_layout as fairseq
-from uwaga.checkpoints.huggingface.config import ConfigReader, read_mapping
-from uwaga.checkpoints.huggingface.recipe import Recipe
-from uwaga.checkpoints.huggingface.seq2seq_family import Kind, recipe
+from uwaga.checkpoints.description import Pairs
+from uwaga.checkpoints.files.json_file import read_optional
+from uwaga.checkpoints.huggingface import seq2seq_layout as layout
+from uwaga.checkpoints.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.huggingface.seq2seq_family import Traits, read_seq2seq, token_languages
 from uwaga.checkpoints.weight_map import Table
-from uwaga.models.transformer import Transformer
-from uwaga.nn.positions import sinusoids
+from uwaga.contracts import Floats
+from uwaga.engine.positions import sinusoids
+from uwaga.settings import TransformerSettings
 from uwaga.text.multilingual import read_m2m100_tokeniser, read_nllb_tokeniser
+from uwaga.text.pretrained import Sides, TokenIds
 
 START, PAD = 2, 1
 SPARE = 2
 """Rows that a stored position table has beyond the model's length."""
 
 
-def m2m100(folder: Path, config: Mapping[str, Any]) -> Recipe:
-    """Understand an M2M-100 or NLLB-200 folder; see :data:`uwaga.checkpoints.huggingface.recipe.Family`.
+def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
+    """Understand a folder of either; see :data:`uwaga.checkpoints.huggingface.folder.FamilyReader`.
 
     Positions count from the padding symbol's id on: the first token has the position after it.
     """
-    pad = ConfigReader(folder, config).whole("pad_token_id", PAD)
-    kind = Kind(
+    traits = Traits(
         settings={
             "norm": "pre",
             "positions": "sinusoidal",
             "sinusoids": "tensor2tensor",
-            "position_offset": pad + 1,
+            "position_offset": folder.reader.whole("pad_token_id", PAD) + 1,
             "output_bias": False,
         },
-        lacking={},
-        tokenisers=read_nllb_tokeniser if is_nllb(folder, config) else read_m2m100_tokeniser,
+        unsupported={},
+        tokenisers=_tokenisers(folder),
         activation="relu",
         scaled=True,
+        start=START,
         pad=PAD,
         forces_end=False,
         table=table,
     )
-    return recipe(kind, folder, config, START)
+    return read_seq2seq(traits, folder)
 
 
-def is_nllb(folder: Path, config: Mapping[str, Any]) -> bool:
+def languages(folder: HuggingFaceFolder) -> Pairs:
+    """The languages whose tokens the folder has."""
+    return token_languages(_tokenisers(folder), folder)
+
+
+def is_nllb(folder: HuggingFaceFolder) -> bool:
     """Whether the folder's tokeniser is NLLB's: as it says itself, or by the files that it has."""
-    path = folder / "tokenizer_config.json"
-    for values in (read_mapping(path) if path.exists() else {}, config):
+    for values in (read_optional(folder.path / "tokenizer_config.json"), folder.config):
         name = str(values.get("tokenizer_class") or "").lower()
         if name.startswith(("nllb", "m2m100")):
             return name.startswith("nllb")
-    return not (folder / "vocab.json").exists()
+    return not (folder.path / "vocab.json").exists()
 
 
-def table(model: Transformer, shared: bool) -> Table:
+def table(settings: TransformerSettings, shared: bool) -> Table:
     """Where each weight is stored; early files hold the positions too, under a name of their own."""
-    made = fairseq.table(model, shared)
-    settings = model.settings
-    rows = sinusoids(settings.max_length + SPARE, settings.width, settings.sinusoids)
-    rows[settings.position_offset - 1] = 0.0  # the padding symbol's
-    return replace(made, constant={f"{name}s": rows for name in fairseq.POSITIONS})
+
+    def rows() -> Floats:
+        whole = {"max_length": settings.max_length + SPARE, "position_offset": 0}
+        found = sinusoids(settings.model_copy(update=whole))
+        found[settings.position_offset - 1] = 0.0  # the padding symbol's
+        return found
+
+    shape = (settings.max_length + SPARE, settings.width)
+    constant = {f"{name}s": (shape, rows) for name in layout.POSITIONS}
+    return replace(layout.table(settings, shared), constant=constant)
+
+
+def _tokenisers(folder: HuggingFaceFolder) -> Callable[[Path, TokenIds], Sides]:
+    return read_nllb_tokeniser if is_nllb(folder) else read_m2m100_tokeniser
+
+
+M2M100 = Family(read_m2m100, languages)

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from uwaga.checkpoints.huggingface import seq2seq_layout as fairseq
-from uwaga.checkpoints.huggingface.config import ConfigReader, read_mapping
-from uwaga.checkpoints.huggingface.recipe import Recipe, encoder_decoder
+from uwaga.checkpoints.description import Pairs
+from uwaga.checkpoints.files.json_file import read_mapping, read_optional
+from uwaga.checkpoints.huggingface import seq2seq_layout as layout
+from uwaga.checkpoints.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.languages import UNKNOWN as UNSTATED
+from uwaga.checkpoints.languages import stated_pairs, target_codes
 from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET
-from uwaga.checkpoints.weight_map import CLOSE
 from uwaga.contracts import Symbols
-from uwaga.errors import ModelError, SettingsError
-from uwaga.settings import TransformerSettings, parse
+from uwaga.errors import ModelError
+from uwaga.settings import TransformerSettings
 from uwaga.text.marian import END, PAD, UNKNOWN, MarianTokeniser, read_sentencepiece, read_vocabulary
 from uwaga.text.pretrained import Sides, TokenIds
 
-if TYPE_CHECKING:
-    from torch import nn
-
-    from uwaga.checkpoints.files.torch_files import Tensors
-
-
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+TOKENISER = "tokenizer_config.json"
 UNSUPPORTED = {
     "normalize_before": (False,),
     "normalize_embedding": (False,),
@@ -35,9 +29,9 @@ UNSUPPORTED = {
 }
 
 
-def marian(folder: Path, config: Mapping[str, Any]) -> Recipe:
-    """Understand a Marian folder; see :data:`uwaga.checkpoints.huggingface.recipe.Family`."""
-    reader = ConfigReader(folder, config)
+def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
+    """Understand a Marian folder; see :data:`uwaga.checkpoints.huggingface.folder.FamilyReader`."""
+    reader, path = folder.reader, folder.path
     reader.refuse(UNSUPPORTED)
     shared = reader.flag("share_encoder_decoder_embeddings", True)
     tied = reader.flag("tie_word_embeddings", True)
@@ -47,51 +41,30 @@ def marian(folder: Path, config: Mapping[str, Any]) -> Recipe:
         raise ModelError(
             f"{reader.path}: embeddings are shared, but 'vocab_size' and 'decoder_vocab_size' differ"
         )
-    values = fairseq.common_settings(reader) | {
+    values = layout.common_settings(reader) | {
         "norm": "post",
         "positions": "sinusoidal",
         "sinusoids": "halves",
         "tie": ("all" if shared else "decoder") if tied else "none",
     }
-    try:
-        settings = parse(TransformerSettings, values, str(reader.path))
-    except SettingsError as error:
-        raise ModelError(str(error)) from None
+    settings = reader.settings(TransformerSettings, values)
     start, end, pad = reader.start(), reader.whole("eos_token_id"), reader.whole("pad_token_id")
     reader.within(target_size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
-    ids = read_vocabulary(folder / VOCABULARY, source_size)
-    source = _tokeniser(folder, SOURCE, VOCABULARY, ids, start, end, pad)
-    vocabulary = TARGET_VOCABULARY if not shared and (folder / TARGET_VOCABULARY).exists() else VOCABULARY
+    ids = read_vocabulary(path / VOCABULARY, source_size)
+    source = _tokeniser(path, SOURCE, VOCABULARY, ids, start, end, pad)
+    vocabulary = TARGET_VOCABULARY if not shared and (path / TARGET_VOCABULARY).exists() else VOCABULARY
     if (vocabulary, target_size) != (VOCABULARY, source_size):
-        ids = read_vocabulary(folder / vocabulary, target_size)
-    target = _tokeniser(folder, TARGET, vocabulary, ids, start, end, pad)
-    table = partial(fairseq.table, shared=shared)
-    languages = languages_of(folder)
-    return Recipe(
-        settings, source_size, target_size, source, target, table, languages, build=with_own_positions
+        ids = read_vocabulary(path / vocabulary, target_size)
+    target = _tokeniser(path, TARGET, vocabulary, ids, start, end, pad)
+    settings = layout.with_own_positions(settings, folder.tensors)
+    return FamilyModel(
+        settings,
+        (source_size, target_size),
+        Sides(source, target),
+        layout.table(settings, shared),
+        folder.tensors,
+        languages_of(path),
     )
-
-
-def with_own_positions(recipe: Recipe, stored: Tensors) -> nn.Module:
-    """The Transformer, with position tables of its own where the stored ones are not Marian's sinusoids.
-
-    `transformers` and CTranslate2's converter take a stored table as it is, and so does this;
-    :mod:`uwaga.checkpoints.huggingface.export` writes such ones.
-    """
-    import torch
-
-    from uwaga.nn.positions import sinusoids
-
-    settings = recipe.settings
-    for name in fairseq.POSITIONS:
-        table = stored.values.get(name)
-        if table is None or tuple(table.shape) != (settings.max_length, settings.width):
-            continue
-        if not torch.allclose(
-            table.float(), sinusoids(settings.max_length, settings.width, "halves"), atol=CLOSE
-        ):
-            settings = settings.model_copy(update={"positions": "learned"})
-    return encoder_decoder(replace(recipe, settings=settings), stored)
 
 
 def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
@@ -112,8 +85,7 @@ def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
 
 def has_marian_tokenisers(folder: Path) -> bool:
     """Whether the folder says that its tokenisers are Marian's."""
-    path = folder / "tokenizer_config.json"
-    return path.exists() and read_mapping(path).get("tokenizer_class") == "MarianTokenizer"
+    return read_optional(folder / TOKENISER).get("tokenizer_class") == "MarianTokenizer"
 
 
 def _tokeniser(
@@ -131,6 +103,15 @@ def _tokeniser(
 
 def languages_of(folder: Path) -> tuple[str, str]:
     """The languages that ``tokenizer_config.json`` names."""
-    path = folder / "tokenizer_config.json"
-    values = read_mapping(path) if path.exists() else {}
-    return str(values.get("source_lang") or "src"), str(values.get("target_lang") or "tgt")
+    values = read_optional(folder / TOKENISER)
+    return str(values.get("source_lang") or UNSTATED[0]), str(values.get("target_lang") or UNSTATED[1])
+
+
+def vocabulary_languages(folder: HuggingFaceFolder) -> Pairs:
+    """The languages that the folder names, and those whose marks its vocabulary has."""
+    path = folder.path / VOCABULARY
+    pieces = read_mapping(path) if path.exists() else {}
+    return stated_pairs(languages_of(folder.path), target_codes(pieces), ())
+
+
+MARIAN = Family(read_marian, vocabulary_languages)

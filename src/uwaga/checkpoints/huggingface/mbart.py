@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
+from uwaga.checkpoints.description import Pairs
 from uwaga.checkpoints.huggingface.bart import OFFSET
-from uwaga.checkpoints.huggingface.recipe import Recipe
-from uwaga.checkpoints.huggingface.seq2seq_family import Kind, recipe
+from uwaga.checkpoints.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.huggingface.seq2seq_family import Traits, read_seq2seq, token_languages
 from uwaga.text.multilingual import read_mbart_tokeniser
 
-MBART = Kind(
+TRAITS = Traits(
     settings={"norm": "pre", "positions": "learned", "position_offset": OFFSET, "embedding_norm": True},
-    lacking={
+    unsupported={
         "normalize_before": (True,),
         "normalize_embedding": (True,),
         "add_final_layer_norm": (True,),
@@ -24,10 +21,18 @@ MBART = Kind(
 )
 
 
-def mbart(folder: Path, config: Mapping[str, Any]) -> Recipe:
-    """Understand an mBART folder; see :data:`uwaga.checkpoints.huggingface.recipe.Family`.
+def read_mbart(folder: HuggingFaceFolder) -> FamilyModel:
+    """Understand an mBART folder; see :data:`uwaga.checkpoints.huggingface.folder.FamilyReader`.
 
     With 25 languages decoding starts from the target language's token, with 50 from the end symbol, and
     the language's token comes first.
     """
-    return recipe(MBART, folder, config)
+    return read_seq2seq(TRAITS, folder)
+
+
+def languages(folder: HuggingFaceFolder) -> Pairs:
+    """The languages whose tokens the folder has."""
+    return token_languages(TRAITS.tokenisers, folder)
+
+
+MBART = Family(read_mbart, languages)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
+from uwaga.checkpoints.description import Pairs
+from uwaga.checkpoints.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.huggingface.marian import (
     has_marian_tokenisers,
     languages_of,
     marian_tokenisers,
-    with_own_positions,
+    vocabulary_languages,
 )
-from uwaga.checkpoints.huggingface.recipe import Recipe
-from uwaga.checkpoints.huggingface.seq2seq_family import Kind, recipe
+from uwaga.checkpoints.huggingface.seq2seq_family import Traits, read_seq2seq
 from uwaga.text.pretrained import read_pegasus_tokeniser
 
-START = 0
-
-PEGASUS = Kind(
+TRAITS = Traits(
     settings={"norm": "pre", "positions": "sinusoidal", "sinusoids": "halves"},
-    lacking={
+    unsupported={
         "normalize_before": (True,),
         "normalize_embedding": (False,),
         "add_final_layer_norm": (True,),
@@ -29,15 +25,24 @@ PEGASUS = Kind(
         "static_position_embeddings": (True,),
     },
     tokenisers=read_pegasus_tokeniser,
+    start=0,
     end=1,
     pad=0,
 )
 
 
-def pegasus(folder: Path, config: Mapping[str, Any]) -> Recipe:
-    """Understand a Pegasus folder; see :data:`uwaga.checkpoints.huggingface.recipe.Family`."""
-    if not has_marian_tokenisers(folder):
-        return recipe(PEGASUS, folder, config, START)
+def read_pegasus(folder: HuggingFaceFolder) -> FamilyModel:
+    """Understand a Pegasus folder; see :data:`uwaga.checkpoints.huggingface.folder.FamilyReader`."""
+    if not has_marian_tokenisers(folder.path):
+        return read_seq2seq(TRAITS, folder)
     # As `uwaga convert --to pegasus` writes it: this layout with Marian's tokenisers.
-    made = recipe(replace(PEGASUS, tokenisers=marian_tokenisers), folder, config)
-    return replace(made, languages=languages_of(folder), build=with_own_positions)
+    traits = replace(TRAITS, tokenisers=marian_tokenisers, start=None, own_positions=True)
+    return replace(read_seq2seq(traits, folder), languages=languages_of(folder.path))
+
+
+def languages(folder: HuggingFaceFolder) -> Pairs:
+    """Those that the folder's tokeniser states where it is Marian's."""
+    return vocabulary_languages(folder) if has_marian_tokenisers(folder.path) else ((), ())
+
+
+PEGASUS = Family(read_pegasus, languages)

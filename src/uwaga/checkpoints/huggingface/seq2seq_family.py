@@ -1,23 +1,20 @@
-"""What BART, mBART, Pegasus and M2M100 have in common beyond their layout: a folder to its recipe."""
+"""What BART, mBART, Pegasus and M2M100 have in common beyond their layout."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
-from uwaga.checkpoints.files.torch_files import Tensors
-from uwaga.checkpoints.huggingface import seq2seq_layout as fairseq
+from uwaga.checkpoints.description import Pairs
+from uwaga.checkpoints.files.stored_tensor import StoredTensor
+from uwaga.checkpoints.huggingface import seq2seq_layout as layout
 from uwaga.checkpoints.huggingface.config import GENERATION, ConfigReader
-from uwaga.checkpoints.huggingface.recipe import Recipe
+from uwaga.checkpoints.huggingface.folder import FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.weight_map import Table
-from uwaga.errors import ModelError, SettingsError
-from uwaga.models.transformer import Transformer
-from uwaga.settings import TransformerSettings, parse
+from uwaga.settings import TransformerSettings
 from uwaga.text.pretrained import Sides, TokenIds
 
 LONGEST = 256
@@ -31,93 +28,92 @@ EMBEDDINGS = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.w
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A family.
+class Traits:
+    """What sets a family apart.
 
     Attributes:
         settings: of the Transformer, beside those that ``config.json`` states.
-        lacking: its features that we lack, with the values that switch them off.
+        unsupported: its features that we lack, with the values that switch them off.
         tokenisers: reads the tokenisers; the function is looked up when a folder is read.
         activation: the activation function where ``config.json`` names none.
         scaled: whether embeddings are scaled where it does not say so.
+        start: what decoding starts from where the folder does not say so.
         end, pad: special tokens where it does not state them.
         forces_end: whether the last permitted token is the end symbol where nothing is said of that.
+        own_positions: whether stored positions that are not sinusoids are taken as they are.
         table: where each weight is stored.
     """
 
     settings: Mapping[str, Any]
-    lacking: Mapping[str, tuple[object, ...]]
+    unsupported: Mapping[str, tuple[object, ...]]
     tokenisers: Callable[[Path, TokenIds], Sides]
     activation: str = "gelu"
     scaled: bool = False
+    start: int | None = None
     end: int = 2
     pad: int = 1
     forces_end: bool = True
-    table: Callable[[Transformer, bool], Table] = field(default=fairseq.table)
+    own_positions: bool = False
+    table: Callable[[TransformerSettings, bool], Table] = field(default=layout.table)
 
 
-def recipe(kind: Kind, folder: Path, config: Mapping[str, Any], start: int | None = None) -> Recipe:
-    """Understand a folder of this kind.
-
-    Args:
-        kind: the family.
-        folder: the folder.
-        config: its ``config.json``.
-        start: what decoding starts from where the folder does not say so.
+def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
+    """Understand a folder of such a family.
 
     Raises:
         ModelError: a feature that we lack, a value that is impossible, or a bad tokeniser.
     """
-    reader = ConfigReader(folder, config)
-    reader.refuse(kind.lacking)
+    reader = folder.reader
+    reader.refuse(traits.unsupported)
     size = reader.whole("vocab_size", least=4)
     tied = reader.flag("tie_word_embeddings", True)
-    values = fairseq.common_settings(reader, kind.activation, kind.scaled)
-    values |= {**kind.settings, "tie": "all" if tied else "none"}
-    try:
-        settings = parse(TransformerSettings, values, str(reader.path))
-    except SettingsError as error:
-        raise ModelError(str(error)) from None
-    end, pad = reader.whole("eos_token_id", kind.end), reader.whole("pad_token_id", kind.pad)
+    values = layout.common_settings(reader, traits.activation, traits.scaled)
+    values |= {**traits.settings, "tie": "all" if tied else "none"}
+    settings = reader.settings(TransformerSettings, values)
+    end, pad = reader.whole("eos_token_id", traits.end), reader.whole("pad_token_id", traits.pad)
     begin = reader.stated_start()
-    begin = start if begin is None else begin
+    begin = traits.start if begin is None else begin
     given = {"eos_token_id": end, "pad_token_id": pad}
     reader.within(size, **given, **({} if begin is None else {"decoder_start_token_id": begin}))
-    sides = kind.tokenisers(folder, TokenIds(size, begin, end, pad))
-    return Recipe(
+    sides = traits.tokenisers(folder.path, TokenIds(size, begin, end, pad))
+    tensors = whole_names(folder.tensors, tied)
+    if traits.own_positions:
+        settings = layout.with_own_positions(settings, tensors)
+    return FamilyModel(
         settings,
-        size,
-        size,
-        sides.source,
-        sides.target,
-        lambda model: kind.table(model, tied),
-        prepare=partial(prepare, shared=tied),
-        unstated=_unstated(kind, reader, end),
+        (size, size),
+        sides,
+        traits.table(settings, tied),
+        tensors,
+        unstated=_unstated(traits, reader, end),
     )
 
 
-def prepare(stored: Tensors, shared: bool) -> Tensors:
+def whole_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, StoredTensor]:
     """The tensors under the names of the whole model; ``shared``: one embedding serves both sides.
 
     Embeddings that are not shared may still be stored once.
     """
-    renamed = {name: f"model.{name}" if name.startswith(BARE) else name for name in stored.values}
-    values: dict[str, Tensor] = {renamed[name]: tensor for name, tensor in stored.values.items()}
-    origin = {renamed[name]: path for name, path in stored.origin.items()}
+    values = {f"model.{name}" if name.startswith(BARE) else name: one for name, one in stored.items()}
     if not shared and SHARED in values:
-        once, where = values.pop(SHARED), origin[SHARED]
+        once = values.pop(SHARED)
         for name in EMBEDDINGS:
-            if name not in values:
-                values[name], origin[name] = once, where
-    return replace(stored, values=values, origin=origin)
+            values.setdefault(name, once)
+    return values
 
 
-def _unstated(kind: Kind, reader: ConfigReader, end: int) -> dict[str, Any]:
+def token_languages(tokenisers: Callable[[Path, TokenIds], Sides], folder: HuggingFaceFolder) -> Pairs:
+    """The languages of a family with a token for each, as its tokenisers have them."""
+    sides = tokenisers(folder.path, TokenIds(folder.reader.whole("vocab_size", least=4)))
+    return Languages(sides.source, sides.target).pairs
+
+
+def _unstated(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:
     """Generation settings that the folder leaves to its library."""
     found: dict[str, Any] = {"max_length": LONGEST + 1}
     if (reader.path.parent / GENERATION).exists():
         return found
-    if kind.forces_end:
+    if traits.forces_end:
         found["forced_eos_token_id"] = end
     if reader.flag("force_bos_token_to_be_generated", False):  # before 2021, for forced_bos_token_id
         found["forced_bos_token_id"] = reader.whole("bos_token_id", 0)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
 
+from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.huggingface.config import ConfigReader
-from uwaga.checkpoints.weight_map import Table
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from uwaga.models.transformer import Transformer
+from uwaga.checkpoints.weight_map import Table, View, is_constant
+from uwaga.engine.positions import sinusoids
+from uwaga.settings import TransformerSettings
 
 ENCODER = (("attention", "self_attn"), ("attention_norm", "self_attn_layer_norm"))
 DECODER = (
@@ -55,9 +54,23 @@ def common_settings(reader: ConfigReader, activation: str = "gelu", scaled: bool
     }
 
 
-def table(model: Transformer, shared: bool) -> Table:
-    """Where each weight of ``model`` is stored; ``shared``: one embedding for both sides."""
-    settings = model.settings
+def with_own_positions(
+    settings: TransformerSettings, tensors: Mapping[str, StoredTensor]
+) -> TransformerSettings:
+    """The settings, with learned positions where the stored ones are not the family's sinusoids.
+
+    `transformers` and CTranslate2's converter take a stored table as it is, and so does this;
+    :mod:`uwaga.checkpoints.huggingface.export` writes such ones.
+    """
+    shape = (settings.max_length, settings.width)
+    stored = [tensors[name] for name in POSITIONS if name in tensors and tensors[name].shape == shape]
+    if all(is_constant(one, sinusoids(settings)) for one in stored):
+        return settings
+    return settings.model_copy(update={"positions": "learned"})
+
+
+def table(settings: TransformerSettings, shared: bool) -> Table:
+    """Where each weight of a model is stored; ``shared``: one embedding for both sides."""
     weights = dict(_blocks("encoder", settings.encoder_layers, (*ENCODER, *BOTH)))
     weights |= _blocks("decoder", settings.decoder_layers, (*DECODER, *BOTH))
     same = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
@@ -67,33 +80,30 @@ def table(model: Transformer, shared: bool) -> Table:
     sides = (("source", "encoder"), ("target", "decoder"))
     for side, stack in sides:
         name = f"model.{stack}.embed_tokens.weight"
-        weights[f"{side}_embedding.weight"] = (same.get(name, name),)
+        weights[f"{side}_embedding.weight"] = (View(same.get(name, name)),)
         if settings.positions == "learned":
-            weights[f"{side}_positions.weight"] = (f"model.{stack}.embed_positions.weight",)
+            weights[f"{side}_positions.weight"] = (View(f"model.{stack}.embed_positions.weight"),)
         for kind in KINDS:
             if settings.norm == "pre":
-                weights[f"{stack}_norm.{kind}"] = (f"model.{stack}.layer_norm.{kind}",)
+                weights[f"{stack}_norm.{kind}"] = (View(f"model.{stack}.layer_norm.{kind}"),)
             if settings.embedding_norm:
-                weights[f"{side}_norm.{kind}"] = (f"model.{stack}.layernorm_embedding.{kind}",)
+                weights[f"{side}_norm.{kind}"] = (View(f"model.{stack}.layernorm_embedding.{kind}"),)
     if settings.tie == "none":
         same.pop("lm_head.weight")
-        weights["output_weight"] = ("lm_head.weight",)
+        weights["output_weight"] = (View("lm_head.weight"),)
     else:
-        weights["output_weight"] = (same["lm_head.weight"],)
+        weights["output_weight"] = (View(same["lm_head.weight"]),)
     zero = {"output_bias"} if settings.output_bias else set()
     if settings.output_bias:
-        weights["output_bias"] = ("final_logits_bias",)
-    constant = {
-        f"model.{stack}.embed_positions.weight": cast("Tensor", positions.table)
-        for stack, positions in (("encoder", model.source_positions), ("decoder", model.target_positions))
-        if hasattr(positions, "table")  # sinusoids; learned positions are weights
-    }
+        weights["output_bias"] = (View("final_logits_bias"),)
+    computed = ((settings.max_length, settings.width), partial(sinusoids, settings))
+    constant = dict.fromkeys(POSITIONS, computed) if settings.positions == "sinusoidal" else {}
     return Table(weights, same, constant, ("model.encoder.version", "model.decoder.version"), zero)
 
 
 def _blocks(
     stack: str, layers: int, parts: tuple[tuple[str, str], ...]
-) -> Iterator[tuple[str, tuple[str, ...]]]:
+) -> Iterator[tuple[str, tuple[View, ...]]]:
     for layer in range(layers):
         for ours, theirs in parts:
             inner = ATTENTION if ours.endswith("attention") else (("", ("",)),)
@@ -104,4 +114,4 @@ def _blocks(
                         ".".join(filter(None, ("model", stack, "layers", str(layer), theirs, one, kind)))
                         for one in stored
                     )
-                    yield full, tuple(names)
+                    yield full, tuple(map(View, names))

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import torch
-from torch import nn
-
-from uwaga.checkpoints.files.torch_files import Tensors
+from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.huggingface.config import ACTIVATIONS, ConfigReader
-from uwaga.checkpoints.huggingface.recipe import Recipe, encoder_decoder
-from uwaga.checkpoints.weight_map import Table
-from uwaga.errors import ModelError, SettingsError
-from uwaga.models.transformer import Transformer
-from uwaga.settings import TransformerSettings, parse
+from uwaga.checkpoints.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.weight_map import Table, View
+from uwaga.errors import ModelError
+from uwaga.settings import TransformerSettings
 from uwaga.text.pretrained import TokenIds, read_t5_tokeniser
 
 UNSUPPORTED = {"is_decoder": (False,)}
@@ -40,9 +33,9 @@ PLAIN = (("inner", ("wi",)), ("outer", ("wo",)))
 GATED = (("inner", ("wi_0",)), ("gate", ("wi_1",)), ("outer", ("wo",)))
 
 
-def t5(folder: Path, config: Mapping[str, Any]) -> Recipe:
-    """Understand a T5 or mT5 folder; see :data:`uwaga.checkpoints.huggingface.recipe.Family`."""
-    reader = ConfigReader(folder, config)
+def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
+    """Understand a T5 or mT5 folder; see :data:`uwaga.checkpoints.huggingface.folder.FamilyReader`."""
+    reader = folder.reader
     reader.refuse(UNSUPPORTED)
     size = reader.whole("vocab_size", least=4)
     activation, gated = _activation(reader)
@@ -70,60 +63,59 @@ def t5(folder: Path, config: Mapping[str, Any]) -> Recipe:
         "tie": "all",
         "dropout": 0.0,
     }
-    try:
-        settings = parse(TransformerSettings, values, str(reader.path))
-    except SettingsError as error:
-        raise ModelError(str(error)) from None
+    settings = reader.settings(TransformerSettings, values)
     pad, end = reader.whole("pad_token_id", 0), reader.whole("eos_token_id", 1)
     stated = reader.stated_start()
     start = pad if stated is None else stated
     reader.within(size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
-    sides = read_t5_tokeniser(folder, TokenIds(size, start, end, pad))
+    sides = read_t5_tokeniser(folder.path, TokenIds(size, start, end, pad))
+    settings = _with_own_output(settings, folder.tensors)
     unstated = {"max_length": LONGEST + 1}
-    return Recipe(settings, size, size, sides.source, sides.target, table, build=build, unstated=unstated)
+    return FamilyModel(settings, (size, size), sides, table(settings), folder.tensors, unstated=unstated)
 
 
-def build(recipe: Recipe, stored: Tensors) -> nn.Module:
-    """The model, with an output layer of its own where one is stored that is not the embeddings.
+def _with_own_output(
+    settings: TransformerSettings, tensors: Mapping[str, StoredTensor]
+) -> TransformerSettings:
+    """The settings, with an output layer of its own where one is stored that is not the embeddings.
 
     Versions 1.1 and later have one; what their ``config.json`` says of ties is about the output's scale.
     """
-    tables = [stored.values[name] for name in (SHARED, *COPIES) if name in stored.values]
-    head = stored.values.get(HEAD)
-    alike = head is None or any(head.shape == one.shape and torch.equal(head, one) for one in tables)
-    settings = recipe.settings if alike else recipe.settings.model_copy(update={"tie": "embeddings"})
-    return encoder_decoder(replace(recipe, settings=settings), stored)
+    embeddings = [tensors[name] for name in (SHARED, *COPIES) if name in tensors]
+    head = tensors.get(HEAD)
+    if head is None or any(head.equals(one) for one in embeddings):
+        return settings
+    return settings.model_copy(update={"tie": "embeddings"})
 
 
-def table(model: Transformer) -> Table:
+def table(settings: TransformerSettings) -> Table:
     """Where each weight is stored."""
-    settings = model.settings
     weights = dict(_blocks("encoder", settings.encoder_layers, ENCODER, settings.gated))
     weights |= _blocks("decoder", settings.decoder_layers, DECODER, settings.gated)
     for side, stack in (("source", "encoder"), ("target", "decoder")):
         bias = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        weights[f"{side}_positions.weight"] = (bias,)
-        weights[f"{side}_embedding.weight"] = (SHARED,)
-        weights[f"{stack}_norm.weight"] = (f"{stack}.final_layer_norm.weight",)
+        weights[f"{side}_positions.weight"] = (View(bias),)
+        weights[f"{side}_embedding.weight"] = (View(SHARED),)
+        weights[f"{stack}_norm.weight"] = (View(f"{stack}.final_layer_norm.weight"),)
     same = dict.fromkeys(COPIES, SHARED)
-    weights["output_weight"] = (SHARED,)
+    weights["output_weight"] = (View(SHARED),)
     if settings.tie == "all":
         same[HEAD] = SHARED
     else:
-        weights["output_weight"] = (HEAD,)
+        weights["output_weight"] = (View(HEAD),)
     return Table(weights, same, unused=UNUSED)
 
 
 def _blocks(
     stack: str, layers: int, parts: tuple[tuple[str, str], ...], gated: bool
-) -> Iterator[tuple[str, tuple[str, ...]]]:
+) -> Iterator[tuple[str, tuple[View, ...]]]:
     for layer in range(layers):
         for place, (ours, theirs) in enumerate(parts):
             there = f"{stack}.block.{layer}.layer.{place}"
-            yield f"{stack}.{layer}.{ours}_norm.weight", (f"{there}.layer_norm.weight",)
+            yield f"{stack}.{layer}.{ours}_norm.weight", (View(f"{there}.layer_norm.weight"),)
             inner = (GATED if gated else PLAIN) if ours == "feed_forward" else ATTENTION
             for name, stored in inner:
-                names = tuple(f"{there}.{theirs}.{one}.weight" for one in stored)
+                names = tuple(View(f"{there}.{theirs}.{one}.weight") for one in stored)
                 yield f"{stack}.{layer}.{ours}.{name}.weight", names
 
 
@@ -143,3 +135,6 @@ def _output_scale(reader: ConfigReader) -> bool:
     if reader.values["model_type"] != "t5":
         return False
     return reader.flag("scale_decoder_outputs", reader.flag("tie_word_embeddings", True))
+
+
+T5 = Family(read_t5)

@@ -7,30 +7,25 @@ The decoder starts from a zero embedding; that is ``<pad>``, which becomes the l
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import torch
 import yaml
 from numpy.typing import NDArray
-from torch import Tensor
 
+from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.npz import read_npz
-from uwaga.checkpoints.files.torch_files import Tensors
-from uwaga.checkpoints.huggingface.registry import Pretrained
+from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
+from uwaga.checkpoints.languages import UNKNOWN, Languages
 from uwaga.checkpoints.marian.vocabulary import Texts, read_texts
-from uwaga.checkpoints.skip_init import SkipInit
-from uwaga.checkpoints.uwaga.schema import CONFIG, Dtype
-from uwaga.checkpoints.uwaga.weights import DTYPES
-from uwaga.checkpoints.weight_map import Table, fill
+from uwaga.checkpoints.shapes import weight_shapes
+from uwaga.checkpoints.uwaga.card import read_card
+from uwaga.checkpoints.weight_map import Longer, Table, View, map_weights
 from uwaga.errors import ModelError, SettingsError
-from uwaga.models.transformer import Transformer
 from uwaga.settings import TransformerSettings, parse
 
-SUFFIX = ".npz"
+NAME = "Marian"
 SETTINGS = "special:model.yml"
 LARGEST = 1 << 20
 """Bytes of the settings."""
@@ -38,6 +33,7 @@ EPSILON = 1e-9
 LONGEST = 1024
 """Positions; Marian computes any."""
 NEVER = -1e4
+OUTPUT, TURNED_OUTPUT, OUTPUT_BIAS = (f"decoder_ff_logit_out_{name}" for name in ("W", "Wt", "b"))
 ACTIVATIONS = {"relu": "relu", "swish": "silu"}
 UNSUPPORTED: dict[str, tuple[object, ...]] = {
     "type": ("transformer",),
@@ -57,42 +53,48 @@ PLACES: dict[tuple[str, str, str], Literal["post", "pre"]] = {("", "an", ""): "p
 """Operations before and behind a block and behind the last (a: add, n: norm), dropout left out."""
 
 
-def is_marian_npz(path: Path) -> bool:
-    """Whether the path is a ``.npz`` file, or a folder with one and without a ``config.json``."""
-    if path.is_dir():
-        return not (path / CONFIG).exists() and bool(list(path.glob(f"*{SUFFIX}")))
-    return path.suffix == SUFFIX
-
-
-def load_marian_npz(path: Path, device: str = "cpu", dtype: Dtype = "float32") -> Pretrained:
-    """Load a model of Marian's, with ``decoder.yml`` and the vocabularies that stand beside it.
+def read_marian(path: Path) -> Checkpoint:
+    """Read a model of Marian's, with ``decoder.yml`` and the vocabularies that stand beside it.
 
     Args:
         path: the ``.npz`` file, or a folder with one (that which ``decoder.yml`` names, if several).
-        device: ``cpu``, ``cuda`` or ``cuda:N``.
-        dtype: number format to compute in.
 
     Raises:
         ModelError: a missing or damaged file, a feature that uwaga lacks, a weight that is missing,
             unknown or of another shape, a vocabulary of another size.
     """
     texts = read_texts(path)
-    stored = read_npz(texts.model)
-    options = _embedded(texts.model, stored)
+    arrays = read_npz(texts.model)
+    options = _embedded(texts.model, arrays)
     settings = _settings(texts.model, options)
-    weights = _weights(texts, stored, settings)
-    with SkipInit():
-        model = Transformer(settings, texts.symbols, texts.size, texts.size)
-    names = tuple(model.state_dict())
-    fill(
-        model, Table({name: (name,) for name in names}), Tensors(weights, dict.fromkeys(weights, texts.model))
+    stored = {name: _stored(texts.model, name, array) for name, array in arrays.items()}
+    table = _table(texts, settings, TURNED_OUTPUT in stored)
+    card = read_card(texts.model.parent)
+    return Checkpoint(
+        place=path,
+        format=NAME,
+        family=str(options.get("type", "transformer")),
+        settings=settings,
+        symbols=texts.symbols,
+        source_vocabulary=texts.size,
+        target_vocabulary=texts.size,
+        vocabulary=texts.sizes,
+        source=texts.source,
+        target=texts.target,
+        languages=Languages(
+            texts.source, texts.target, UNKNOWN, texts.options.first, {}, card.languages, str(path)
+        ),
+        decoding=texts.options,
+        card=card,
+        weights=map_weights(weight_shapes(settings, texts.size, texts.size), table, stored, str(texts.model)),
     )
-    model.eval()
-    try:
-        model.to(device=device, dtype=DTYPES[dtype])
-    except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"{texts.model}: cannot be put on device {device!r}: {error}") from None
-    return Pretrained(model, texts.source, texts.target, texts.options, texts.languages)
+
+
+def _stored(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
+    kind = FORMATS.get(array.dtype.name)
+    if kind is None:
+        raise ModelError(f"{path}: {name!r} is of {array.dtype}, not numbers that are read here")
+    return StoredTensor(name, path, kind, array)
 
 
 def _embedded(path: Path, stored: dict[str, NDArray[Any]]) -> Mapping[str, Any]:
@@ -166,123 +168,59 @@ def _tie(options: Mapping[str, Any]) -> str:
     )
 
 
-class _Stored:
-    """The arrays of a file, each of which is taken once."""
-
-    def __init__(self, path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._path, self._arrays = path, arrays
-        self._taken: set[str] = set()
-
-    def get(self, name: str, axes: int = 1) -> Tensor:
-        """Its numbers in float32; an array of one axis is stored as a row or column."""
-        found = self._arrays.get(name)
-        if found is None:
-            raise ModelError(f"{self._path}: weight {name!r} is missing, which its settings ask for")
-        if found.dtype.kind != "f":
-            raise ModelError(f"{self._path}: {name!r} is of {found.dtype}, not floating-point numbers")
-        self._taken.add(name)
-        if axes == 1 and found.size == max(found.shape, default=0):
-            found = found.reshape(-1)
-        if found.ndim != axes:
-            raise ModelError(f"{self._path}: {name!r} has shape {found.shape}, not {axes} axes")
-        return torch.from_numpy(np.array(found, dtype=np.float32, order="C"))
-
-    def has(self, name: str) -> bool:
-        """Whether there is an array of this name."""
-        return name in self._arrays
-
-    def refuse_the_rest(self) -> None:
-        """Name an array that nothing has asked for."""
-        rest = sorted(set(self._arrays) - self._taken)
-        if rest:
-            more = f" and {len(rest) - 1} more" if rest[1:] else ""
-            raise ModelError(f"{self._path}: weight {rest[0]!r}{more}: of a feature that uwaga lacks")
-
-
-def _weights(
-    texts: Texts, arrays: Mapping[str, NDArray[Any]], settings: TransformerSettings
-) -> dict[str, Tensor]:
-    """All weights by our names."""
-    stored = _Stored(texts.model, arrays)
-    found: dict[str, Tensor] = {}
+def _table(texts: Texts, settings: TransformerSettings, turned_output: bool) -> Table:
+    """Where each weight is stored: (in, out), and arrays of one axis as rows or columns."""
+    weights: dict[str, tuple[View, ...]] = {}
+    before = settings.norm == "pre"
     for stack, layers in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
         own = "attention" if stack == "encoder" else "self_attention"
         for number in range(layers):
             ours, theirs = f"{stack}.{number}", f"{stack}_l{number + 1}"
-            found |= _attention(stored, f"{ours}.{own}", f"{theirs}_self", settings)
+            weights |= _attention(f"{ours}.{own}", f"{theirs}_self", before)
             if stack == "decoder":
-                found |= _attention(stored, f"{ours}.cross_attention", f"{theirs}_context", settings)
+                weights |= _attention(f"{ours}.cross_attention", f"{theirs}_context", before)
             for layer, suffix in (("inner", "1"), ("outer", "2")):
-                found[f"{ours}.feed_forward.{layer}.weight"] = stored.get(f"{theirs}_ffn_W{suffix}", 2).T
-                found[f"{ours}.feed_forward.{layer}.bias"] = stored.get(f"{theirs}_ffn_b{suffix}")
-            found |= _norm(stored, f"{ours}.feed_forward_norm", f"{theirs}_ffn_ffn", settings.norm == "pre")
-        if settings.norm == "pre":
-            found |= _norm(stored, f"{stack}_norm", f"{stack}_top", False)
-        if settings.embedding_norm:
-            side = "source" if stack == "encoder" else "target"
-            found |= _norm(stored, f"{side}_norm", f"{stack}_emb", True)
-    if settings.positions == "learned":
-        found["source_positions.weight"] = found["target_positions.weight"] = stored.get("Wpos", 2)
-    found |= _tables(stored, texts, settings.tie)
-    stored.refuse_the_rest()
-    return found
+                weights |= _linear(f"{ours}.feed_forward.{layer}", f"{theirs}_ffn_", suffix)
+            weights |= _norm(f"{ours}.feed_forward_norm", f"{theirs}_ffn_ffn", before)
+        weights |= _norm(f"{stack}_norm", f"{stack}_top", False)
+        side = "source" if stack == "encoder" else "target"
+        weights |= _norm(f"{side}_norm", f"{stack}_emb", True)
+        weights[f"{side}_positions.weight"] = (View("Wpos"),)
+    shared = settings.tie in ("all", "embeddings")
+    source, target = ("Wemb", "Wemb") if shared else ("encoder_Wemb", "decoder_Wemb")
+    weights["source_embedding.weight"], weights["target_embedding.weight"] = (View(source),), (View(target),)
+    output = View(TURNED_OUTPUT) if turned_output else View(OUTPUT, turned=True)
+    weights["output_weight"] = (View(target) if settings.tie in ("all", "decoder") else output,)
+    weights["output_bias"] = (View(OUTPUT_BIAS),)
+    sizes = texts.sizes
+    if shared and sizes[0] != sizes[1]:
+        raise ModelError(f"{texts.model}: one embedding for vocabularies of {sizes[0]} and {sizes[1]} tokens")
+    longer = {name: Longer(sizes[1]) for name in ("target_embedding.weight", "output_weight")}
+    longer |= {"source_embedding.weight": Longer(sizes[0]), "output_bias": Longer(sizes[1], NEVER)}
+    return Table(weights, zero=("output_bias",), longer=longer, asked=SETTINGS)  # not with --output-omit-bias
 
 
-def _attention(stored: _Stored, ours: str, theirs: str, settings: TransformerSettings) -> dict[str, Tensor]:
-    query, key, value, output = (stored.get(f"{theirs}_W{name}", 2).T for name in "qkvo")
-    biases = {name: stored.get(f"{theirs}_b{name}") for name in "qkvo"}
+def _attention(ours: str, theirs: str, before: bool) -> dict[str, tuple[View, ...]]:
+    key = [View(f"{theirs}_{kind}{name}", turned=kind == "W") for kind in "Wb" for name in "kv"]
     return {
-        f"{ours}.query.weight": query,
-        f"{ours}.query.bias": biases["q"],
-        f"{ours}.key_value.weight": torch.cat([key, value]),
-        f"{ours}.key_value.bias": torch.cat([biases["k"], biases["v"]]),
-        f"{ours}.output.weight": output,
-        f"{ours}.output.bias": biases["o"],
-    } | _norm(stored, f"{ours}_norm", f"{theirs}_Wo", settings.norm == "pre")
-
-
-def _norm(stored: _Stored, ours: str, theirs: str, before: bool) -> dict[str, Tensor]:
-    suffix = "_pre" if before else ""
-    return {
-        f"{ours}.weight": stored.get(f"{theirs}_ln_scale{suffix}"),
-        f"{ours}.bias": stored.get(f"{theirs}_ln_bias{suffix}"),
+        **_linear(f"{ours}.query", f"{theirs}_", "q"),
+        f"{ours}.key_value.weight": (key[0], key[1]),
+        f"{ours}.key_value.bias": (key[2], key[3]),
+        **_linear(f"{ours}.output", f"{theirs}_", "o"),
+        **_norm(f"{ours}_norm", f"{theirs}_Wo", before),
     }
 
 
-def _tables(stored: _Stored, texts: Texts, tie: str) -> dict[str, Tensor]:
-    """Embeddings and output layer, as long as the vocabulary with its padding token."""
-    sizes = texts.sizes
-
-    def longer(table: Tensor, size: int, name: str) -> Tensor:
-        if table.shape[0] != size:
-            raise ModelError(
-                f"{texts.model}: {name!r} is for {table.shape[0]} tokens, but the vocabulary has {size}; the "
-                "files are of different models"
-            )
-        return torch.cat([table, torch.zeros(texts.size - size, *table.shape[1:])])
-
-    shared = tie in ("all", "embeddings")
-    names = ("Wemb", "Wemb") if shared else ("encoder_Wemb", "decoder_Wemb")
-    source = longer(stored.get(names[0], 2), sizes[0], names[0])
-    target = source if shared else longer(stored.get(names[1], 2), sizes[1], names[1])
-    output = target
-    if tie in ("none", "embeddings"):
-        plain, turned = "decoder_ff_logit_out_W", "decoder_ff_logit_out_Wt"
-        table = stored.get(turned, 2) if stored.has(turned) else stored.get(plain, 2).T
-        output = longer(table, sizes[1], plain)
-    bias = torch.full((texts.size,), NEVER)
-    bias[: sizes[1]] = 0.0
-    name = "decoder_ff_logit_out_b"
-    if stored.has(name):  # not with --output-omit-bias
-        given = stored.get(name)
-        bias[: sizes[1]] = longer(given, sizes[1], name)[: sizes[1]]
-    if shared and sizes[0] != sizes[1]:
-        raise ModelError(f"{texts.model}: one embedding for vocabularies of {sizes[0]} and {sizes[1]} tokens")
-    if not math.isfinite(float(bias.sum())):
-        raise ModelError(f"{texts.model}: {name!r} holds what are not finite numbers")
+def _linear(ours: str, theirs: str, suffix: str) -> dict[str, tuple[View, ...]]:
     return {
-        "source_embedding.weight": source,
-        "target_embedding.weight": target,
-        "output_weight": output,
-        "output_bias": bias,
+        f"{ours}.weight": (View(f"{theirs}W{suffix}", turned=True),),
+        f"{ours}.bias": (View(f"{theirs}b{suffix}"),),
+    }
+
+
+def _norm(ours: str, theirs: str, before: bool) -> dict[str, tuple[View, ...]]:
+    suffix = "_pre" if before else ""
+    return {
+        f"{ours}.weight": (View(f"{theirs}_ln_scale{suffix}"),),
+        f"{ours}.bias": (View(f"{theirs}_ln_bias{suffix}"),),
     }

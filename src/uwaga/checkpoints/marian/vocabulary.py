@@ -44,7 +44,6 @@ class Texts:
     size: int
     symbols: Symbols
     options: SearchOptions
-    languages: tuple[str, str]
 
 
 def read_texts(path: Path) -> Texts:
@@ -60,11 +59,9 @@ def read_texts(path: Path) -> Texts:
     Raises:
         ModelError: a file is missing, ambiguous or damaged.
     """
-    folder = path if path.is_dir() else path.parent
+    model = find_model(path)
+    folder = model.parent
     decoder = _decoder(folder)
-    model = _only(folder, _named(folder, decoder, "models"), ["*.npz"], "model") if path.is_dir() else path
-    if not model.is_file():
-        raise ModelError(f"{model}: no such file")
     files = _vocabulary_files(folder, decoder)
     ids = [_vocabulary(file) for file in files]
     pad = max(map(len, ids))
@@ -86,8 +83,39 @@ def read_texts(path: Path) -> Texts:
         pad + 1,
         tokenisers[1].symbols,
         _options(folder / DECODER, decoder),
-        ("src", "tgt"),
     )
+
+
+def find_model(path: Path) -> Path:
+    """The ``.npz`` file itself, or that of a folder, which ``decoder.yml`` names if there are several.
+
+    Raises:
+        ModelError: there is none, or it is not clear which it is.
+    """
+    if path.is_dir():
+        return _only(path, _named(path, _decoder(path), "models"), ["*.npz"], "model")
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file")
+    return path
+
+
+def read_vocabularies(model: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """Ids by pieces, of source and target, beside a model.
+
+    Raises:
+        ModelError: a file is missing, ambiguous or damaged.
+    """
+    source, target = _vocabulary_files(model.parent, _decoder(model.parent))
+    return _vocabulary(source), _vocabulary(target)
+
+
+def read_decoding(model: Path) -> SearchOptions:
+    """How ``decoder.yml`` beside a model searches, or Marian without one.
+
+    Raises:
+        ModelError: it is damaged, or asks for what uwaga lacks.
+    """
+    return _options(model.parent / DECODER, _decoder(model.parent))
 
 
 def _decoder(folder: Path) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -20,10 +20,11 @@ UNSTATED = ("", "not stated", "unknown")
 
 @dataclass(frozen=True)
 class Card:
-    """Licence and languages as far as they are stated."""
+    """Licence and languages as far as they are stated, and all of the text."""
 
     licence: str | None = None
     languages: tuple[str, ...] = ()
+    text: str = field(default="", compare=False)
 
 
 def read_card(folder: Path) -> Card:
@@ -58,4 +59,4 @@ def _front(text: str) -> Card:
     languages = [stated] if isinstance(stated, str) else stated if isinstance(stated, list) else []
     codes = tuple("no" if code is False else str(code) for code in languages)  # YAML 1.1 reads `no` as false
     usable = isinstance(licence, str) and licence.strip().lower() not in UNSTATED
-    return Card(licence.strip() if usable and isinstance(licence, str) else None, codes)
+    return Card(licence.strip() if usable and isinstance(licence, str) else None, codes, text)

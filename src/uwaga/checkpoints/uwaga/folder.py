@@ -1,4 +1,4 @@
-"""The project's own model folder: saved whole or not at all, checked wholly before it is used.
+"""The project's own model folder: saved whole or not at all.
 
 ``config.json`` (:mod:`uwaga.checkpoints.uwaga.schema`), ``model.safetensors``, ``source.spm``, ``target.spm``
 (absent where one tokeniser serves both sides) and ``card.md``. Nothing in it is ever executed.
@@ -7,32 +7,21 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from uwaga.checkpoints.files.atomic import write_folder
-from uwaga.checkpoints.skip_init import SkipInit
+from uwaga.checkpoints.files.json_file import peek
+from uwaga.checkpoints.skip_init import skip_init
 from uwaga.checkpoints.uwaga import schema
-from uwaga.checkpoints.uwaga.checks import LARGEST_BUFFERS, check_plausible, check_tokenisers, read_tokeniser
+from uwaga.checkpoints.uwaga.checks import check_tokenisers
 from uwaga.checkpoints.uwaga.schema import CARD, CONFIG, FILES, SOURCE, TARGET, WEIGHTS, FolderConfig
-from uwaga.checkpoints.uwaga.weights import DTYPES, check_weights, read_weights, weight_bytes
-from uwaga.errors import ModelError, SettingsError
-from uwaga.models.base import Seq2Seq
-from uwaga.models.build import build_model, check_model
+from uwaga.checkpoints.uwaga.weights import weight_bytes
+from uwaga.errors import ModelError
+from uwaga.models.build import build_model
 from uwaga.settings import DecodingSettings, ModelSettings
 from uwaga.text.tokeniser import Tokeniser
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """A model with all that is needed to translate; ``target is source`` where they share a tokeniser."""
-
-    model: Seq2Seq
-    source: Tokeniser
-    target: Tokeniser
-    config: FolderConfig
 
 
 def save_model(
@@ -91,51 +80,6 @@ def save_model(
     write_folder(folder, files)
 
 
-def load_model(folder: Path, device: str = "cpu", dtype: schema.Dtype = "float32") -> LoadedModel:
-    """Read a model folder, checking everything before memory is taken.
-
-    Args:
-        folder: the folder.
-        device: ``cpu``, ``cuda`` or ``cuda:N``.
-        dtype: number format to compute in, whatever the stored one is.
-
-    Raises:
-        ModelError: a file is missing, cut short or damaged; a key, shape, number format, vocabulary or
-            setting does not fit; the format or family is unknown. The message names the file.
-    """
-    folder = Path(folder)
-    config = schema.read_config(folder)
-    try:
-        check_model(config.model)
-    except SettingsError as error:
-        raise ModelError(f"{folder / CONFIG}: {error}") from None
-    source = read_tokeniser(folder / SOURCE)
-    target = source if config.vocabulary.joint else read_tokeniser(folder / TARGET)
-    check_tokenisers(folder, config, source, target)
-    path = folder / WEIGHTS
-    check_plausible(folder, config)
-    skeleton = _build(config, "meta")
-    check_weights(path, skeleton, config.weights)
-    _check_buffers(folder, skeleton)
-    model = _build(config, "cpu")
-    read_weights(path, model)
-    model.requires_grad_(False)
-    model.eval()
-    try:
-        model.to(device=device, dtype=DTYPES[dtype])
-    except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"{folder}: cannot be put on device {device!r}: {error}") from None
-    return LoadedModel(model, source, target, config)
-
-
-def _build(config: FolderConfig, device: str) -> Seq2Seq:
-    """The model with weights yet to be filled; on ``meta`` it takes no memory."""
-    with torch.device(device), SkipInit():
-        return build_model(
-            config.model, config.symbols.symbols(), config.vocabulary.source, config.vocabulary.target
-        )
-
-
 def _check_replaceable(folder: Path) -> None:
     """Refuse to replace anything but an older model folder."""
     if not os.path.lexists(folder):
@@ -146,7 +90,7 @@ def _check_replaceable(folder: Path) -> None:
     if not present:
         return
     foreign = [name for name in present if name not in FILES]
-    if foreign or not schema.is_model_folder(folder):
+    if foreign or peek(folder / CONFIG).get("format") != schema.FORMAT:
         what = f"{foreign[0]!r}, which is" if foreign else f"a {CONFIG} that is"
         raise ModelError(
             f"{folder}: holds {what} not of a uwaga model, so it is not overwritten; "
@@ -154,15 +98,12 @@ def _check_replaceable(folder: Path) -> None:
         )
 
 
-def _check_buffers(folder: Path, skeleton: torch.nn.Module) -> None:
-    needed = sum(buffer.numel() for buffer in skeleton.buffers())
-    if needed > LARGEST_BUFFERS:
-        raise ModelError(f"{folder / CONFIG}: needs {needed} numbers beside the weights, which is too many")
-
-
 def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
     """The model must be what its settings build, or nobody could load it again."""
-    skeleton = _build(config, "meta")
+    sizes = config.vocabulary
+    skeleton = skip_init(
+        lambda: build_model(config.model, config.symbols.symbols(), sizes.source, sizes.target), "meta"
+    )
     wanted = {name: tuple(tensor.shape) for name, tensor in skeleton.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     for name in sorted(wanted.keys() | found.keys()):

@@ -11,7 +11,7 @@ import json
 import math
 import mmap
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,11 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.atomic import write_folder
-from uwaga.checkpoints.files.safetensors_read import StoredTensor, check_header, open_tensors
+from uwaga.checkpoints.files.json_file import read_mapping
+from uwaga.checkpoints.files.safetensors_read import check_header, open_tensors
 from uwaga.checkpoints.files.safetensors_write import NAMES, aligned_bytes
-from uwaga.checkpoints.huggingface.config import read_mapping
-from uwaga.checkpoints.uwaga import int8_tokenisers as quantised_text
+from uwaga.checkpoints.files.stored_tensor import StoredTensor
+from uwaga.checkpoints.languages import Languages
+from uwaga.checkpoints.uwaga import int8_tokenisers
+from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.checkpoints.uwaga.checks import LARGEST_BUFFERS
 from uwaga.checkpoints.uwaga.int8_tokenisers import (
     Frame,
@@ -32,19 +36,29 @@ from uwaga.checkpoints.uwaga.int8_tokenisers import (
     read_tokenisers,
     tokeniser_files,
 )
-from uwaga.checkpoints.uwaga.schema import CARD, CONFIG, TARGET, Language, SymbolIds, Vocabulary
+from uwaga.checkpoints.uwaga.schema import (
+    CARD,
+    CONFIG,
+    TARGET,
+    Language,
+    SymbolIds,
+    Vocabulary,
+    decoding_settings,
+)
+from uwaga.checkpoints.uwaga.schema import INT8_FORMAT as FORMAT
+from uwaga.checkpoints.uwaga.schema import INT8_WEIGHTS as WEIGHTS
 from uwaga.decoding import SearchOptions
-from uwaga.engine.layout import EngineSettings, Sizes, products, vectors
+from uwaga.decoding.from_settings import from_settings
+from uwaga.engine.layout import Sizes, products, vectors
 from uwaga.engine.packing import PARTS, Matrix, Packed, Precision
 from uwaga.errors import ModelError, SettingsError
 from uwaga.settings import DecoderOnlySettings, DecodingSettings, StrictModel, TransformerSettings, parse
-from uwaga.text.subwords import Subwords
+from uwaga.text.options import TextOptions
 
-FORMAT = "uwaga int8 model"
 VERSION, FIRST_VERSION = 2, 1
 """Version 2 knows decoder-only models by their settings; whatever version 1 can say is written as that."""
-WEIGHTS = "engine.safetensors"
-FILES = frozenset({CONFIG, WEIGHTS, CARD, *quantised_text.FILES})
+FILES = frozenset({CONFIG, WEIGHTS, CARD, *int8_tokenisers.FILES})
+NAME = "uwaga int8"
 PANEL, DEPTH = 32, 64
 """Outputs of a panel, and what int8 inputs are padded to."""
 
@@ -99,18 +113,6 @@ class QuantisedConfig(StrictModel):
         return self.vocabulary.source, self.vocabulary.target
 
 
-@dataclass(frozen=True)
-class QuantisedFolder:
-    """An int8 folder with all that is needed to translate; ``packed`` lies in the mapped file."""
-
-    settings: EngineSettings
-    packed: Packed
-    source: Subwords
-    target: Subwords
-    decoding: DecodingSettings | SearchOptions
-    config: QuantisedConfig
-
-
 NEUTRAL: Mapping[str, tuple[object, ...]] = {
     "positions": ("learned",),
     "decoder_heads": (None,),
@@ -121,71 +123,50 @@ NEUTRAL: Mapping[str, tuple[object, ...]] = {
 WITHOUT_MEANING = ("encoder_layers", "sinusoids", "relative_buckets", "relative_distance")
 
 
-def is_quantised(values: Mapping[str, Any]) -> bool:
-    """Whether a ``config.json`` is of this format, of any version, sound or not."""
-    return values.get("format") == FORMAT
-
-
-def continues_texts(values: Mapping[str, Any]) -> bool:
-    """Whether a ``config.json`` is of this format and of a decoder-only model."""
-    model = values.get("model")
-    family = model.get("family") if isinstance(model, dict) else None
-    return is_quantised(values) and (values.get("kind") == "decoder" or family == "decoder-only")
-
-
-def write_quantised(
-    folder: Path,
-    settings: EngineSettings,
-    packed: Packed,
-    source: Subwords,
-    target: Subwords,
-    decoding: DecodingSettings | SearchOptions,
-    languages: tuple[str, str],
-    card: str,
-) -> None:
+def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: str) -> None:
     """Write an int8 folder in one step, replacing an older one of the same name.
+
+    Args:
+        folder: the folder to make.
+        checkpoint: the model.
+        packed: its weights in int8.
+        card: Markdown, for people.
 
     Raises:
         ModelError: the tokenisers are of a kind that such a folder cannot hold, ``folder`` holds something
             else, or it cannot be written. Nothing has changed then.
     """
     _check_replaceable(folder)
+    settings, source, target = checkpoint.settings, checkpoint.source, checkpoint.target
     files = tokeniser_files(source, target)
-    tensors = _tensors(packed)
-    content = aligned_bytes(tensors)
+    content = aligned_bytes(_tensors(packed))
     matrices = packed.matrices
-    kept = [name for name, matrix in matrices.items() if matrix.format == "bfloat16"]
-    output, embedding = matrices["output"], matrices.get("source_embedding", matrices["output"])
     values: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION if isinstance(settings, DecoderOnlySettings) else FIRST_VERSION,
-        "languages": languages,
+        "languages": checkpoint.languages.stated,
         "tokenisers": library_of(source),
         "frame": frame_of(source),
         "vocabulary": {
-            "source": embedding.outputs,
-            "target": output.outputs,
+            "source": checkpoint.source_vocabulary,
+            "target": checkpoint.target_vocabulary,
             "joint": TARGET not in files,
         },
-        "symbols": vars(target.symbols),
+        "symbols": vars(checkpoint.symbols),
         "model": settings.model_dump(),
         "weights": {
             "levels": max((m.levels for m in matrices.values() if m.format == "int8"), default=127),
-            "kept": kept,
+            "kept": [name for name, matrix in matrices.items() if matrix.format == "bfloat16"],
             "bytes": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
         },
-    }
-    if isinstance(decoding, SearchOptions):
-        values["search"] = _search_values(decoding)
-    else:
-        values["decoding"] = decoding.model_dump()
+    } | _decoding_values(checkpoint)
     config = _checked(values, str(folder / CONFIG))
     text = json.dumps(config.model_dump(mode="json", exclude_none=True), indent=2, ensure_ascii=False)
     write_folder(folder, files | {CONFIG: text.encode() + b"\n", CARD: card.encode(), WEIGHTS: content})
 
 
-def read_quantised(folder: Path) -> QuantisedFolder:
+def read_quantised(folder: Path) -> Checkpoint:
     """Map an int8 folder, checking everything that is in it.
 
     Raises:
@@ -195,10 +176,9 @@ def read_quantised(folder: Path) -> QuantisedFolder:
     config = read_quantised_config(folder)
     source, target = read_tokenisers(folder, config)
     path = folder / WEIGHTS
-    settings = config.model
-    layers = Sizes.of(settings)
     # Layers are held against the file before they are listed: each has a vector of this width.
-    _check_size(path, config, (layers.encoder_layers + layers.decoder_layers) * settings.width)
+    layers = Sizes.of(config.model)
+    _check_size(path, config, (layers.encoder_layers + layers.decoder_layers) * config.model.width)
     wanted = _wanted(config)
     _check_size(path, config, sum(_bytes(shape, kind) for shape, kind in wanted.values()))
     check_header(
@@ -208,12 +188,24 @@ def read_quantised(folder: Path) -> QuantisedFolder:
     )
     _check_sum(path, config.weights.sha256)
     packed = _packed(path, config, open_tensors(path))
-    decoding: DecodingSettings | SearchOptions
-    if config.decoding is not None:
-        decoding = config.decoding
-    else:
-        decoding = _search_options(config.search or {}, folder / CONFIG)
-    return QuantisedFolder(config.model, packed, source, target, decoding, config)
+    decoding, text = read_decoding(config, folder / CONFIG)
+    return Checkpoint(
+        place=folder,
+        format=NAME,
+        family=config.model.family,
+        settings=config.model,
+        symbols=config.symbols.symbols(),
+        source_vocabulary=config.vocabulary.source,
+        target_vocabulary=config.vocabulary.target,
+        vocabulary=config.sizes,
+        source=source,
+        target=target,
+        languages=Languages(source, target, config.languages, decoding.first, where=str(folder)),
+        decoding=decoding,
+        text=text,
+        card=read_card(folder),
+        packed=packed,
+    )
 
 
 def read_quantised_config(folder: Path) -> QuantisedConfig:
@@ -224,7 +216,7 @@ def read_quantised_config(folder: Path) -> QuantisedConfig:
     """
     path = folder / CONFIG
     values = read_mapping(path)
-    if not is_quantised(values):
+    if values.get("format") != FORMAT:
         raise ModelError(f'{path}: not the configuration of an int8 model ("format": "{FORMAT}")')
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:
@@ -340,6 +332,33 @@ def _check_replaceable(folder: Path) -> None:
             f"{folder}: holds {(foreign or present)[0]!r}, which is not of an int8 model, so it is not "
             "overwritten; give another folder"
         )
+
+
+def read_decoding(config: QuantisedConfig, path: Path) -> tuple[SearchOptions, TextOptions]:
+    """How a model of this configuration translates unless told otherwise.
+
+    Raises:
+        ModelError: a value is unknown or impossible; the message names ``path``.
+    """
+    try:
+        if config.decoding is not None:
+            return from_settings(config.decoding)
+        return _search_options(config.search or {}, path), TextOptions()
+    except SettingsError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def _decoding_values(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The group ``decoding`` where it can say the checkpoint's defaults, and ``search`` for all others."""
+    stated = decoding_settings(checkpoint.decoding, checkpoint.text)
+    if stated is not None and not isinstance(checkpoint.settings, DecoderOnlySettings):
+        return {"decoding": stated.model_dump()}
+    if checkpoint.text != TextOptions():
+        raise ModelError(
+            f"{checkpoint.place}: an int8 folder cannot say split_above and lower_capitals beside these "
+            "decoding defaults"
+        )
+    return {"search": _search_values(checkpoint.decoding)}
 
 
 def _search_values(options: SearchOptions) -> dict[str, Any]:

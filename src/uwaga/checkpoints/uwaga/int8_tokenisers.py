@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pydantic import Field
 
@@ -43,7 +43,7 @@ def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
         files = {SOURCE: source.model_bytes}
         return files if source.model_bytes == target.model_bytes else files | {TARGET: target.model_bytes}
-    if isinstance(source, MarianTokeniser) and isinstance(target, MarianTokeniser):
+    if _is_marian(source) and _is_marian(target):
         files = {}
         for side, name, vocabulary in zip((source, target), (SOURCE, TARGET), VOCABULARIES, strict=True):
             model, pieces = side.files
@@ -70,6 +70,13 @@ def frame_of(tokeniser: Subwords) -> dict[str, Any] | None:
     if not isinstance(tokeniser, FramedTokeniser):
         return None
     return {"prefix": tokeniser.prefix, "suffix": tokeniser.suffix, "clean": tokeniser.clean}
+
+
+def _is_marian(tokeniser: Subwords) -> TypeGuard[MarianTokeniser]:
+    """Whether it is Marian's, or puts as Marian's the end symbol alone behind a text."""
+    if not isinstance(tokeniser, MarianTokeniser):
+        return False
+    return tokeniser.add_special_tokens([]) == [tokeniser.symbols.end]
 
 
 def _codec(tokeniser: Subwords) -> TokenizersCodec | None:

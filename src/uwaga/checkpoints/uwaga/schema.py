@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from uwaga.contracts import Symbols
+from uwaga.decoding import SearchOptions
+from uwaga.decoding.from_settings import from_settings
 from uwaga.errors import ModelError, SettingsError
 from uwaga.settings import FAMILIES, DecodingSettings, ModelSettings, StrictModel, parse
+from uwaga.text.options import TextOptions
 
 FORMAT = "uwaga model"
 VERSION = 1
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
+INT8_FORMAT, INT8_WEIGHTS = "uwaga int8 model", "engine.safetensors"
+"""Of int8 folders."""
 SOURCE = "source.spm"
 TARGET = "target.spm"
 CARD = "card.md"
@@ -82,15 +88,6 @@ class FolderConfig(StrictModel):
         return self
 
 
-def is_model_folder(folder: Path) -> bool:
-    """Whether ``folder`` holds a ``config.json`` of this format, of any version, sound or not."""
-    try:
-        values = _read_json(folder / CONFIG)
-    except ModelError:
-        return False
-    return isinstance(values, dict) and values.get("format") == FORMAT
-
-
 def read_config(folder: Path) -> FolderConfig:
     """Read and check ``folder/config.json``.
 
@@ -127,6 +124,18 @@ def check_config(values: object, where: str) -> FolderConfig:
         return parse(FolderConfig, values, where)
     except SettingsError as error:
         raise ModelError(str(error)) from None
+
+
+def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSettings | None:
+    """The group ``decoding`` of a ``config.json`` that says these options, None where it cannot say them."""
+    values = {**vars(search), **vars(text)}
+    try:
+        made = parse(
+            DecodingSettings, {name: values[name] for name in DecodingSettings.model_fields}, "decoding"
+        )
+    except SettingsError:
+        return None
+    return made if math.isfinite(made.max_ratio) and from_settings(made) == (search, text) else None
 
 
 def config_bytes(config: FolderConfig) -> bytes:

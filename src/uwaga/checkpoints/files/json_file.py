@@ -1,0 +1,53 @@
+"""JSON files that hold a mapping: a model's settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from uwaga.errors import ModelError
+
+LARGEST = 1 << 24
+"""Bytes of a configuration; some list every word they ban."""
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The mapping in a JSON file.
+
+    Raises:
+        ModelError: missing, too large, or not a JSON mapping.
+    """
+    if path.exists() and not path.is_file():  # a pipe or device, which may never end
+        raise ModelError(f"{path}: not a file")
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ModelError(f"{path}: larger than {LARGEST} bytes, not a model's configuration")
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(
+            f"{path}: cannot be read: {error.strerror or error}; fetch the model again"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: not valid JSON: {error}; fetch the model again") from None
+    if not isinstance(values, dict):
+        raise ModelError(f"{path}: not a mapping of settings")
+    return values
+
+
+def read_optional(path: Path) -> dict[str, Any]:
+    """The mapping in a JSON file that a folder may lack, empty then.
+
+    Raises:
+        ModelError: it is there, but not a JSON mapping.
+    """
+    return read_mapping(path) if path.exists() else {}
+
+
+def peek(path: Path) -> Mapping[str, Any]:
+    """The mapping in a JSON file, empty where there is none that can be read: whoever reads it says why."""
+    try:
+        return read_mapping(path)
+    except ModelError:
+        return {}

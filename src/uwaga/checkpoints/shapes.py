@@ -1,0 +1,54 @@
+"""Which weights a model of given settings has, of every family that is no recurrent one."""
+
+from __future__ import annotations
+
+from uwaga.engine.layout import stored_shapes
+from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, TransformerSettings
+
+
+def weight_shapes(
+    settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings, source: int, target: int
+) -> dict[str, tuple[int, ...]]:
+    """The shape of every weight by our name for it, a tied one once.
+
+    Args:
+        settings: of the model.
+        source: source tokens.
+        target: target tokens.
+    """
+    if isinstance(settings, EncoderOnlySettings):
+        return _encoder_only(settings, target)
+    return stored_shapes(settings, source, target)
+
+
+def _encoder_only(settings: EncoderOnlySettings, vocabulary: int) -> dict[str, tuple[int, ...]]:
+    width, inner = settings.width, settings.heads * (settings.head_width or settings.width // settings.heads)
+    shapes: dict[str, tuple[int, ...]] = {
+        "embedding.weight": (vocabulary, width),
+        "positions.weight": (settings.max_length + settings.position_offset, width),
+        "types.weight": (settings.token_types, width),
+    }
+    linear: dict[str, tuple[int, int, bool]] = {}
+    norms = ["embedding_norm"]
+    for layer in range(settings.layers):
+        name, bias = f"encoder.{layer}", settings.attention_bias
+        linear[f"{name}.attention.query"] = (inner, width, bias)
+        linear[f"{name}.attention.key_value"] = (2 * inner, width, bias)
+        linear[f"{name}.attention.output"] = (width, inner, bias)
+        bias = settings.feed_forward_bias
+        for part in ("inner", "gate") if settings.gated else ("inner",):
+            linear[f"{name}.feed_forward.{part}"] = (settings.feed_forward, width, bias)
+        linear[f"{name}.feed_forward.outer"] = (width, settings.feed_forward, bias)
+        norms += [f"{name}.attention_norm", f"{name}.feed_forward_norm"]
+    if settings.head:
+        linear["head.transform"] = (width, width, True)
+        norms.append("head.norm")
+        shapes["head.bias"] = (vocabulary,)
+        if not settings.tie_output:
+            shapes["head.weight"] = (vocabulary, width)
+    for name, (outputs, inputs, bias) in linear.items():
+        shapes[f"{name}.weight"] = (outputs, inputs)
+        if bias:
+            shapes[f"{name}.bias"] = (outputs,)
+    kinds = ("weight", "bias") if settings.norm_kind == "layer" else ("weight",)
+    return shapes | {f"{name}.{kind}": (width,) for name in norms for kind in kinds}

@@ -1,0 +1,81 @@
+"""The native engine over a checkpoint: the only place that packs weights for it. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.engine import NativeModel, Packed, Precision, pack
+from uwaga.engine.layout import EngineSettings
+from uwaga.errors import ModelError, SettingsError
+from uwaga.settings import DecoderOnlySettings, TransformerSettings
+
+EXACT = 127
+"""Levels of the numbers in an int8 folder, which every processor is to read."""
+
+
+def runs_on_engine(checkpoint: Checkpoint) -> bool:
+    """Whether the engine runs models of this family."""
+    return isinstance(checkpoint.settings, TransformerSettings | DecoderOnlySettings)
+
+
+def to_engine(
+    checkpoint: Checkpoint,
+    precision: Precision | None = None,
+    threads: int = 1,
+    packed: Packed | None = None,
+) -> NativeModel:
+    """The engine over the weights of a checkpoint.
+
+    Args:
+        checkpoint: of a Transformer or a decoder-only model.
+        precision: what to compute in; None is what an int8 folder holds, float32 for all others.
+        threads: see :class:`uwaga.engine.NativeModel`.
+        packed: the weights where they have been packed already.
+
+    Raises:
+        ModelError: the model is of another family, or a weight is not finite; the message names the file.
+        SettingsError: an int8 folder is asked for another precision.
+    """
+    settings = _settings(checkpoint)
+    if packed is None and checkpoint.packed is not None:
+        if precision not in (None, "int8"):
+            raise SettingsError(
+                f"{checkpoint.place}: an int8 model; {precision} needs the model that it was made of"
+            )
+        packed = checkpoint.packed
+    packed = packed or pack_weights(checkpoint, precision or "float32")
+    sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
+    try:
+        return NativeModel(settings, checkpoint.symbols, *sizes, packed, threads)
+    except ModelError as error:
+        raise ModelError(f"{checkpoint.place}: {error}") from None
+
+
+def pack_weights(
+    checkpoint: Checkpoint, precision: Precision, keep: Sequence[str] = (), levels: int = EXACT
+) -> Packed:
+    """The weights of a checkpoint as the engine reads them; see :func:`uwaga.engine.packing.pack`.
+
+    Raises:
+        ModelError: the engine does not run the family, the weights are in int8 already, or one is not finite.
+        SettingsError: a pattern in ``keep`` fits no matrix.
+    """
+    settings, weights = _settings(checkpoint), checkpoint.weights
+    if weights is None:
+        raise ModelError(f"{checkpoint.place}: an int8 model already; give the model that it was made of")
+    sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
+    try:
+        return pack(settings, *sizes, weights.read, precision, keep, levels)
+    except ModelError as error:
+        raise ModelError(f"{checkpoint.place}: {error}") from None
+
+
+def _settings(checkpoint: Checkpoint) -> EngineSettings:
+    settings = checkpoint.settings
+    if not isinstance(settings, TransformerSettings | DecoderOnlySettings):
+        raise ModelError(
+            f"{checkpoint.place}: the native engine runs Transformers, not the family {settings.family!r}; "
+            "use the engine torch"
+        )
+    return settings

@@ -1,0 +1,107 @@
+"""A torch model of a checkpoint: the only place that fills one and puts it on a device."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.files.safetensors_read import check_tensors
+from uwaga.checkpoints.skip_init import skip_init
+from uwaga.checkpoints.uwaga.checks import LARGEST_BUFFERS
+from uwaga.checkpoints.uwaga.schema import CONFIG, Dtype
+from uwaga.checkpoints.uwaga.weights import DTYPES, distinct_tensors
+from uwaga.checkpoints.weight_map import Weights
+from uwaga.engine.mapped import all_finite
+from uwaga.errors import ModelError, SettingsError
+from uwaga.models.base import Seq2Seq
+from uwaga.models.build import build_model
+from uwaga.models.decoder_only import DecoderOnly
+from uwaga.models.masked import MaskedEncoder
+from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings
+
+
+def to_torch(
+    checkpoint: Checkpoint, device: str = "cpu", dtype: Dtype = "float32"
+) -> Seq2Seq | MaskedEncoder:
+    """The model of a checkpoint on its device, ready to run and without gradients.
+
+    Weights that are stored in float32 stay in the mapped file until they are written to; that leaves the file
+    as it is, but two models of one :class:`Checkpoint` would share what is written. Read the place again for
+    a second model that is to be trained.
+
+    Args:
+        checkpoint: of any format but int8.
+        device: ``cpu``, ``cuda`` or ``cuda:N``.
+        dtype: number format to compute in, whatever the stored one is.
+
+    Raises:
+        ModelError: a weight is missing, unknown, of another shape or not finite, or the device takes none.
+            The message names the file.
+        SettingsError: the weights are in int8.
+    """
+    weights = checkpoint.weights
+    if weights is None:
+        raise SettingsError(
+            f"{checkpoint.place}: an int8 model, which only the native engine runs; leave engine and device "
+            "at auto"
+        )
+    _check(checkpoint, weights)
+    model = skip_init(lambda: _build(checkpoint))
+    _fill(model, weights)
+    model.requires_grad_(False)
+    model.eval()
+    try:
+        model.to(device=device, dtype=DTYPES[dtype])
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(f"{checkpoint.place}: cannot be put on device {device!r}: {error}") from None
+    return model
+
+
+def _build(checkpoint: Checkpoint) -> Seq2Seq | MaskedEncoder:
+    """The model with weights yet to be filled."""
+    settings, sizes = checkpoint.settings, (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
+    if isinstance(settings, DecoderOnlySettings):
+        return DecoderOnly(settings, checkpoint.symbols, sizes[1])
+    if isinstance(settings, EncoderOnlySettings):
+        return MaskedEncoder(settings, sizes[1])
+    return build_model(settings, checkpoint.symbols, *sizes)
+
+
+def _check(checkpoint: Checkpoint, weights: Weights) -> None:
+    """Hold the weights against the model that the settings build, which takes no memory for that."""
+    try:
+        skeleton = skip_init(lambda: _build(checkpoint), "meta")
+    except SettingsError as error:
+        raise ModelError(f"{checkpoint.place / CONFIG}: {error}") from None
+    expected = {name: tuple(tensor.shape) for name, tensor in distinct_tensors(skeleton).items()}
+    names = weights.names()
+    formats = {name: weights.format(name) for name in names}
+    path = next((tensor.path for tensor in weights.stored.values()), checkpoint.place)
+    check_tensors(
+        path,
+        expected,
+        {**formats, **dict.fromkeys(set(expected) - set(names), "")},
+        {name: weights.shape(name) for name in names},
+        formats,
+    )
+    needed = sum(buffer.numel() for buffer in skeleton.buffers())
+    if needed > LARGEST_BUFFERS:
+        raise ModelError(f"{checkpoint.place}: needs {needed} numbers beside the weights, which is too many")
+
+
+def _fill(model: nn.Module, weights: Weights) -> None:
+    """Give the model its weights; one that is stored as it is needed is not copied."""
+    made: dict[int, nn.Parameter] = {}
+    for name, old in model.state_dict(keep_vars=True).items():
+        if id(old) not in made:
+            made[id(old)] = nn.Parameter(_read(name, weights), requires_grad=False)
+        owner, _, leaf = name.rpartition(".")
+        model.get_submodule(owner)._parameters[leaf] = made[id(old)]
+
+
+def _read(name: str, weights: Weights) -> Tensor:
+    values = weights.read(name)
+    if not all_finite(values):
+        raise ModelError(f"{weights.origin(name)} holds numbers that are not finite; the file is damaged")
+    return torch.from_numpy(values if values.flags.writeable else values.copy())

@@ -1,0 +1,86 @@
+"""What uwaga's own model folders are, float and int8."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from uwaga.checkpoints.description import SEARCH, Description, WeightSummary, attempt
+from uwaga.checkpoints.files.json_file import peek
+from uwaga.checkpoints.files.safetensors_read import read_header
+from uwaga.checkpoints.languages import stated_pairs, target_codes
+from uwaga.checkpoints.uwaga.card import read_card
+from uwaga.checkpoints.uwaga.int8 import NAME as INT8
+from uwaga.checkpoints.uwaga.int8 import read_quantised_config
+from uwaga.checkpoints.uwaga.int8_tokenisers import VOCABULARIES
+from uwaga.checkpoints.uwaga.read import NAME
+from uwaga.checkpoints.uwaga.schema import WEIGHTS, read_config
+from uwaga.engine.layout import stored_shapes
+
+
+def describe_folder(folder: Path) -> Description:
+    """Describe a float folder.
+
+    Raises:
+        ModelError: its ``config.json`` cannot be read.
+    """
+    config = read_config(folder)
+    card = read_card(folder)
+    problems: list[str] = []
+    path = folder / WEIGHTS
+    return Description(
+        place=str(folder),
+        format=NAME,
+        family=config.model.family,
+        sizes=_stated(config.model.model_dump(mode="json")),
+        weights=attempt(
+            lambda: WeightSummary.of(read_header(path).values(), path.stat().st_size),
+            WeightSummary(None, 0, ()),
+            problems,
+        ),
+        vocabulary=(config.vocabulary.source, config.vocabulary.target),
+        languages=stated_pairs(config.languages, (), card.languages),
+        licence=card.licence,
+        decoding=config.decoding.model_dump(mode="json"),
+        problems=tuple(problems),
+    )
+
+
+def describe_int8(folder: Path) -> Description:
+    """Describe an int8 folder: as many weights as the model that it was made of, in a quarter of the bytes.
+
+    Raises:
+        ModelError: its ``config.json`` cannot be read.
+    """
+    config = read_quantised_config(folder)
+    card = read_card(folder)
+    stored = stored_shapes(config.model, *config.sizes)
+    marked = target_codes(peek(folder / VOCABULARIES[0])) if config.tokenisers == "marian" else ()
+    decoding: dict[str, object] = {key: one for key, one in (config.search or {}).items() if key in SEARCH}
+    if config.decoding is not None:
+        decoding = config.decoding.model_dump(mode="json")
+    return Description(
+        place=str(folder),
+        format=INT8,
+        family=config.model.family,
+        sizes=_stated(config.model.model_dump(mode="json")),
+        weights=WeightSummary(
+            sum(math.prod(shape) for shape in stored.values()),
+            config.weights.bytes,
+            ("I8", *(["BF16"] if config.weights.kept else []), "F32"),
+        ),
+        vocabulary=config.sizes,
+        languages=stated_pairs(config.languages, marked, card.languages),
+        licence=card.licence,
+        decoding=decoding,
+    )
+
+
+def _stated(model: Mapping[str, Any]) -> dict[str, int | float | str | bool]:
+    return {
+        name.replace("_", " "): value
+        for name, value in model.items()
+        if name != "family" and type(value) in (int, float, str)
+    }
