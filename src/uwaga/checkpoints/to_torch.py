@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.safetensors_read import check_tensors
 from uwaga.checkpoints.skip_init import skip_init
-from uwaga.checkpoints.uwaga.checks import LARGEST_BUFFERS
 from uwaga.checkpoints.uwaga.schema import CONFIG, Dtype
 from uwaga.checkpoints.uwaga.weights import DTYPES, distinct_tensors
 from uwaga.checkpoints.weight_map import Weights
@@ -18,7 +17,7 @@ from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.models.masked import MaskedEncoder
-from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings
+from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, RecurrentSettings
 
 
 def to_torch(
@@ -46,8 +45,10 @@ def to_torch(
             f"{checkpoint.place}: an int8 model, which only the native engine runs; leave engine and device "
             "at auto"
         )
-    _check(checkpoint, weights)
+    if isinstance(checkpoint.settings, RecurrentSettings):  # nobody has yet held those against the weights
+        _check(skip_init(lambda: _build(checkpoint), "meta"), checkpoint, weights)
     model = skip_init(lambda: _build(checkpoint))
+    _check(model, checkpoint, weights)
     _fill(model, weights)
     model.requires_grad_(False)
     model.eval()
@@ -61,33 +62,23 @@ def to_torch(
 def _build(checkpoint: Checkpoint) -> Seq2Seq | MaskedEncoder:
     """The model with weights yet to be filled."""
     settings, sizes = checkpoint.settings, (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
-    if isinstance(settings, DecoderOnlySettings):
-        return DecoderOnly(settings, checkpoint.symbols, sizes[1])
-    if isinstance(settings, EncoderOnlySettings):
-        return MaskedEncoder(settings, sizes[1])
-    return build_model(settings, checkpoint.symbols, *sizes)
-
-
-def _check(checkpoint: Checkpoint, weights: Weights) -> None:
-    """Hold the weights against the model that the settings build, which takes no memory for that."""
     try:
-        skeleton = skip_init(lambda: _build(checkpoint), "meta")
+        if isinstance(settings, DecoderOnlySettings):
+            return DecoderOnly(settings, checkpoint.symbols, sizes[1])
+        if isinstance(settings, EncoderOnlySettings):
+            return MaskedEncoder(settings, sizes[1])
+        return build_model(settings, checkpoint.symbols, *sizes)
     except SettingsError as error:
         raise ModelError(f"{checkpoint.place / CONFIG}: {error}") from None
-    expected = {name: tuple(tensor.shape) for name, tensor in distinct_tensors(skeleton).items()}
-    names = weights.names()
-    formats = {name: weights.format(name) for name in names}
+
+
+def _check(model: nn.Module, checkpoint: Checkpoint, weights: Weights) -> None:
+    """Hold the weights against a model, which may live on the meta device."""
+    expected = {name: tuple(tensor.shape) for name, tensor in distinct_tensors(model).items()}
+    shapes = {name: weights.shape(name) for name in weights.names()}
+    formats = {name: weights.format(name) for name in shapes}
     path = next((tensor.path for tensor in weights.stored.values()), checkpoint.place)
-    check_tensors(
-        path,
-        expected,
-        {**formats, **dict.fromkeys(set(expected) - set(names), "")},
-        {name: weights.shape(name) for name in names},
-        formats,
-    )
-    needed = sum(buffer.numel() for buffer in skeleton.buffers())
-    if needed > LARGEST_BUFFERS:
-        raise ModelError(f"{checkpoint.place}: needs {needed} numbers beside the weights, which is too many")
+    check_tensors(path, expected, formats, shapes, formats)
 
 
 def _fill(model: nn.Module, weights: Weights) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def describe_folder(
 def _sizes(file: ModelFile) -> dict[str, int]:
     layers = {
         f"{side} layers": len(
-            {name.split("/")[1] for name in file.variables if name.startswith(f"{side}/layer_")}
+            {found[0] for name in file.variables if (found := re.match(rf"{side}/layer_\d+/", name))}
         )
         for side in ("encoder", "decoder")
     }
