@@ -29,7 +29,7 @@ from uwaga.decoding import (
 )
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.build import build_model
-from uwaga.settings import BahdanauSettings
+from uwaga.settings import BahdanauSettings, DecodingSettings
 
 transformers = pytest.importorskip("transformers")
 ctranslate2 = pytest.importorskip("ctranslate2")

@@ -12,8 +12,8 @@ from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.files.safetensors_read import read_header
 from uwaga.checkpoints.languages import stated_pairs, target_codes
 from uwaga.checkpoints.uwaga.card import read_card
-from uwaga.checkpoints.uwaga.int8 import NAME as INT8
-from uwaga.checkpoints.uwaga.int8 import read_quantised_config
+from uwaga.checkpoints.uwaga.int8_config import NAME as INT8
+from uwaga.checkpoints.uwaga.int8_config import read_quantised_config
 from uwaga.checkpoints.uwaga.int8_tokenisers import VOCABULARIES
 from uwaga.checkpoints.uwaga.read import NAME
 from uwaga.checkpoints.uwaga.schema import WEIGHTS, read_config

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
-
-from pydantic import Field
+from typing import Any, TypeGuard
 
 from uwaga.checkpoints.uwaga.checks import read_tokeniser
-from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET, TokenId
+from uwaga.checkpoints.uwaga.int8_config import Frame, QuantisedConfig
+from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET
 from uwaga.errors import ModelError
-from uwaga.settings import StrictModel
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.marian import MarianTokeniser, read_sentencepiece, read_vocabulary
 from uwaga.text.pretrained_files import TOKENIZER, Declared
@@ -19,19 +17,8 @@ from uwaga.text.subwords import Subwords
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.text.tokenizers_codec import TokenizersCodec, read_tokenizer_json
 
-if TYPE_CHECKING:
-    from uwaga.checkpoints.uwaga.int8 import QuantisedConfig
-
 VOCABULARIES = ("source.vocab.json", "target.vocab.json")
 FILES = frozenset({SOURCE, TARGET, TOKENIZER, *VOCABULARIES})
-
-
-class Frame(StrictModel):
-    """What a tokeniser of the ``tokenizers`` library puts around a text, and whether it tidies its output."""
-
-    prefix: list[TokenId] = Field(max_length=64)
-    suffix: list[TokenId] = Field(max_length=64)
-    clean: bool
 
 
 def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
