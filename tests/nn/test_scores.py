@@ -11,10 +11,10 @@ from uwaga.models.build import build_model, check_model
 from uwaga.nn.scores import (
     SCORES,
     AdditiveScore,
+    AttentionScore,
     ConcatScore,
     JointAdditiveScore,
     LocationScore,
-    Score,
     make_score,
     register,
 )
@@ -98,7 +98,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("uwaga.nn.scores.SCORES", dict(SCORES))
 
     @register("negative_distance")
-    class NegativeDistanceScore(Score):
+    class NegativeDistanceScore(AttentionScore):
         def forward(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
             return -torch.cdist(query, prepared)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from uwaga.errors import SettingsError
@@ -14,6 +14,24 @@ from uwaga.text.subwords import Subwords
 
 UNKNOWN = ("src", "tgt")
 TASK = re.compile(r"translation_(\w+?)_to_(\w+)")
+
+
+class LanguagePair(tuple[str, str]):
+    """Codes of source and target, and of all that the model translates from and to.
+
+    A pair as any other; ``sources`` and ``targets`` are sorted, and empty where a model states nothing.
+    """
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    def __new__(
+        cls, source: str, target: str, sources: tuple[str, ...] = (), targets: tuple[str, ...] = ()
+    ) -> LanguagePair:
+        """The pair; what it is a pair of is given behind it."""
+        made = super().__new__(cls, (source, target))
+        made.sources, made.targets = sources, targets
+        return made
 
 
 @dataclass(frozen=True)
@@ -47,6 +65,7 @@ class Languages:
         tasks: texts that ask for a translation, by pair of languages.
         listed: codes that the model's card lists, which count where nothing else is stated.
         where: the folder or file, for messages.
+        usual: what was chosen when the model was loaded, which a call may change.
     """
 
     source: Subwords
@@ -56,6 +75,7 @@ class Languages:
     tasks: Mapping[tuple[str, str], str] = field(default_factory=dict)
     listed: tuple[str, ...] = ()
     where: str = ""
+    usual: tuple[str | None, str | None] = (None, None)
 
     @property
     def pairs(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -66,19 +86,43 @@ class Languages:
         marked = self.source.languages if isinstance(self.source, MarianTokeniser) else ()
         return stated_pairs(self.stated, target_codes(marked), self.listed)
 
+    def chosen(self, source: str | None = None, target: str | None = None) -> Languages:
+        """The same with other usual languages; what is None stays as it is.
+
+        Raises:
+            SettingsError: the model lacks a language.
+        """
+        pair = (source or self.usual[0], target or self.usual[1])
+        made = replace(self, usual=pair)
+        if isinstance(self.source, FramedTokeniser) and isinstance(self.target, FramedTokeniser):
+            for tokeniser, language in zip((self.source, self.target), pair, strict=True):
+                if language is not None and tokeniser.languages:
+                    tokeniser.with_language(language)  # refused here, not at the first call
+        return made
+
+    def needs(self, source: str | None = None, target: str | None = None) -> bool:
+        """Whether a language must still be chosen, beside these, before anything can be translated."""
+        source, target = source or self.usual[0], target or self.usual[1]
+        ours, theirs = self.source, self.target
+        if not (isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser) and ours.languages):
+            return False
+        forced = theirs.language is not None or self.first in theirs.languages.values()
+        return (source is None and ours.language is None) or (target is None and not forced)
+
     def direction(self, source: str | None = None, target: str | None = None) -> Direction:
         """What translates from one language to another.
 
         Multilingual models take the source language into the source's frame and the target language into the
         first target token (mBART-50, M2M-100, NLLB), the decoder's start (mBART), a token at the beginning
         of each source (OPUS-MT) or a text there (T5, whose ``config.json`` states it for each pair). What is
-        None is as the folder states it.
+        None is as it was chosen when the model was loaded, or as the folder states it.
 
         Raises:
             SettingsError: the model lacks the language, or needs one that nobody has stated; lists those it
                 has.
         """
         ours, theirs = self.source, self.target
+        source, target = source or self.usual[0], target or self.usual[1]
         if isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser):
             if ours.languages:
                 return self._multilingual(ours, theirs, source, target)

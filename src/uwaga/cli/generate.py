@@ -33,7 +33,18 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object per prompt: prompt, text, score, tokens...")
 ]
 
+EXAMPLES = """
+        uwaga generate openai-community/gpt2 "Once upon a time" --sample --top-p 0.9
 
+        uwaga generate gpt2-folder "The answer is" --max-length 8 --beam 4 --nbest 4
+
+        uwaga generate gpt2-folder --sample --seed 1 --stream "It grows while you watch"
+
+        uwaga generate gpt2-folder --input prompts.txt --json | jq -r .text
+"""
+
+
+@the.examples(EXAMPLES)
 def generate(
     model: Model,
     prompt: Prompts = None,
@@ -61,16 +72,6 @@ def generate(
 
     A line is a prompt, and a line comes out for it: line breaks that the model writes become spaces (but for
     texts given here, --stream and --json). The likeliest text repeats itself; --sample does not.
-
-    **Examples**
-
-        uwaga generate openai-community/gpt2 "Once upon a time" --sample --top-p 0.9
-
-        uwaga generate gpt2-folder "The answer is" --max-length 8 --beam 4 --nbest 4
-
-        uwaga generate gpt2-folder --sample --seed 1 --stream "It grows while you watch"
-
-        uwaga generate gpt2-folder --input prompts.txt --json | jq -r .text
     """
     from uwaga.cli.lines import chunks_of, lines_out
     from uwaga.cli.meter import meter

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from uwaga.errors import SettingsError
+
+Verb = TypeVar("Verb", bound=Callable[..., None])
 
 
 class SplitChoice(StrEnum):
@@ -168,3 +172,13 @@ def check_streaming(as_json: bool, nbest: int, beam: int | None, sample: bool | 
         raise SettingsError(
             "--stream shows one greedy or sampled text as it grows: leave out --json, --nbest and --beam"
         )
+
+
+def examples(text: str) -> Callable[[Verb], Verb]:
+    """Put examples behind what a verb says of itself in ``--help``."""
+
+    def put(verb: Verb) -> Verb:
+        verb.__doc__ = f"{inspect.cleandoc(verb.__doc__ or '')}\n\n**Examples**\n\n{text.strip(chr(10))}\n"
+        return verb
+
+    return put

@@ -38,7 +38,30 @@ AsJson = Annotated[
     ),
 ]
 
+EXAMPLES = """
+        uwaga translate "I want to buy a car."
 
+        uwaga translate --input talk.en --output talk.de
+
+        tail -f chat.en | uwaga translate        # each line as it arrives
+
+        uwaga translate --nbest 5 --json "I want to buy a car." | jq .alternatives
+
+        uwaga translate --stream "It grows while you watch."
+
+        uwaga translate --prefix "Ich möchte" "I want to buy a car."
+
+        uwaga translate --sample --temperature 0.7 --seed 1 "Say it another way."
+
+        uwaga translate --model runs/ende/model --beam 1 < big.en > big.de
+
+        uwaga translate --model facebook/mbart-large-50-many-to-many-mmt --from en --to fr < test.en
+
+        uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
+"""
+
+
+@the.examples(EXAMPLES)
 def translate(
     text: Texts = None,
     model: the.Models = None,
@@ -69,30 +92,7 @@ def translate(
     engine: the.Engine = "auto",
     threads: the.Threads = 0,
 ) -> None:
-    """Translate texts, a file, or whatever comes through a pipe: one line in, one line out.
-
-    **Examples**
-
-        uwaga translate "I want to buy a car."
-
-        uwaga translate --input talk.en --output talk.de
-
-        tail -f chat.en | uwaga translate        # each line as it arrives
-
-        uwaga translate --nbest 5 --json "I want to buy a car." | jq .alternatives
-
-        uwaga translate --stream "It grows while you watch."
-
-        uwaga translate --prefix "Ich möchte" "I want to buy a car."
-
-        uwaga translate --sample --temperature 0.7 --seed 1 "Say it another way."
-
-        uwaga translate --model runs/ende/model --beam 1 < big.en > big.de
-
-        uwaga translate --model facebook/mbart-large-50-many-to-many-mmt --from en --to fr < test.en
-
-        uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
-    """
+    """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
     from uwaga.cli.lines import chunks_of
 
     if attention and not as_json:

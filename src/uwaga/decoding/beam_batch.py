@@ -20,7 +20,7 @@ IMPOSSIBLE = -1e6
 
 
 @dataclass(frozen=True)
-class Progress:
+class StepOutcome:
     """What one step decided, of use where each sentence has one row.
 
     ``extended``, ``tokens``, ``log_probs``: (extended,) the sentences that got a further token, and which.
@@ -50,7 +50,7 @@ class Candidates:
     cut: Flags
 
 
-class Batch:
+class BeamBatch:
     """Sentences enter the batch and leave it when they are done; what they finished with stays in its pool.
 
     Args:
@@ -128,7 +128,7 @@ class Batch:
             nothing = np.full((count, beams, self._history.shape[2]), -1, dtype=np.int64)
             self._history = np.concatenate([self._history, nothing])
 
-    def step(self) -> Progress:
+    def step(self) -> StepOutcome:
         """Make one more token of every hypothesis.
 
         Raises:
@@ -148,7 +148,7 @@ class Batch:
         extended = (candidates.ranks[:, 0] > -np.inf) & (candidates.tokens[:, 0] != self._end)
         indices = self._indices
         stay = self._continue(candidates, nodes, made.state, steps)
-        return Progress(
+        return StepOutcome(
             indices[extended],
             candidates.tokens[extended, 0],
             candidates.log_probs[extended, 0],

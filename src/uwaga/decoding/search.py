@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uwaga.contracts import Decoder, Hypothesis
-from uwaga.decoding.beam_batch import Batch, Progress
+from uwaga.decoding.beam_batch import BeamBatch, StepOutcome
 from uwaga.decoding.constraints import (
     check_prefixes,
     check_sources,
@@ -139,7 +139,7 @@ def _decode_all(
     lengths = [len(source) for source in sources]
     joining = decoder.join is not None
     for indices in length_batches(lengths, options.rows, options.batch_tokens * (WAVE if joining else 1)):
-        batch = Batch(
+        batch = BeamBatch(
             decoder,
             options,
             [sources[index] for index in indices],
@@ -161,7 +161,7 @@ def _decode_all(
     return results
 
 
-def _events(batch: Batch, progress: Progress, indices: list[int]) -> Iterator[StreamEvent]:
+def _events(batch: BeamBatch, progress: StepOutcome, indices: list[int]) -> Iterator[StreamEvent]:
     """What a stream says after a step: each new token, then each sentence that is done."""
     decided = zip(
         progress.extended.tolist(), progress.tokens.tolist(), progress.log_probs.tolist(), strict=True

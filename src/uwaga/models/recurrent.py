@@ -24,7 +24,7 @@ from uwaga.nn.choose import choose
 from uwaga.nn.dropout import SequenceDropout
 from uwaga.nn.local import MonotonicWindow, PredictiveWindow
 from uwaga.nn.recurrent import LstmState
-from uwaga.nn.scores import Score
+from uwaga.nn.scores import AttentionScore
 from uwaga.nn.stepwise import StepProduct
 from uwaga.settings.recurrent import RecurrentSettings
 
@@ -201,7 +201,9 @@ class Recurrent(Seq2Seq):
         return self.dropout(self.target_embedding(ids))  # type: ignore[no-any-return]
 
 
-def with_annotations(score: Score, values: Tensor, lengths: Tensor, first: Tensors) -> RecurrentMemory:
+def with_annotations(
+    score: AttentionScore, values: Tensor, lengths: Tensor, first: Tensors
+) -> RecurrentMemory:
     """The memory of a model that attends to ``values`` (sentences, source, width)."""
     mask = torch.arange(values.shape[1], device=values.device) < lengths[:, None]
     values = values.masked_fill(~mask[..., None], 0.0)
@@ -210,7 +212,7 @@ def with_annotations(score: Score, values: Tensor, lengths: Tensor, first: Tenso
 
 
 def attend_memory(
-    score: Score,
+    score: AttentionScore,
     query: Tensor,
     memory: RecurrentMemory,
     position: int = 0,
@@ -245,7 +247,7 @@ class StepAttention:
 
     def __init__(
         self,
-        score: Score,
+        score: AttentionScore,
         memory: RecurrentMemory,
         rows: int,
         time: int,

@@ -7,14 +7,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from uwaga.nn.dropout import dropout
-from uwaga.nn.scores import ScaledDotScore, Score
+from uwaga.nn.scores import AttentionScore, ScaledDotScore
 
 
 def attend(
     query: Tensor,
     prepared: Tensor,
     values: Tensor,
-    score: Score,
+    score: AttentionScore,
     mask: Tensor | None = None,
     drop: float = 0.0,
     need_weights: bool = False,

@@ -23,7 +23,7 @@ from uwaga.nn.stepwise import StepProduct
 POSITIONS = 512
 
 
-class Score(nn.Module):
+class AttentionScore(nn.Module):
     """A score between queries and keys.
 
     ``positions`` is the longest source that a score of positions can take; the others take any.
@@ -63,8 +63,8 @@ class Score(nn.Module):
         return lambda query: self(query[:, None], prepared)[:, 0]
 
 
-Kind = TypeVar("Kind", bound=type[Score])
-SCORES: dict[str, type[Score]] = {}
+Kind = TypeVar("Kind", bound=type[AttentionScore])
+SCORES: dict[str, type[AttentionScore]] = {}
 
 
 def register(name: str) -> Callable[[Kind], Kind]:
@@ -77,7 +77,7 @@ def register(name: str) -> Callable[[Kind], Kind]:
     return enter
 
 
-def score_class(name: str) -> type[Score]:
+def score_class(name: str) -> type[AttentionScore]:
     """The class that is registered under a name.
 
     Raises:
@@ -92,7 +92,7 @@ def score_class(name: str) -> type[Score]:
     return SCORES[name]
 
 
-def make_score(name: str, query_width: int, key_width: int, positions: int = POSITIONS) -> Score:
+def make_score(name: str, query_width: int, key_width: int, positions: int = POSITIONS) -> AttentionScore:
     """The registered score of that name.
 
     Raises:
@@ -102,7 +102,7 @@ def make_score(name: str, query_width: int, key_width: int, positions: int = POS
 
 
 @register("dot")
-class DotScore(Score):
+class DotScore(AttentionScore):
     """``sᵀ h`` (M3; Luong 2015 eq. 8). Queries and keys have the same width."""
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
@@ -134,7 +134,7 @@ class ScaledDotScore(DotScore):
 
 
 @register("general")
-class GeneralScore(Score):
+class GeneralScore(AttentionScore):
     """``sᵀ W h`` (M4; Luong 2015 eq. 8)."""
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
@@ -152,7 +152,7 @@ class GeneralScore(Score):
 
 
 @register("additive")
-class AdditiveScore(Score):
+class AdditiveScore(AttentionScore):
     """``vᵀ tanh(W1 h + W2 s)`` (M2; Bahdanau 2014 §A.1.2), with as many hidden units as the query is wide.
 
     ``W1 h`` is the prepared part.
@@ -181,7 +181,7 @@ class AdditiveScore(Score):
 
 
 @register("additive_joint")
-class JointAdditiveScore(Score):
+class JointAdditiveScore(AttentionScore):
     """``vᵀ tanh(W [h; s])`` (M2), the same function with one matrix over the joined vectors.
 
     Written as it stands, so nothing can be prepared: every pair of query and key goes through W.
@@ -203,7 +203,7 @@ class JointAdditiveScore(Score):
 
 
 @register("concat")
-class ConcatScore(Score):
+class ConcatScore(AttentionScore):
     """``vᵀ tanh(W [s; h])`` (M5; Luong 2015 eq. 8).
 
     The key half of W is applied once per sentence, the query half once per query.
@@ -225,7 +225,7 @@ class ConcatScore(Score):
 
 
 @register("location")
-class LocationScore(Score):
+class LocationScore(AttentionScore):
     """``W_a s_t``, a score per source position (M6; Luong 2015 eq. 7). The keys are not looked at."""
 
     reads_keys = False

@@ -104,15 +104,7 @@ def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
     Raises:
         SettingsError: the model does not run on the native engine.
     """
-    decoder = native_of(translator.decoder).with_shortlist(shortlist)
-    return Translator(
-        decoder,
-        translator.source,
-        translator.target,
-        translator.decoding,
-        translator.languages,
-        text=translator.text,
-    )
+    return translator.with_decoder(native_of(translator.decoder).with_shortlist(shortlist))
 
 
 def _timed(translator: Translator, lines: Sequence[str], options: SearchOptions) -> TimedTranslations:

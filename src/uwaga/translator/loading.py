@@ -19,6 +19,7 @@ from uwaga.text.subwords import Subwords
 from uwaga.translator.scoring import Scorer, step_scorer
 
 if TYPE_CHECKING:
+    from uwaga.checkpoints.languages import Languages
     from uwaga.models.base import Seq2Seq
     from uwaga.models.masked import MaskedEncoder
 
@@ -41,7 +42,8 @@ class LoadedTranslator(NamedTuple):
     decoding: SearchOptions
     languages: tuple[str, str]
     scorer: Scorer
-    text: TextOptions = TextOptions()
+    text: TextOptions
+    known: Languages
 
 
 class LoadOptions(NamedTuple):
@@ -90,8 +92,11 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
     """One model and its scorer; errors are those of :meth:`Translator.load`."""
     wanted.check()
     checkpoint = read_model(name, "translate")
-    direction = checkpoint.languages.direction(wanted.source_language, wanted.target_language)
-    checkpoint = checkpoint.towards(direction)
+    languages = checkpoint.languages.chosen(wanted.source_language, wanted.target_language)
+    stated = languages.stated
+    if not languages.needs():  # or else each call chooses
+        direction = languages.direction()
+        checkpoint, stated = checkpoint.towards(direction), direction.languages
     if _natively(checkpoint, wanted):
         decoder: Decoder = _native(checkpoint, wanted)
         scorer = step_scorer(decoder)
@@ -104,12 +109,13 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
         decoder, scorer = model, parallel_scorer(model)
     return LoadedTranslator(
         decoder,
-        direction.source,
-        direction.target,
+        checkpoint.source,
+        checkpoint.target,
         checkpoint.decoding,
-        direction.languages,
+        stated,
         scorer,
         checkpoint.text,
+        languages,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -123,3 +123,40 @@ def _shortened(text: str) -> str:
 
 def _base(language: str) -> str:
     return re.split("[-_]", language.lower())[0]
+
+
+def prefix_ids(
+    passages: Sequence[Passage], prefix: str | Sequence[str] | None, target: Subwords
+) -> list[list[list[int]]]:
+    """The tokens that the target of every sentence of every passage begins with.
+
+    Args:
+        passages: the texts, taken apart.
+        prefix: one for all texts, or one each; of a text in several sentences it is the first one's.
+        target: tokeniser of the target side.
+
+    Raises:
+        SettingsError: there are not as many prefixes as texts.
+    """
+    given = [prefix or ""] * len(passages) if prefix is None or isinstance(prefix, str) else list(prefix)
+    if len(given) != len(passages):
+        raise SettingsError(f"{len(given)} prefixes for {len(passages)} texts: give one for all or one each")
+    tokens = [target.encode(each.strip()) for each in given]
+    return [
+        [start if number == 0 else [] for number in range(len(passage.sentences))]
+        for passage, start in zip(passages, tokens, strict=True)
+    ]
+
+
+def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
+    """The tokens of one side of a pair, if the model can take so many.
+
+    Raises:
+        TextTooLongError: it cannot; names the pair and the side.
+    """
+    if limit is not None and len(ids) > limit:
+        raise TextTooLongError(
+            f"{name}: the {side} has {len(ids)} tokens, end symbol included, and the model takes at most "
+            f"{limit}; score shorter pairs"
+        )
+    return ids

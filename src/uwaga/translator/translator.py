@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, overload
 
+from uwaga.checkpoints.languages import LanguagePair, Languages
 from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions, SearchOverrides, search
-from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.errors import DataError, SettingsError
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 from uwaga.translator.forced_decoding import force, no_attention
 from uwaga.translator.joining import assemble, sentence_text
 from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
-from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split
+from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, prefix_ids, within
 from uwaga.translator.streaming import grow
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class Translator:
         languages: codes of source and target.
         scorer: how to score known targets; step by step with ``decoder`` where none is given.
         text: how the model wants its texts.
+        known: the languages that calls may choose from; None for a model of the one pair.
     """
 
     def __init__(
@@ -47,13 +50,15 @@ class Translator:
         languages: tuple[str, str] = ("src", "tgt"),
         scorer: Scorer | None = None,
         text: TextOptions | None = None,
+        known: Languages | None = None,
     ) -> None:
         self.decoder = decoder
         self.source = source
         self.target = target
         self.decoding = decoding or SearchOptions()
         self.text = text or TextOptions()
-        self.languages = languages
+        self._known = known or Languages(source, target, languages)
+        self.languages = LanguagePair(*languages, *self._known.pairs)
         self._scorer = scorer or step_scorer(decoder)
         self._segmenter = Segmenter(source, decoder.max_source, languages, self.text)
 
@@ -83,9 +88,10 @@ class Translator:
             engine: ``native``, in C++ on the CPU, for Transformers; ``torch``, which runs every model on
                 every device; ``auto`` is native wherever it can be. The native engine gives the same bits
                 in any batch and with any number of threads; torch the same tokens, in float32.
-            source_language: code of the language to translate from, as a multilingual model calls it
-                (``en``, ``en_XX``, ``eng_Latn``); None where the model states or needs none.
-            target_language: code of the language to translate to.
+            source_language: code of the language to translate from unless a call says otherwise, as a
+                multilingual model calls it (``en``, ``en_XX``, ``eng_Latn``); None where the model states or
+                needs none, or each call chooses.
+            target_language: code of the language to translate to, likewise.
             shortlist: a file that ``uwaga shortlist`` has made for this model: each sentence becomes only
                 what the list of its own tokens lets it, which is faster. The native engine's alone.
 
@@ -93,7 +99,7 @@ class Translator:
             ModelError: there is no such model, or it or the shortlist is incomplete or damaged, or the
                 shortlist is another model's.
             SettingsError: an impossible device, dtype or number of threads, models of different
-                tokenisers, or a language that the model lacks or that is not chosen and must be.
+                tokenisers, or a language that the model lacks.
             MissingExtraError: the model needs torch, which is not installed.
         """
         from uwaga.translator.loading import LoadOptions, load_translator
@@ -123,13 +129,48 @@ class Translator:
                         "the models of an ensemble must share their vocabularies"
                     )
         ensemble = Ensemble([member.decoder for member in members], names)
-        return cls(ensemble, first.source, first.target, first.decoding, first.languages, text=first.text)
+        sides = (first.source, first.target)
+        return cls(ensemble, *sides, first.decoding, first.languages, text=first.text, known=first._known)
+
+    def between(self, source: str | None = None, target: str | None = None) -> Translator:
+        """The translator from one language to another, with the same model in memory.
+
+        Args:
+            source: code of the language to translate from; None is as it was chosen when the model was
+                loaded, or as the model states it.
+            target: code of the language to translate to, likewise.
+
+        Raises:
+            SettingsError: the model lacks the language, or needs one that nobody has chosen; lists those it
+                has.
+        """
+        if source is None and target is None and not self._known.needs():
+            return self
+        way = self._known.direction(source, target)
+        start = self.decoding.start if way.start is None else way.start
+        return Translator(
+            self.decoder,
+            way.source,
+            way.target,
+            replace(self.decoding, first=way.first, start=start),
+            way.languages,
+            self._scorer,
+            self.text,
+            self._known.chosen(source, target),
+        )
+
+    def with_decoder(self, decoder: Decoder) -> Translator:
+        """The same translator over another decoder of the same vocabularies; it scores step by step."""
+        sides = (self.source, self.target)
+        return Translator(decoder, *sides, self.decoding, self.languages, text=self.text, known=self._known)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first
         self,
         text: str,
         *,
+        source: str | None = ...,
+        target: str | None = ...,
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         **options: Unpack[SearchOverrides],
@@ -140,6 +181,8 @@ class Translator:
         self,
         text: Sequence[str],
         *,
+        source: str | None = ...,
+        target: str | None = ...,
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         **options: Unpack[SearchOverrides],
@@ -149,6 +192,8 @@ class Translator:
         self,
         text: str | Sequence[str],
         *,
+        source: str | None = None,
+        target: str | None = None,
         prefix: str | Sequence[str] | None = None,
         split: Split = "auto",
         **options: Unpack[SearchOverrides],
@@ -163,38 +208,26 @@ class Translator:
 
         Args:
             text: one text, or a sequence of them.
+            source: code of the language to translate from, of a model that knows several.
+            target: code of the language to translate to; see :meth:`between`.
             prefix: what the target begins with: one for all texts, or one per text. Of a text in several
                 sentences it is the first one's.
             split: ``auto``, ``sentences`` (translate every sentence apart) or ``never``.
             **options: how to search, by name. What is missing or None is as the model's own settings say.
 
-                - ``beam``: width of the beam, 1 for greedy.
-                - ``nbest``: how many translations of a text, at most ``beam``; the others are its
-                  ``alternatives``.
+                - ``beam``: width of the beam, 1 for greedy; ``nbest``: how many translations of a text, at
+                  most ``beam``; the others are its ``alternatives``.
                 - ``length_penalty``: exponent of the length that scores are divided by.
-                - ``min_length``: fewest target tokens of a sentence.
-                - ``max_length``: most target tokens of a sentence, end symbol included.
+                - ``min_length``, ``max_length``: fewest and most target tokens of a sentence.
                 - ``no_repeat_ngram``: no n-gram of this size twice, 0 for off.
-                - ``sample``: draw ``nbest`` translations at random instead of searching for the best.
-                - ``temperature``: of the distribution drawn from.
-                - ``top_k``: draw from the k most probable tokens only, 0 for all.
-                - ``top_p``: draw from the fewest most probable tokens of at least this probability.
-                - ``seed``: decides the draws, together with the text alone; None: new ones at every call.
+                - ``sample``: draw ``nbest`` translations at random instead of searching for the best, from
+                  the distribution at a ``temperature``, from the ``top_k`` most probable tokens, or from the
+                  fewest of at least the probability ``top_p``; ``seed`` and the text decide the draws.
                 - ``batch_tokens``: source tokens translated together, padding and beams counted.
                 - ``attention``: return the cross-attention (target, source) of each translation.
-
-                Seldom needed, and told in full by :class:`uwaga.decoding.SearchOptions`:
-
-                - ``length_formula``: ``average``, ``gnmt`` or ``none``: how the length enters a score.
-                - ``early_stopping``: True, False or ``estimate``: when a beam is done.
-                - ``max_ratio``, ``max_extra``: most target tokens: so many times the source's, plus extra.
-                - ``force_end``: end at the limit with the end symbol.
-                - ``score_forced``: whether a forced prefix counts in ``score``.
-                - ``renormalise``: share the probability of banned tokens among the others.
-                - ``unknown``: whether the unknown token may be produced.
-                - ``banned``: token ids never produced.
-                - ``first``: token id that every target begins with.
-                - ``start``: token id that decoding starts from.
+                - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``length_formula``,
+                  ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``, ``score_forced``,
+                  ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
 
         Returns:
             a translation for a text, a list of them, in the same order, for a sequence.
@@ -204,11 +237,12 @@ class Translator:
             SettingsError: an unknown or impossible option.
             DataError: a text is not valid Unicode.
         """
-        wanted = self.options(**options)
+        here = self.between(source, target)
+        wanted = here.options(**options)
         if isinstance(text, str):
-            return self._translate([text], wanted, prefix, split, ["the text"])[0]
+            return here._translate([text], wanted, prefix, split, ["the text"])[0]
         names = [f"text {number}" for number in range(1, len(text) + 1)]
-        return self._translate(text, wanted, prefix, split, names)
+        return here._translate(text, wanted, prefix, split, names)
 
     def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
         """The model's own decoding settings with what a call asks for instead; see :meth:`translate`.
@@ -243,17 +277,20 @@ class Translator:
         Raises:
             TextTooLongError: names the line.
         """
-        options = options or self.options()
+        here = self.between()
+        options = options or here.options()
         rest = iter(lines)
         while part := list(islice(rest, chunk)):
             names = [f"{unit} {number}" for number in range(first, first + len(part))]
-            yield from self._translate(part, options, prefix, split, names)
+            yield from here._translate(part, options, prefix, split, names)
             first += len(part)
 
     def stream(
         self,
         text: str,
         *,
+        source: str | None = None,
+        target: str | None = None,
         prefix: str | None = None,
         split: Split = "auto",
         **options: Unpack[SearchOverrides],
@@ -267,8 +304,9 @@ class Translator:
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
-        wanted = self.decoding.for_stream(options)
-        return self.stream_line(text, wanted, prefix=prefix, split=split, name="the text")
+        here = self.between(source, target)
+        wanted = here.decoding.for_stream(options)
+        return here.stream_line(text, wanted, prefix=prefix, split=split, name="the text")
 
     def stream_line(
         self,
@@ -286,16 +324,24 @@ class Translator:
         """
         options.check_streams()
         [passage] = self._cut([line], split, [name])
-        [prefixes] = self._prefixes([passage], prefix)
+        [prefixes] = prefix_ids([passage], prefix, self.target)
         return self._pieces(passage, options, prefixes)
 
     def score(
-        self, pairs: Iterable[tuple[str, str]], *, batch_tokens: int = 4096, first: int = 1
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        batch_tokens: int = 4096,
+        first: int = 1,
     ) -> list[Score]:
         """The log-probability of each target given its source (M20), by teacher forcing.
 
         Args:
             pairs: source and target texts. Neither is split; white space at their ends does not count.
+            source: code of the language to translate from, of a model that knows several.
+            target: code of the language to translate to; see :meth:`between`.
             batch_tokens: tokens of the longer side scored together.
             first: the number of the first pair, for error messages.
 
@@ -303,16 +349,17 @@ class Translator:
             TextTooLongError: a side is longer than the model can take; names the pair.
             DataError: a text is not valid Unicode.
         """
-        sources, targets = self.pair_ids(pairs, first)
-        scored = in_batches(self._scorer, sources, targets, batch_tokens, self.decoding.start)
+        here = self.between(source, target)
+        sources, targets = here.pair_ids(pairs, first)
+        scored = in_batches(here._scorer, sources, targets, batch_tokens, here.decoding.start)
         return [
             Score(
                 log_prob=sum(scores),
-                tokens=tuple(self.target.pieces(target[:-1])),
+                tokens=tuple(here.target.pieces(wanted[:-1])),
                 token_scores=tuple(scores),
-                source_tokens=tuple(self.source.pieces(source[:-1])),
+                source_tokens=tuple(here.source.pieces(given[:-1])),
             )
-            for source, target, scores in zip(sources, targets, scored, strict=True)
+            for given, wanted, scores in zip(sources, targets, scored, strict=True)
         ]
 
     def attend(self, source: str, target: str | None = None) -> Translation:
@@ -328,16 +375,17 @@ class Translator:
             TextTooLongError: a side is longer than the model can take.
             DataError: there is nothing to read in ``source``, or a text is not valid Unicode.
         """
-        if not self._segmenter.ids(source):
+        here = self.between()
+        if not here._segmenter.ids(source):
             raise DataError("there is nothing to read in the text, so nothing to attend to")
         if target is None:
-            best = self.translate(source, attention=True, sample=False)
+            best = here.translate(source, attention=True, sample=False)
             if best.attention is None:
                 raise no_attention()
             return best
-        [ids], [wanted] = self.pair_ids([(source, target)], 1)
-        hypothesis = force(self.decoder, ids, wanted, self.decoding.start)
-        return assemble(Passage("", (Sentence(ids, ""),)), [[hypothesis]], 1, self.source, self.target)
+        [ids], [wanted] = here.pair_ids([(source, target)], 1)
+        hypothesis = force(here.decoder, ids, wanted, here.decoding.start)
+        return assemble(Passage("", (Sentence(ids, ""),)), [[hypothesis]], 1, here.source, here.target)
 
     def pair_ids(
         self, pairs: Iterable[tuple[str, str]], first: int = 1
@@ -355,9 +403,9 @@ class Translator:
         sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
         for number, (source, target) in enumerate(pairs, start=first):
             ids = self._segmenter.ids(source) or tuple(self.source.add_special_tokens([]))
-            sources.append(_within(ids, self.decoder.max_source, f"pair {number}", "source"))
+            sources.append(within(ids, self.decoder.max_source, f"pair {number}", "source"))
             ids = tuple(self.target.add_special_tokens(self.target.encode(target.strip())))
-            targets.append(_within(ids, self.decoder.max_target, f"pair {number}", "target"))
+            targets.append(within(ids, self.decoder.max_target, f"pair {number}", "target"))
         return sources, targets
 
     def _translate(
@@ -369,7 +417,7 @@ class Translator:
         names: Sequence[str],
     ) -> list[Translation]:
         passages = self._cut(texts, split, names)
-        prefixes = self._prefixes(passages, prefix)
+        prefixes = prefix_ids(passages, prefix, self.target)
         sentences = [sentence.ids for passage in passages for sentence in passage.sentences]
         flat = [tokens for each in prefixes for tokens in each]
         lists = iter(search(self.decoder, sentences, options, prefixes=flat))
@@ -386,21 +434,6 @@ class Translator:
                 raise DataError(f"{name} is not a string but {type(text).__name__}")
         return [self._segmenter.cut(text, split, name) for text, name in zip(texts, names, strict=True)]
 
-    def _prefixes(
-        self, passages: Sequence[Passage], prefix: str | Sequence[str] | None
-    ) -> list[list[list[int]]]:
-        """The forced first tokens of every sentence of every passage."""
-        given = [prefix or ""] * len(passages) if prefix is None or isinstance(prefix, str) else list(prefix)
-        if len(given) != len(passages):
-            raise SettingsError(
-                f"{len(given)} prefixes for {len(passages)} texts: give one for all or one each"
-            )
-        tokens = [self.target.encode(each.strip()) for each in given]
-        return [
-            [start if number == 0 else [] for number in range(len(passage.sentences))]
-            for passage, start in zip(passages, tokens, strict=True)
-        ]
-
     def _pieces(
         self, passage: Passage, options: SearchOptions, prefixes: Sequence[Sequence[int]]
     ) -> Generator[str, None, bool]:
@@ -416,12 +449,3 @@ class Translator:
 
     def _sentence_text(self, tokens: Sequence[int]) -> str:
         return sentence_text(tokens, self.target)
-
-
-def _within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
-    if limit is not None and len(ids) > limit:
-        raise TextTooLongError(
-            f"{name}: the {side} has {len(ids)} tokens, end symbol included, and the model takes at most "
-            f"{limit}; score shorter pairs"
-        )
-    return ids

@@ -1,0 +1,77 @@
+"""Languages per call: one model in memory, any of its directions, the same as loaded for that direction."""
+
+import pytest
+
+transformers = pytest.importorskip("transformers")
+
+from fairseq_folders import PAIRS, whole  # noqa: E402
+
+import uwaga  # noqa: E402
+from uwaga.errors import SettingsError  # noqa: E402
+
+TEXTS = ["the dog sees the cat", "Hi", "", "Where is the station? It is not far."]
+OTHERS = {
+    "mbart": ("fr_XX", "de_DE"),
+    "mbart50": ("en_XX", "de_DE"),
+    "m2m100": ("en", "de"),
+    "nllb": ("eng_Latn", "deu_Latn"),
+}
+
+
+@pytest.mark.parametrize("engine", ["torch", "native"])
+@pytest.mark.parametrize("kind", PAIRS)
+def test_a_call_chooses_as_loading_does(tmp_path, kind, engine):
+    whole(tmp_path / "m", kind)
+    free = uwaga.load(tmp_path / "m", engine=engine, device="cpu")
+    for source, target in (PAIRS[kind], OTHERS[kind]):
+        fixed = uwaga.load(
+            tmp_path / "m", engine=engine, device="cpu", source_language=source, target_language=target
+        )
+        assert fixed.languages == (source, target)
+        expected = fixed.translate(TEXTS, beam=2, max_length=9)
+        assert free.translate(TEXTS, source=source, target=target, beam=2, max_length=9) == expected
+        pairs = [(text, one.text) for text, one in zip(TEXTS, expected, strict=True) if text and one.text]
+        assert free.score(pairs, source=source, target=target) == fixed.score(pairs)
+        streamed = "".join(free.stream(TEXTS[0], source=source, target=target, max_length=9))
+        assert streamed == fixed.translate(TEXTS[0], beam=1, max_length=9).text
+        there = free.between(source, target)
+        assert there.decoder is free.decoder and there.languages == (source, target)
+        # A call may change what was chosen when the model was loaded.
+        other = OTHERS[kind] if (source, target) == PAIRS[kind] else PAIRS[kind]
+        assert fixed.translate(TEXTS[0], source=other[0], target=other[1], max_length=9) == free.between(
+            *other
+        ).translate(TEXTS[0], max_length=9)
+
+
+def test_what_is_known_is_listed_and_what_must_be_chosen_is_said(tmp_path):
+    whole(tmp_path / "m", "m2m100")
+    translator = uwaga.load(tmp_path / "m", device="cpu")
+    assert {"en", "de", "fr"} <= set(translator.languages.sources) == set(translator.languages.targets)
+    for call in (
+        lambda: translator.translate("Hi"),
+        lambda: translator.translate("Hi", source="en"),
+        lambda: list(translator.translate_lines(["Hi"])),
+        lambda: list(translator.stream("Hi", target="de")),
+        lambda: translator.score([("Hi", "Ho")]),
+        lambda: translator.attend("Hi"),
+        lambda: translator.attend("Hi", "Ho"),
+    ):
+        with pytest.raises(SettingsError, match=r"several languages without a (source|target); choose"):
+            call()
+    with pytest.raises(SettingsError, match="no language 'xx'"):
+        translator.translate("Hi", source="en", target="xx")
+    with pytest.raises(SettingsError, match="no language 'xx'"):
+        uwaga.load(tmp_path / "m", device="cpu", target_language="xx")
+    half = uwaga.load(tmp_path / "m", device="cpu", source_language="en")
+    assert half.translate("Hi", target="de", max_length=5) == translator.translate(
+        "Hi", source="en", target="de", max_length=5
+    )
+
+
+def test_a_model_of_one_pair_takes_its_own_languages_only():
+    translator = uwaga.load()
+    assert translator.languages == ("en", "de")
+    assert (translator.languages.sources, translator.languages.targets) == (("en",), ("de",))
+    assert translator.translate("Hi", source="en", target="de") == translator.translate("Hi")
+    with pytest.raises(SettingsError, match="translates en to de only, to 'fr' it cannot"):
+        translator.translate("Hi", target="fr")
