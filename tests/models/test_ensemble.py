@@ -139,7 +139,7 @@ def test_every_family_survives_its_folder(name: str, tmp_path: Path) -> None:
     model = build_model(settings, JOINT.symbols, JOINT.size, JOINT.size).eval()
     save_model(tmp_path / "m", model, settings, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
     loaded = load_torch(tmp_path / "m")
-    assert loaded.config.model == settings
+    assert loaded.checkpoint.settings == settings
     source, target = torch.tensor([[5, 6, 7, 3]]), torch.tensor([[2, 9, 10]])
     with torch.no_grad():
         assert loaded.model(source, target).equal(model(source, target))

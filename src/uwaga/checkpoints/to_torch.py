@@ -11,7 +11,7 @@ from uwaga.checkpoints.skip_init import skip_init
 from uwaga.checkpoints.uwaga.schema import CONFIG, Dtype
 from uwaga.checkpoints.uwaga.weights import DTYPES, distinct_tensors
 from uwaga.checkpoints.weight_map import Weights
-from uwaga.engine.mapped import all_finite
+from uwaga.engine.mapped import all_finite, let_go
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
@@ -25,9 +25,9 @@ def to_torch(
 ) -> Seq2Seq | MaskedEncoder:
     """The model of a checkpoint on its device, ready to run and without gradients.
 
-    Weights that are stored in float32 stay in the mapped file until they are written to; that leaves the file
-    as it is, but two models of one :class:`Checkpoint` would share what is written. Read the place again for
-    a second model that is to be trained.
+    Other libraries' weights in float32 stay in the mapped file until they are written to; that leaves the
+    file as it is, but two models of one :class:`Checkpoint` would share what is written. Read the place again
+    for a second model that is to be trained.
 
     Args:
         checkpoint: of any format but int8.
@@ -95,4 +95,9 @@ def _read(name: str, weights: Weights) -> Tensor:
     values = weights.read(name)
     if not all_finite(values):
         raise ModelError(f"{weights.origin(name)} holds numbers that are not finite; the file is damaged")
-    return torch.from_numpy(values if values.flags.writeable else values.copy())
+    if values.flags.writeable:
+        return torch.from_numpy(values)
+    made = torch.empty(values.shape)
+    made.numpy()[...] = values
+    let_go(values)
+    return made
