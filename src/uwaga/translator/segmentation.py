@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.text.normalisation import in_capitals
 from uwaga.text.options import TextOptions
 from uwaga.text.sentences import split_sentences
@@ -83,6 +83,18 @@ class Segmenter:
             after = "" if added else sentences[-1].after
             sentences[-1] = Sentence(sentences[-1].ids, after + line_break)
         return Passage(before, tuple(sentences))
+
+    def cut_all(self, texts: Sequence[str], split: Split, names: Sequence[str]) -> list[Passage]:
+        """As :meth:`cut`, several texts; ``names`` are for error messages.
+
+        Raises:
+            DataError: a text is none.
+            TextTooLongError, SettingsError: as there.
+        """
+        for text, name in zip(texts, names, strict=True):
+            if not isinstance(text, str):
+                raise DataError(f"{name} is not a string but {type(text).__name__}")
+        return [self.cut(text, split, name) for text, name in zip(texts, names, strict=True)]
 
     def ids(self, line: str) -> tuple[int, ...]:
         """The tokens of a line or sentence, end symbol included; none where it holds nothing to read."""

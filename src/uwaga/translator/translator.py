@@ -323,7 +323,7 @@ class Translator:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
         options.check_streams()
-        [passage] = self._cut([line], split, [name])
+        [passage] = self._segmenter.cut_all([line], split, [name])
         [prefixes] = prefix_ids([passage], prefix, self.target)
         return self._pieces(passage, options, prefixes)
 
@@ -416,7 +416,7 @@ class Translator:
         split: Split,
         names: Sequence[str],
     ) -> list[Translation]:
-        passages = self._cut(texts, split, names)
+        passages = self._segmenter.cut_all(texts, split, names)
         prefixes = prefix_ids(passages, prefix, self.target)
         sentences = [sentence.ids for passage in passages for sentence in passage.sentences]
         flat = [tokens for each in prefixes for tokens in each]
@@ -427,12 +427,6 @@ class Translator:
             )
             for passage in passages
         ]
-
-    def _cut(self, texts: Sequence[str], split: Split, names: Sequence[str]) -> list[Passage]:
-        for text, name in zip(texts, names, strict=True):
-            if not isinstance(text, str):
-                raise DataError(f"{name} is not a string but {type(text).__name__}")
-        return [self._segmenter.cut(text, split, name) for text, name in zip(texts, names, strict=True)]
 
     def _pieces(
         self, passage: Passage, options: SearchOptions, prefixes: Sequence[Sequence[int]]
