@@ -8,13 +8,12 @@ import secrets
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict
 
-from uwaga.contracts import WIDEST_BEAM
+from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
 from uwaga.errors import SettingsError
 
 LengthFormula = Literal["average", "gnmt", "none"]
 EarlyStopping = bool | Literal["estimate"]
 
-STEEPEST_PENALTY = 10.0
 MOST_SAMPLES = 1 << 16
 
 
@@ -220,25 +219,24 @@ def _known(overrides: SearchOverrides) -> dict[str, Any]:
     return values
 
 
-_MOST = 2**31 - 1
 _WHOLE = {
     "beam": (1, WIDEST_BEAM),
     "nbest": (1, MOST_SAMPLES),
-    "min_length": (0, _MOST),
-    "max_extra": (0, _MOST),
-    "no_repeat_ngram": (0, _MOST),
-    "top_k": (0, _MOST),
-    "batch_tokens": (1, _MOST),
+    "min_length": (0, MOST_TOKENS),
+    "max_extra": (0, MOST_TOKENS),
+    "no_repeat_ngram": (0, MOST_TOKENS),
+    "top_k": (0, MOST_TOKENS),
+    "batch_tokens": (1, MOST_TOKENS),
 }
 _WHOLE_OR_NONE = {
-    "max_length": (1, _MOST),
-    "start": (0, _MOST),
-    "first": (0, _MOST),
+    "max_length": (1, MOST_TOKENS),
+    "start": (0, MOST_TOKENS),
+    "first": (0, MOST_TOKENS),
     "seed": (-(2**63), 2**63 - 1),
 }
 
 
-def _check_whole(name: str, value: object, least: int, most: int = _MOST) -> None:
+def _check_whole(name: str, value: object, least: int, most: int = MOST_TOKENS) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise SettingsError(f"{name} must be a whole number, {least} or more, not {value!r}")
     if value > most:
