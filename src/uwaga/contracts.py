@@ -19,6 +19,11 @@ from numpy.typing import NDArray
 WIDEST_BEAM = 1024
 """Hypotheses per sentence: memory grows with their square, and translations get worse long before."""
 
+STEEPEST_PENALTY = 10.0
+"""Largest exponent of the length that a score is divided by, either way."""
+MOST_TOKENS = 2**31 - 1
+"""Beyond any length that can be asked for."""
+
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
 LogProbs = NDArray[np.float32 | np.float64]

@@ -59,7 +59,15 @@ def test_a_model_that_samples_does_so_unless_the_best_is_asked_for():
 def test_draws_are_new_at_every_call_that_names_no_seed():
     seeds = {SAMPLING.changed({}).seed for _ in range(9)} | {SearchOptions().changed({"sample": True}).seed}
     assert len(seeds) > 5
-    assert SearchOptions(seed=4).changed({"beam": 2}).seed == 4
+    assert SearchOptions().changed({"beam": 2}).seed is None
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(1, 9999))
+def test_a_seed_once_chosen_stays(seed, budget):
+    """Options that are made for one call may be changed again, and draw the same."""
+    for options in (SAMPLING.changed({"seed": seed}), SAMPLING.changed({}), SAMPLING.for_stream({})):
+        assert options.changed({"batch_tokens": budget}) == dataclasses.replace(options, batch_tokens=budget)
+    assert dataclasses.replace(SAMPLING, seed=seed).changed({"nbest": 2}).seed == seed
 
 
 def test_a_stream_is_of_one_hypothesis_unless_more_are_asked_for():

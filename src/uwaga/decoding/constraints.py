@@ -151,10 +151,10 @@ class Constraints:
         self._banned_rows = 0
         self._draws = None
         if options.sample:
-            longest = int(self.limits.max())
+            longest, seed = int(self.limits.max()), options.seed or 0
             self._draws = np.array(
                 [
-                    [uniforms(options.seed, source, sample, longest) for sample in range(options.nbest)]
+                    [uniforms(seed, source, sample, longest) for sample in range(options.nbest)]
                     for source in sources
                 ]
             )  # (sentences, samples, steps)

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 def from_settings(settings: DecodingSettings) -> tuple[SearchOptions, TextOptions]:
     """The group ``decoding`` of a settings file or of a model's ``config.json``, taken apart.
 
-    It is one group to those who write it. What follows the file knows the two records only.
-
-    Raises:
-        SettingsError: two values cannot go together.
+    It is one group to those who write it. What follows the file knows the two records only. Settings that
+    were read are options that can be: the schema refuses, naming file and key, what the options would.
     """
     values = dict(settings)
     search = {one.name: values[one.name] for one in fields(SearchOptions) if one.name in values}

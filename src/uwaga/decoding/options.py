@@ -8,13 +8,12 @@ import secrets
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict
 
-from uwaga.contracts import WIDEST_BEAM
+from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
 from uwaga.errors import SettingsError
 
 LengthFormula = Literal["average", "gnmt", "none"]
 EarlyStopping = bool | Literal["estimate"]
 
-STEEPEST_PENALTY = 10.0
 MOST_SAMPLES = 1 << 16
 
 
@@ -57,7 +56,8 @@ class SearchOptions:
     Sampling (M25):
         ``temperature``, then ``top_k`` (0 for all), then ``top_p`` shape the distribution that is drawn
         from; reported log-probabilities stay the model's own. ``seed``, the source and the number of
-        the sample alone decide the draws. The seed is a call's, never the model's: :meth:`changed`.
+        the sample alone decide the draws. None is not chosen yet: :meth:`changed` draws one, which then
+        stays, and a search that is given none takes 0.
     Other:
         ``attention``: return cross-attention weights. ``batch_tokens``: source tokens decoded together,
         padding and beams counted.
@@ -87,7 +87,7 @@ class SearchOptions:
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
-    seed: int = 0
+    seed: int | None = None
     attention: bool = False
     batch_tokens: int = 4096
 
@@ -95,9 +95,9 @@ class SearchOptions:
         """Check every value, then the values together."""
         for name, (least, most) in _WHOLE.items():
             _check_whole(name, getattr(self, name), least, most)
-        for name in ("max_length", "start", "first"):
+        for name, (least, most) in _WHOLE_OR_NONE.items():
             if getattr(self, name) is not None:
-                _check_whole(name, getattr(self, name), 1 if name == "max_length" else 0)
+                _check_whole(name, getattr(self, name), least, most)
         for token in self.banned:
             _check_whole("banned", token, 0)
         _check_between("length_penalty", self.length_penalty, -STEEPEST_PENALTY, STEEPEST_PENALTY)
@@ -132,7 +132,7 @@ class SearchOptions:
 
         A model may sample unless told otherwise. Who asks such a model for a ``beam``, or for ``sample``
         False, wants the best and no draw: the shape that the model gives its distribution is then left out.
-        ``nbest`` alone is that many samples. Where samples are drawn and the call names no ``seed``, it gets
+        ``nbest`` alone is that many samples. Where samples are drawn and no ``seed`` was ever named, it gets
         a new one.
 
         Raises:
@@ -142,7 +142,7 @@ class SearchOptions:
         samples = values.setdefault("sample", self.sample and "beam" not in values)
         if self.sample and not samples:
             values = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} | values
-        if samples:
+        if samples and self.seed is None:
             values.setdefault("seed", secrets.randbits(32))
         return replace(self, **values)
 
@@ -219,20 +219,24 @@ def _known(overrides: SearchOverrides) -> dict[str, Any]:
     return values
 
 
-_MOST = 2**31 - 1
 _WHOLE = {
     "beam": (1, WIDEST_BEAM),
     "nbest": (1, MOST_SAMPLES),
-    "min_length": (0, _MOST),
-    "max_extra": (0, _MOST),
-    "no_repeat_ngram": (0, _MOST),
-    "top_k": (0, _MOST),
+    "min_length": (0, MOST_TOKENS),
+    "max_extra": (0, MOST_TOKENS),
+    "no_repeat_ngram": (0, MOST_TOKENS),
+    "top_k": (0, MOST_TOKENS),
+    "batch_tokens": (1, MOST_TOKENS),
+}
+_WHOLE_OR_NONE = {
+    "max_length": (1, MOST_TOKENS),
+    "start": (0, MOST_TOKENS),
+    "first": (0, MOST_TOKENS),
     "seed": (-(2**63), 2**63 - 1),
-    "batch_tokens": (1, _MOST),
 }
 
 
-def _check_whole(name: str, value: object, least: int, most: int = _MOST) -> None:
+def _check_whole(name: str, value: object, least: int, most: int = MOST_TOKENS) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise SettingsError(f"{name} must be a whole number, {least} or more, not {value!r}")
     if value > most:

@@ -6,9 +6,9 @@ import difflib
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
-from uwaga.contracts import WIDEST_BEAM
+from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
 from uwaga.settings.base import Probability, StrictModel
 from uwaga.settings.recurrent import (
     PRESETS,
@@ -134,18 +134,22 @@ class DecodingSettings(StrictModel):
     """How a trained model translates unless told otherwise (M23 to M25)."""
 
     beam: PositiveInt = Field(5, le=WIDEST_BEAM)
-    length_penalty: float = Field(1.0, description="exponent alpha")
+    length_penalty: float = Field(
+        1.0, ge=-STEEPEST_PENALTY, le=STEEPEST_PENALTY, description="exponent alpha"
+    )
     length_formula: Literal["average", "gnmt", "none"] = Field(
         "average", description="divide by length**alpha, or by ((5 + length) / 6)**alpha, or not"
     )
     early_stopping: bool = Field(
         True, description="stop at `beam` finished hypotheses, or only when none can win"
     )
-    min_length: NonNegativeInt = Field(0, description="fewest target tokens")
-    max_length: PositiveInt = Field(256, description="most target tokens")
+    min_length: NonNegativeInt = Field(0, le=MOST_TOKENS, description="fewest target tokens")
+    max_length: PositiveInt = Field(256, le=MOST_TOKENS, description="most target tokens")
     max_ratio: float = Field(3.0, gt=0.0, description="most target tokens as a multiple of the source's")
-    max_extra: NonNegativeInt = Field(20, description="added to that multiple")
-    no_repeat_ngram: NonNegativeInt = Field(0, description="no n-gram of this size twice, 0 for off")
+    max_extra: NonNegativeInt = Field(20, le=MOST_TOKENS, description="added to that multiple")
+    no_repeat_ngram: NonNegativeInt = Field(
+        0, le=MOST_TOKENS, description="no n-gram of this size twice, 0 for off"
+    )
     split_above: NonNegativeInt = Field(
         0,
         description="source tokens above which a line is split into sentences: 1 any line, 0 at the limit",
@@ -153,6 +157,12 @@ class DecodingSettings(StrictModel):
     lower_capitals: bool = Field(
         False, description="lower-case a source sentence that is written in capitals, two words or more"
     )
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> DecodingSettings:
+        if self.min_length > self.max_length:
+            raise ValueError(f"min_length {self.min_length} is more than max_length {self.max_length}")
+        return self
 
 
 class Settings(StrictModel):
