@@ -15,11 +15,11 @@ from pretrained_texts import sentencepiece, write_json
 from safetensors.torch import save_file
 from typer.testing import CliRunner
 
+from uwaga.checkpoints.card import Card, read_card
 from uwaga.checkpoints.description import Description, WeightSummary
 from uwaga.checkpoints.formats import describe
 from uwaga.checkpoints.hub import BUNDLED, find_model
 from uwaga.checkpoints.huggingface.describe import read_headers
-from uwaga.checkpoints.uwaga.card import Card, read_card
 from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.cli.main import app
 from uwaga.errors import ModelError

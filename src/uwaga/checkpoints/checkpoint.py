@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from uwaga.checkpoints.uwaga.card import Card
+from uwaga.checkpoints.card import Card
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings

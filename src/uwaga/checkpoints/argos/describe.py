@@ -9,11 +9,11 @@ from dataclasses import fields, replace
 from pathlib import Path, PurePosixPath
 
 from uwaga.checkpoints.argos.package import METADATA, NAME, OPTIONS, codes, read_metadata
+from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.ctranslate2.describe import describe_folder
 from uwaga.checkpoints.ctranslate2.folder import MODEL
 from uwaga.checkpoints.description import SEARCH, Description, WeightSummary
 from uwaga.checkpoints.languages import stated_pairs
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.errors import ModelError
 
 LARGEST = 1 << 20

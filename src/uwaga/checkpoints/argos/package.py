@@ -18,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.ctranslate2.folder import read_folder
 from uwaga.checkpoints.ctranslate2.vocabulary import PIECES
 from uwaga.checkpoints.languages import UNKNOWN
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.decoding import SearchOptions
 from uwaga.errors import ModelError
 

@@ -6,13 +6,13 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.ctranslate2.binary import ModelFile, read_model_file
 from uwaga.checkpoints.ctranslate2.folder import MODEL, NAME, OPTIONS
 from uwaga.checkpoints.ctranslate2.vocabulary import read_side
 from uwaga.checkpoints.description import SEARCH, Description, WeightSummary, attempt
 from uwaga.checkpoints.files.stored_tensor import FORMATS
 from uwaga.checkpoints.languages import UNKNOWN, stated_pairs, target_codes
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.decoding import SearchOptions
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.ctranslate2.binary import ModelFile, Variable, read_model_file
 from uwaga.checkpoints.ctranslate2.vocabulary import Vocabularies, epsilon, read_vocabularies, tokenisers
 from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
 from uwaga.checkpoints.languages import UNKNOWN, Languages
 from uwaga.checkpoints.shapes import weight_shapes
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.checkpoints.weight_map import Longer, Table, View, map_weights
 from uwaga.contracts import Floats
 from uwaga.decoding import SearchOptions

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.description import (
     SEARCH,
     Description,
@@ -20,7 +21,6 @@ from uwaga.checkpoints.files.safetensors_read import read_header, read_index
 from uwaga.checkpoints.huggingface.config import GENERATION, search_options
 from uwaga.checkpoints.huggingface.folder import NAME, OLD, SAFE, SAFE_INDEX, HuggingFaceFolder
 from uwaga.checkpoints.huggingface.registry import FAMILIES
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.checkpoints.uwaga.schema import CONFIG
 from uwaga.decoding import SearchOptions
 from uwaga.errors import ModelError

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.description import Pairs
 from uwaga.checkpoints.files.safetensors_read import open_shards, open_tensors
@@ -16,7 +17,6 @@ from uwaga.checkpoints.files.torch_files import open_torch_file, open_torch_shar
 from uwaga.checkpoints.huggingface.config import ConfigReader, search_options
 from uwaga.checkpoints.languages import UNKNOWN, Languages, task_prefixes
 from uwaga.checkpoints.shapes import weight_shapes
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.checkpoints.uwaga.checks import LARGEST_BUFFERS
 from uwaga.checkpoints.weight_map import Table, map_weights
 from uwaga.errors import ModelError

@@ -14,13 +14,13 @@ import numpy as np
 import yaml
 from numpy.lib import format as npy
 
+from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.description import SEARCH, Description, Pairs, WeightSummary, attempt
 from uwaga.checkpoints.files.npz import HEADERS
 from uwaga.checkpoints.files.stored_tensor import FORMATS
 from uwaga.checkpoints.languages import UNKNOWN, stated_pairs, target_codes
 from uwaga.checkpoints.marian.npz import LARGEST, NAME, SETTINGS
 from uwaga.checkpoints.marian.vocabulary import find_model, read_decoding, read_vocabularies
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.decoding import SearchOptions
 from uwaga.errors import ModelError
 

@@ -14,13 +14,13 @@ from typing import Any, Literal
 import yaml
 from numpy.typing import NDArray
 
+from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.npz import read_npz
 from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
 from uwaga.checkpoints.languages import UNKNOWN, Languages
 from uwaga.checkpoints.marian.vocabulary import Texts, read_texts
 from uwaga.checkpoints.shapes import weight_shapes
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.checkpoints.weight_map import Longer, Table, View, map_weights
 from uwaga.errors import ModelError, SettingsError
 from uwaga.settings import TransformerSettings, parse

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.description import SEARCH, Description, WeightSummary, attempt
 from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.files.safetensors_read import read_header
 from uwaga.checkpoints.languages import stated_pairs, target_codes
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.checkpoints.uwaga.int8_config import NAME as INT8
 from uwaga.checkpoints.uwaga.int8_config import read_quantised_config
 from uwaga.checkpoints.uwaga.int8_tokenisers import VOCABULARIES

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import torch
 
+from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.files.atomic import write_folder
 from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.skip_init import skip_init
 from uwaga.checkpoints.uwaga import schema
 from uwaga.checkpoints.uwaga.checks import check_tokenisers
-from uwaga.checkpoints.uwaga.schema import CARD, CONFIG, FILES, SOURCE, TARGET, WEIGHTS, FolderConfig
+from uwaga.checkpoints.uwaga.schema import CONFIG, FILES, SOURCE, TARGET, WEIGHTS, FolderConfig
 from uwaga.checkpoints.uwaga.weights import weight_bytes
 from uwaga.errors import ModelError
 from uwaga.models.build import build_model

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.format import Files, Format
 from uwaga.checkpoints.uwaga.schema import (
-    CARD,
     CONFIG,
     FORMAT,
     INT8_FORMAT,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.checkpoints.card import CARD, read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.atomic import write_folder
 from uwaga.checkpoints.files.safetensors_read import check_header, open_tensors
@@ -25,7 +26,6 @@ from uwaga.checkpoints.files.safetensors_write import NAMES, aligned_bytes
 from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.uwaga import int8_tokenisers
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.checkpoints.uwaga.int8_config import (
     FIRST_VERSION,
     NAME,
@@ -42,7 +42,6 @@ from uwaga.checkpoints.uwaga.int8_tokenisers import (
     tokeniser_files,
 )
 from uwaga.checkpoints.uwaga.schema import (
-    CARD,
     CONFIG,
     TARGET,
     decoding_settings,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.safetensors_read import STORED, check_header, open_tensors
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.uwaga import schema
-from uwaga.checkpoints.uwaga.card import read_card
 from uwaga.checkpoints.uwaga.checks import check_plausible, check_tokenisers, read_tokeniser
 from uwaga.checkpoints.uwaga.schema import SOURCE, TARGET, WEIGHTS, FolderConfig
 from uwaga.checkpoints.weight_map import Table, Weights, plain

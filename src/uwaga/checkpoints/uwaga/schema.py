@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from uwaga.checkpoints.card import CARD
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.from_settings import from_settings
@@ -25,7 +26,6 @@ INT8_FORMAT, INT8_WEIGHTS = "uwaga int8 model", "engine.safetensors"
 """Of int8 folders."""
 SOURCE = "source.spm"
 TARGET = "target.spm"
-CARD = "card.md"
 FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD})
 
 LARGEST_CONFIG = 1 << 20

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from uwaga.checkpoints.uwaga.schema import CARD
-
-README = "README.md"
+CARD, README = "card.md", "README.md"
 LARGEST = 1 << 22
 """Bytes that are looked at."""
 FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
