@@ -82,10 +82,10 @@ def test_languages_must_be_said_and_known(tmp_path, kind):
     whole(tmp_path / "m", kind)
     source, target = PAIRS[kind]
     with pytest.raises(SettingsError, match="several languages"):
-        uwaga.load(tmp_path / "m", device="cpu", target_language=target)
+        uwaga.load(tmp_path / "m", device="cpu", target_language=target).translate("Hi")
     if kind != "mbart":  # whose start is a language
         with pytest.raises(SettingsError, match="several languages"):
-            uwaga.load(tmp_path / "m", device="cpu", source_language=source)
+            uwaga.load(tmp_path / "m", device="cpu", source_language=source).translate("Hi")
     with pytest.raises(SettingsError, match="no language 'xx_XX'"):
         uwaga.load(tmp_path / "m", device="cpu", source_language=source, target_language="xx_XX")
 

@@ -19,19 +19,15 @@ from uwaga.models.decoder_only import DecoderOnly
 from uwaga.models.masked import MaskedEncoder
 from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, RecurrentSettings
 
-ALIGNED = 64
-"""Bytes on whose multiples torch allots. Its kernels sum in another order elsewhere, and where a weight lies
-in a file must not change what a model says."""
-
 
 def to_torch(
     checkpoint: Checkpoint, device: str = "cpu", dtype: Dtype = "float32"
 ) -> Seq2Seq | MaskedEncoder:
     """The model of a checkpoint on its device, ready to run and without gradients.
 
-    Aligned weights in float32 stay in the mapped file until they are written to; that leaves the file as it
-    is, but two models of one :class:`Checkpoint` would share what is written. Read the place again for a
-    second model that is to be trained.
+    Other libraries' weights in float32 stay in the mapped file until they are written to; that leaves the
+    file as it is, but two models of one :class:`Checkpoint` would share what is written. Read the place again
+    for a second model that is to be trained.
 
     Args:
         checkpoint: of any format but int8.
@@ -99,7 +95,7 @@ def _read(name: str, weights: Weights) -> Tensor:
     values = weights.read(name)
     if not all_finite(values):
         raise ModelError(f"{weights.origin(name)} holds numbers that are not finite; the file is damaged")
-    if values.flags.writeable and values.ctypes.data % ALIGNED == 0:
+    if values.flags.writeable:
         return torch.from_numpy(values)
     made = torch.empty(values.shape, dtype=torch.float32)
     made.numpy()[...] = values
