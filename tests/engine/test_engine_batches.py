@@ -1,6 +1,7 @@
 """The engine's promises: the same bits in any batch and on any number of threads; states are values."""
 
 import threading
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -46,7 +47,7 @@ def test_results_are_the_same_bits_alone_and_in_any_batch(precision, way):
     rng = np.random.default_rng(3)
     for threads, budget in ((1, 4096), (2, 700), (3, 40), (4, 2000)):
         order = rng.permutation(len(SOURCES)).tolist()
-        options = WAYS[way].changed({"batch_tokens": budget})
+        options = replace(WAYS[way], batch_tokens=budget)
         found = search(engine(precision, threads), [SOURCES[number] for number in order], options)
         assert found == [expected[number] for number in order]
 

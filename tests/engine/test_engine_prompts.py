@@ -1,6 +1,7 @@
 """Decoders without a source on the engine: torch's numbers and tokens, and the same bits in any company."""
 
 import threading
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -131,7 +132,7 @@ def test_M21_results_are_the_same_bits_alone_and_in_any_batch(precision, way):
     rng = np.random.default_rng(3)
     for threads, budget, shared in ((1, 4096, 384), (2, 700, 1), (3, 40, 384), (4, 2000, 384)):
         order = rng.permutation(len(PROMPTS)).tolist()
-        options = WAYS[way].changed({"batch_tokens": budget})
+        options = replace(WAYS[way], batch_tokens=budget)
         found = search(engine(precision, threads, shared), [PROMPTS[number] for number in order], options)
         assert found == [expected[number] for number in order]
 

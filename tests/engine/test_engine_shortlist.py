@@ -1,5 +1,6 @@
 """Shortlists on the engine: the softmax over each sentence's own list, the same bits in any batch."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -157,7 +158,7 @@ def test_results_are_the_same_bits_alone_and_in_any_batch(precision, way):
     rng = np.random.default_rng(3)
     for threads, budget in ((1, 4096), (2, 300), (4, 40)):
         order = rng.permutation(len(SOURCES)).tolist()
-        options = WAYS[way].changed({"batch_tokens": budget})
+        options = replace(WAYS[way], batch_tokens=budget)
         found = search(short(precision, threads), [SOURCES[number] for number in order], options)
         assert found == [alone(precision, way)[number] for number in order]
 
