@@ -83,10 +83,10 @@ PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 
     Tokens all = copied(common), starts = copied(first), of_each = copied(targets);
     if (all.empty()) refuse("common: at least the end symbol is wanted");
     check_rising(all, 0, static_cast<int64_t>(all.size()), model.target_vocabulary, "common");
-    if (static_cast<int64_t>(starts.size()) != model.source_vocabulary + 1) refuse("first: one place is wanted for each source token, and the end");
+    if (static_cast<int64_t>(starts.size()) != model.source_vocabulary + 1) refuse("first: one offset is wanted for each source token, and the end");
     if (starts.front() != 0 || starts.back() != static_cast<int64_t>(of_each.size())) refuse("first: it does not go from the beginning to the end of targets");
     for (std::size_t s = 0; s + 1 < starts.size(); ++s) {
-        if (starts[s] > starts[s + 1]) refuse("first: the places fall");
+        if (starts[s] > starts[s + 1]) refuse("first: the offsets fall");
     }
     for (std::size_t s = 0; s + 1 < starts.size(); ++s) check_rising(of_each, starts[s], starts[s + 1], model.target_vocabulary, "targets");
     const nb::gil_scoped_release free;

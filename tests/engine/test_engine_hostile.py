@@ -90,7 +90,7 @@ def test_links_to_a_models_files_are_followed(files, tmp_path):
 def test_places_of_a_shortlist_that_overflow_are_refused():
     """Differences of 32-bit numbers may wrap around to positive ones."""
     end = 2**31 - 1
-    with pytest.raises(ModelError, match="places fall"):
+    with pytest.raises(ModelError, match="offsets fall"):
         Shortlist(
             *(np.array(part, dtype=np.int32) for part in ([1], [0, end, -end - 1, -1, 2], [0, 1])),
             vocabulary=4,

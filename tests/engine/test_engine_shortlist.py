@@ -315,7 +315,7 @@ def test_the_core_and_the_class_refuse_what_is_out_of_range_or_order():
         "targets fall": arrays(targets=falling),
         "target beyond": arrays(targets=beyond),
         "target below": arrays(targets=below),
-        "places fall": arrays(first=places),
+        "offsets fall": arrays(first=places),
         "does not start at 0": arrays(first=[1, *first[1:]]),
         "does not reach the end": arrays(first=[*first[:-1], first[-1] - 1]),
         "goes beyond the end": arrays(first=[*first[:-1], first[-1] + 1]),

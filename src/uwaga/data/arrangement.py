@@ -13,7 +13,7 @@ STRIPS = (0, 4, 8, 16, 32, 64, 128, 256)
 
 
 def arrange(source: Ids, target: Ids, budget: int, strips: int) -> list[Ids]:
-    """Batches of places, each within the budget on either side, padding included.
+    """Batches of indices, each within the budget on either side, padding included.
 
     Pairs are sorted into strips of like target length and, within a strip, by source length, rising and
     falling in turn. Few strips pad the targets more and the sources less.
@@ -43,16 +43,16 @@ def best_strips(source: Ids, target: Ids, budget: int) -> int:
     return min(STRIPS, key=size)
 
 
-def _cut(places: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
+def _cut(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
     """The longest runs whose padded size is within the budget on either side."""
-    width = np.maximum(source[places], target[places])  # (pairs,)
+    width = np.maximum(source[indices], target[indices])  # (pairs,)
     start = 0
-    while start < len(places):
+    while start < len(indices):
         stop = start + max(1, budget // int(width[start]))
         widest = np.maximum.accumulate(width[start:stop])  # (run,)
         size = widest * np.arange(1, len(widest) + 1)  # (run,) of the batch that ends here, rising
         count = max(1, int(np.searchsorted(size, budget, side="right")))
-        yield places[start : start + count]
+        yield indices[start : start + count]
         start += count
 
 

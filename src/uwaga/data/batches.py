@@ -28,7 +28,7 @@ class Batch:
     ``source`` (sentences, source) each with its end symbol; ``source_lengths`` (sentences,) end symbol
     included; ``target_in`` (sentences, target) starts with the start symbol; ``target_out`` (sentences,
     target) ends with the end symbol; ``target_lengths`` (sentences,) of both; ``pairs`` (sentences,)
-    the places in the store. All int64, padding after.
+    the indices in the store. All int64, padding after.
     """
 
     source: Ids

@@ -24,7 +24,7 @@ CAPS = (2.0, 1.4, 1.0)  # tried in turn until a pool fits
 
 
 class Rows(NamedTuple):
-    """The pairs of a batch, (sentences,) places in the store, and their tokens, without symbols."""
+    """The pairs of a batch, (sentences,) indices in the store, and their tokens, without symbols."""
 
     pairs: Ids
     source: Block
@@ -32,7 +32,7 @@ class Rows(NamedTuple):
 
 
 class Plan(Sequence[Ids]):
-    """An epoch: for each batch the (sentences,) places of its pairs in the store.
+    """An epoch: for each batch the (sentences,) indices of its pairs in the store.
 
     Workers that share an epoch take ``range(rank, count // world * world, world)`` of its batches.
     """
@@ -158,8 +158,8 @@ class DrawnPlan(Plan):
         if latest is None or latest[0] != pool:
             latest = self._latest = (pool, self._draw(pool))
         drawn = latest[1]
-        places = drawn.batches[index - int(self._ends[pool])]  # counted from the pool's end
-        return Rows(self._pools[pool][places], drawn.source.block(places), drawn.target.block(places))
+        indices = drawn.batches[index - int(self._ends[pool])]  # counted from the pool's end
+        return Rows(self._pools[pool][indices], drawn.source.block(indices), drawn.target.block(indices))
 
     def _expected(self, pool: int) -> tuple[Ids, Ids]:
         pairs = self._pools[pool]
@@ -195,7 +195,7 @@ class DrawnPlan(Plan):
 
 
 class Drawn(NamedTuple):
-    """A pool: its rows, and its batches as places within it."""
+    """A pool: its rows, and its batches as indices within it."""
 
     source: Column
     target: Column

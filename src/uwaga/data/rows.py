@@ -51,8 +51,8 @@ class Column:
         lengths = self.lengths[rows].astype(np.int64)  # (sentences,)
         block = Block(np.zeros((len(rows), int(lengths.max())), dtype=np.int64), lengths)
         before = np.cumsum(lengths) - lengths  # (sentences,)
-        places = np.repeat(self.offsets[rows] - before, lengths) + np.arange(int(lengths.sum()))  # (tokens,)
-        block.tokens[block.real()] = self.values[places]
+        indices = np.repeat(self.offsets[rows] - before, lengths) + np.arange(int(lengths.sum()))  # (tokens,)
+        block.tokens[block.real()] = self.values[indices]
         return block
 
 
@@ -74,9 +74,9 @@ class Forms:
         tokens = np.zeros((len(rows), int(lengths.max())), dtype=np.int64)  # (sentences, tokens)
         forms = self.chosen[rows]  # (sentences,)
         for form in np.unique(forms):
-            places = np.flatnonzero(forms == form)
-            part = self._columns[form].block(rows[places]).tokens
-            tokens[places, : part.shape[1]] = part
+            indices = np.flatnonzero(forms == form)
+            part = self._columns[form].block(rows[indices]).tokens
+            tokens[indices, : part.shape[1]] = part
         return Block(tokens, lengths)
 
     def row(self, index: int) -> NDArray[Any]:

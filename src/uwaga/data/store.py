@@ -2,7 +2,7 @@
 
 A folder: ``store.json`` and the columns ``source``, ``target``, a ``source.FORM`` for each surface form of
 ``data.augment``, and with texts ``text.source`` and ``text.target``. A column is one file of its rows end
-to end (tokens as uint16 or int32, texts as UTF-8) and one, ``COLUMN.offsets``, of (pairs + 1,) int64 places
+to end (tokens as uint16 or int32, texts as UTF-8) and one, ``COLUMN.offsets``, of (pairs + 1,) int64 indices
 in it. Numbers are little-endian.
 """
 

@@ -17,10 +17,10 @@ def sinusoids(settings: TransformerSettings) -> Floats:
         exponents = np.arange(half) * (-math.log(10000.0) / max(half - 1, 1))
     else:
         exponents = np.arange(0, width, 2) * (-math.log(10000.0) / width)
-    places = np.arange(settings.position_offset, settings.position_offset + settings.max_length)
-    angles = places[:, None] * np.exp(exponents)  # (max_length, width / 2), float64
+    positions = np.arange(settings.position_offset, settings.position_offset + settings.max_length)
+    angles = positions[:, None] * np.exp(exponents)  # (max_length, width / 2), float64
     if settings.sinusoids == "interleaved":
-        table = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(places), width)
+        table = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(positions), width)
     else:
         table = np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
     return table.astype(np.float32)

@@ -23,7 +23,7 @@ class Shortlist:
     A sentence's probabilities are shared among its own list alone, so they depend on no other sentence.
 
     Raises:
-        ModelError: tokens out of range or order, or places that are not those of ``targets``.
+        ModelError: tokens out of range or order, or offsets that are not those of ``targets``.
     """
 
     common: Tokens
@@ -41,7 +41,7 @@ class Shortlist:
         if len(self.first) < 2 or self.first[0] != 0 or self.first[-1] != len(self.targets):
             raise ModelError(f"first: it does not lead from 0 to the {len(self.targets)} entries of targets")
         if (self.first[1:] < self.first[:-1]).any():  # a difference may overflow
-            raise ModelError("first: the places fall")
+            raise ModelError("first: the offsets fall")
         within = np.ones(
             max(len(self.targets) - 1, 0), dtype=bool
         )  # (entries - 1,): both of one source token

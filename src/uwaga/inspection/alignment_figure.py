@@ -36,8 +36,8 @@ def draw_alignments(alignments: Sequence[Alignment]) -> Figure:
         for one in alignments
     )
     figure = new_figure(min(sum(widths), LARGEST), min(max(height, LEAST), LARGEST))
-    places = figure.subplots(1, len(alignments), squeeze=False, width_ratios=widths)[0]
-    for axes, one in zip(places, alignments, strict=True):
+    panels = figure.subplots(1, len(alignments), squeeze=False, width_ratios=widths)[0]
+    for axes, one in zip(panels, alignments, strict=True):
         _draw(axes, one)
     return figure
 

@@ -25,13 +25,13 @@ def draw_lengths(table: LengthTable, *, title: str = "") -> Figure:
     middle = (len(table.systems) - 1) / 2
     for number, name in enumerate(table.systems):
         cells = [bucket.systems[name] for bucket in table.buckets]
-        places = [at + DODGE * (number - middle) for at in range(len(cells))]
+        positions = [at + DODGE * (number - middle) for at in range(len(cells))]
         bars = [cell.interval or 0.0 for cell in cells]
         shown = bars if any(bars) else None
         style = {"marker": MARKERS[number % len(MARKERS)], "markersize": 4, "linewidth": 1.3}
         colour = f"C{number % 10}"
         upper.errorbar(
-            places,
+            positions,
             [cell.bleu for cell in cells],
             yerr=shown,
             label=name,
@@ -40,7 +40,7 @@ def draw_lengths(table: LengthTable, *, title: str = "") -> Figure:
             elinewidth=0.8,
             **style,
         )
-        lower.plot(places, [cell.ratio for cell in cells], color=colour, **style)
+        lower.plot(positions, [cell.ratio for cell in cells], color=colour, **style)
     lower.axhline(1.0, color="grey", linewidth=0.8, linestyle=":")
     lower.set_xticks(
         range(len(table.buckets)), [f"{bucket.label}\n{bucket.lines:,} lines" for bucket in table.buckets]

@@ -137,8 +137,8 @@ def equal_edges(lengths: Sequence[int], buckets: int) -> list[int]:
     if buckets < 1:
         raise SettingsError(f"{buckets} buckets: there must be 1 or more")
     shares = np.arange(1, buckets) / buckets
-    places = np.quantile(np.asarray(lengths), shares, method="inverted_cdf")
-    return sorted({int(place) for place in places} - {max(lengths)})
+    bounds = np.quantile(np.asarray(lengths), shares, method="inverted_cdf")
+    return sorted({int(bound) for bound in bounds} - {max(lengths)})
 
 
 def split_lines(lengths: Sequence[int], edges: Sequence[int]) -> list[list[int]]:

@@ -47,14 +47,14 @@ class PromptMemory:
 class PromptState:
     """What each row has read: ``mask`` (rows, past) bool and ``layers`` (rows, heads, past, head width).
 
-    ``first`` (rows,) the tokens that the first step feeds, None after it; ``places`` (rows,) the positions
+    ``first`` (rows,) the tokens that the first step feeds, None after it; ``positions`` (rows,) the positions
     of the next tokens, ``furthest`` the greatest of them. Between a prompt and what was made behind it
     there may be padding, which ``mask`` hides.
     """
 
     beams: int
     first: Tensor | None
-    places: Tensor
+    positions: Tensor
     furthest: int
     mask: Tensor
     layers: tuple[KeysValues, ...]
@@ -74,7 +74,7 @@ class PromptState:
             for layer in self.layers
         )
         first = None if self.first is None else self.first[rows]
-        return replace(self, first=first, places=self.places[rows], mask=self.mask[rows], layers=layers)
+        return replace(self, first=first, positions=self.positions[rows], mask=self.mask[rows], layers=layers)
 
 
 class DecoderOnly(Seq2Seq):
@@ -110,8 +110,8 @@ class DecoderOnly(Seq2Seq):
 
     def read(self, tokens: Tensor) -> Tensor:
         """Features (sentences, length, width) of whole texts (sentences, length), padded behind."""
-        places = torch.arange(tokens.shape[1], device=tokens.device)
-        return self._run(tokens, places, None, self._causal(tokens.shape[1]))[0]
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        return self._run(tokens, positions, None, self._causal(tokens.shape[1]))[0]
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
         lengths = _real_lengths(source, self.symbols.pad)  # (sentences,)
@@ -121,10 +121,10 @@ class DecoderOnly(Seq2Seq):
         memory = self._read_prompts(source, lengths)
         tokens = torch.cat([memory.last[:, None], target_in[:, 1:]], dim=1)  # (sentences, target)
         target = tokens.shape[1]
-        places = lengths[:, None] - 1 + torch.arange(target, device=tokens.device)
+        positions = lengths[:, None] - 1 + torch.arange(target, device=tokens.device)
         hidden = memory.mask[:, None, None, :].expand(-1, 1, target, -1)  # (sentences, 1, target, read)
         own = self._causal(target).expand(len(tokens), 1, target, target)
-        return self._run(tokens, places, memory.layers, torch.cat([hidden, own], dim=3))[0]
+        return self._run(tokens, positions, memory.layers, torch.cat([hidden, own], dim=3))[0]
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> PromptMemory:
@@ -140,8 +140,8 @@ class DecoderOnly(Seq2Seq):
         layers = memory.layers
         if beams > 1:
             layers = tuple(KeysValues(*(part.repeat_interleave(beams, 0) for part in one)) for one in layers)
-        places = each[1].sum(-1)  # (rows,)
-        return PromptState(beams, each[0], places, memory.mask.shape[1], each[1], layers)
+        positions = each[1].sum(-1)  # (rows,)
+        return PromptState(beams, each[0], positions, memory.mask.shape[1], each[1], layers)
 
     @torch.inference_mode()
     def step(self, tokens: Ids, state: PromptState, choice: Choice) -> Step:  # type: ignore[override]
@@ -150,12 +150,12 @@ class DecoderOnly(Seq2Seq):
         ids = torch.from_numpy(tokens).to(self.device) if state.first is None else state.first  # (rows,)
         mask = torch.cat([state.mask, torch.ones_like(state.mask[:, :1])], dim=1)  # (rows, past + 1)
         visible = None if bool(mask.all()) else mask[:, None, None, :]
-        x, layers = self._run(ids[:, None], state.places[:, None], state.layers, visible)
+        x, layers = self._run(ids[:, None], state.positions[:, None], state.layers, visible)
         candidates, log_probs = choose(self.logits(x[:, 0]), choice)
         following = replace(
             state,
             first=None,
-            places=state.places + 1,
+            positions=state.positions + 1,
             furthest=state.furthest + 1,
             mask=mask,
             layers=layers,
@@ -166,22 +166,22 @@ class DecoderOnly(Seq2Seq):
         """Keys and values of padded prompts (sentences, longest) without their last tokens."""
         read = prompts.shape[1] - 1
         last = prompts.gather(1, lengths[:, None] - 1)[:, 0]
-        places = torch.arange(read, device=prompts.device)
-        mask = places < lengths[:, None] - 1  # (sentences, read)
+        positions = torch.arange(read, device=prompts.device)
+        mask = positions < lengths[:, None] - 1  # (sentences, read)
         if read == 0:
             return PromptMemory(last, mask, ())
         # Padding stands behind, where causal rows of real tokens never look.
-        _, layers = self._run(prompts[:, :read], places, None, self._causal(read))
+        _, layers = self._run(prompts[:, :read], positions, None, self._causal(read))
         return PromptMemory(last, mask, layers)
 
     def _run(
-        self, tokens: Tensor, places: Tensor, past: tuple[KeysValues, ...] | None, mask: Tensor | None
+        self, tokens: Tensor, positions: Tensor, past: tuple[KeysValues, ...] | None, mask: Tensor | None
     ) -> tuple[Tensor, tuple[KeysValues, ...]]:
-        """Features of new tokens (rows, new) at ``places``, and the longer caches."""
+        """Features of new tokens (rows, new) at ``positions``, and the longer caches."""
         x = self.embedding(tokens)  # (rows, new, width)
         if self.settings.embedding_scale:
             x = x * self.scale
-        x = x + self.positions.at(places)
+        x = x + self.positions.at(positions)
         x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
         caches = []
         for index, block in enumerate(cast(list[EncoderBlock], list(self.decoder))):
@@ -196,8 +196,8 @@ class DecoderOnly(Seq2Seq):
 def _real_lengths(source: Tensor, filler: int) -> Tensor:
     """(sentences,) tokens before the padding behind; a prompt may hold the padding symbol itself."""
     real = source != filler
-    places = torch.arange(1, source.shape[1] + 1, device=source.device)
-    return (real * places).amax(dim=1).clamp_min(1)
+    positions = torch.arange(1, source.shape[1] + 1, device=source.device)
+    return (real * positions).amax(dim=1).clamp_min(1)
 
 
 def _too_long(tokens: int, limit: int) -> TextTooLongError:

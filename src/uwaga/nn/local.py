@@ -60,8 +60,8 @@ class PredictiveWindow(nn.Module):
         """As :meth:`MonotonicWindow.forward`; ``steps`` is not looked at."""
         share = torch.sigmoid(torch.matmul(torch.tanh(self.inner(query)), self.vector))
         centre = lengths[:, None] * share  # (sentences, target): p_t
-        places = torch.arange(source, device=query.device)
-        distance = places - centre[..., None]  # (sentences, target, source)
+        positions = torch.arange(source, device=query.device)
+        distance = positions - centre[..., None]  # (sentences, target, source)
         deviation = self.reach / 2
         gain = torch.exp(-(distance**2) / (2 * deviation**2))
         return Window(_inside(centre.detach(), self.reach, lengths, source), gain)
@@ -69,6 +69,6 @@ class PredictiveWindow(nn.Module):
 
 def _inside(centre: Tensor, reach: int, lengths: Tensor, source: int) -> Tensor:
     """(sentences, target, source): positions of the sentence at most ``reach`` from ``centre``."""
-    places = torch.arange(source, device=centre.device)
-    near = (places - centre[..., None]).abs() <= reach
-    return near & (places < lengths[:, None, None])
+    positions = torch.arange(source, device=centre.device)
+    near = (positions - centre[..., None]).abs() <= reach
+    return near & (positions < lengths[:, None, None])

@@ -57,9 +57,9 @@ class LearnedPositions(nn.Module):
         """(length, width): the vectors of positions start to start + length - 1."""
         return self.weight[self.offset + start : self.offset + start + length]
 
-    def at(self, places: Tensor) -> Tensor:
-        """(..., width): the vectors of positions ``places`` (...)."""
-        return self.weight[self.offset + places]
+    def at(self, positions: Tensor) -> Tensor:
+        """(..., width): the vectors of ``positions`` (...)."""
+        return self.weight[self.offset + positions]
 
 
 class RelativePositions(nn.Module):

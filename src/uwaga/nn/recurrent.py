@@ -252,9 +252,9 @@ def backwards(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tensor:
 
     ``keep_last`` leaves a row's last entry, the end symbol, in its place. Applied twice, it gives ``x``.
     """
-    places = torch.arange(x.shape[1], device=x.device)  # (time,)
-    turned = lengths[:, None] - (2 if keep_last else 1) - places  # (rows, time)
-    order = torch.where(turned >= 0, turned, places)
+    positions = torch.arange(x.shape[1], device=x.device)  # (time,)
+    turned = lengths[:, None] - (2 if keep_last else 1) - positions  # (rows, time)
+    order = torch.where(turned >= 0, turned, positions)
     return x[torch.arange(x.shape[0], device=x.device)[:, None], order]
 
 
