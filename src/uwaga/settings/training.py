@@ -108,7 +108,7 @@ class TrainingSettings(StrictModel):
     label_smoothing: Probability = 0.1
     precision: Literal["float32", "bfloat16"] = "float32"
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
-    threads: NonNegativeInt = Field(0, description="CPU cores that share an update, 0 for all")
+    threads: NonNegativeInt = Field(0, description="CPU cores that share an update, 0 for all it may use")
     validate_every: PositiveInt = Field(1000, description="steps between validations")
     validation_sentences: NonNegativeInt = Field(
         500, description="dev sentences decoded for BLEU, 0 for none"
