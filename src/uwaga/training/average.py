@@ -13,6 +13,7 @@ from uwaga.training.card import model_card
 from uwaga.training.checkpoint import (
     average_checkpoints,
     checkpoint_path,
+    checkpoint_steps,
     read_checkpoint,
     regular_steps,
 )
@@ -22,8 +23,8 @@ from uwaga.training.run import load_weights
 def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
     """Write the mean of a run's newest checkpoints as the model folder ``out``; the run is not touched.
 
-    Those that `uwaga train` would average at its end: neither the best of earlier on nor what an interrupt
-    left count.
+    Those that `uwaga train` would average at its end, and the newest of all, whatever it was written for: an
+    interrupt or a good score.
 
     Args:
         run: a folder of ``uwaga train``; its corpora are not needed.
@@ -40,7 +41,7 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
     """
     settings = load_settings(run / "settings.yaml")
     folder = run / "checkpoints"
-    steps = regular_steps(folder, settings.training)
+    steps = sorted({*regular_steps(folder, settings.training), *checkpoint_steps(folder)[-1:]})
     wanted = count or settings.training.average or 1
     if wanted > len(steps):
         raise CheckpointError(
