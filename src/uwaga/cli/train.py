@@ -107,9 +107,7 @@ def _init(path: Path, preset: str | None, changes: list[str], estimate: bool) ->
     except MissingExtraError as error:
         typer.echo(str(error), err=True)
         return
-    typer.echo(
-        f"measuring this machine, for at most {times.SECONDS:.0f} seconds (--no-estimate: not) ...", err=True
-    )
+    typer.echo(f"measuring this machine for at most {times.SECONDS:.0f} s (--no-estimate: not)", err=True)
     typer.echo(f"{made.training.steps:,} updates: {times.estimate_time(made, times.SECONDS)}", err=True)
 
 

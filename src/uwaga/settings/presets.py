@@ -78,8 +78,8 @@ def preset_training(name: str) -> dict[str, Any]:
 def model_values(values: object) -> object:
     """What stands under ``model``, as the settings of a family.
 
-    A name is that preset. In a group ``preset`` names what the rest of it changes; a group that names neither a
-    preset nor a family is a Transformer's.
+    A name is that preset. In a group ``preset`` names what the rest of it changes; a group that names neither
+    a preset nor a family is a Transformer's.
 
     Raises:
         ValueError: there is no such preset, or it is of another family than the group says.

@@ -37,8 +37,8 @@ _LEAST_PIECES = 64
 class TimeEstimate:
     """What a run will take: ``seconds`` for all its updates, validations aside.
 
-    ``updates`` were measured, at ``rate`` target tokens a second; ``real`` says whether they were of the run's
-    corpus or of random sentences; ``device`` is where.
+    ``updates`` were measured, at ``rate`` target tokens a second; ``real`` says whether they were of the
+    run's corpus or of random sentences; ``device`` is where.
     """
 
     seconds: float
@@ -75,7 +75,7 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
     updater = Updater(model.train(), make_optimiser(model, settings.training), settings.training)
     real = _is_there(settings)
     spent: list[float] = []
-    tokens = 0
+    tokens: list[int] = []
     with tempfile.TemporaryDirectory() as folder:
         batches = _sampled(settings, Path(folder)) if real else _random(settings)
         ready = time.perf_counter()
@@ -91,10 +91,11 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
                     break
         finally:
             updater.close()
-    measured = spent[1:]  # the first takes memory and chooses kernels
+    first = int(len(spent) > 1)  # which takes memory and chooses kernels
+    measured = spent[first:]
     name = "GPU" if device.type == "cuda" else f"{updater.workers} CPU cores"
     whole = statistics.fmean(measured) * settings.training.steps
-    return TimeEstimate(whole, tokens / sum(measured), len(measured), real, name)
+    return TimeEstimate(whole, sum(tokens[first:]) / sum(measured), len(measured), real, name)
 
 
 def _is_there(settings: Settings) -> bool:
