@@ -86,8 +86,8 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
                 updater.update(group, len(spent) + 1)
                 ended = time.perf_counter()
                 spent.append(ended - begun)
-                tokens += sum(batch.tokens for batch in group) if len(spent) > 1 else 0
-                if (ended - ready >= seconds and len(spent) > 1) or _is_steady(spent[1:]):
+                tokens.append(sum(batch.tokens for batch in group))
+                if ended - ready >= seconds or _is_steady(spent[1:]):
                     break
         finally:
             updater.close()
