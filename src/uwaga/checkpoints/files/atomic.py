@@ -23,8 +23,8 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
     The files are written and synced in a hidden sibling, which then takes the folder's name. A folder that is
     already there changes places with it in one step and is removed last; the caller decides whether it may be
-    replaced. Where the system has no such step it is moved aside first and put back if the second rename fails:
-    a ``kill -9`` between the two leaves the old and the new folder complete under hidden names
+    replaced. Where the system has no such step it is moved aside first, and put back if the second rename
+    fails: a ``kill -9`` between the two leaves the old and the new folder complete under hidden names
     (``.NAME.*.old`` and ``.NAME.*.part``), and the next call puts the old one back before it begins.
 
     What writers that were killed have left beside the folder is removed.
