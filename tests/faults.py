@@ -1,9 +1,9 @@
-"""Faults on purpose: ``make faults COUNT=100`` kills, fills disks, starts two at once, and says what was lost.
+"""Faults on purpose: ``make faults COUNT=100`` kills, fills disks, starts two at once.
 
-``COUNT`` kills with ``kill -9`` at random moments in each of train, convert, average and translate, a fifth as
-many full disks in training, and as many pairs of processes that train in one folder. After each fault what was
-there must be whole; the next start must end with the same bytes as if nothing had happened, and leave nothing
-beside them.
+``COUNT`` kills with ``kill -9`` at random moments in each of train, convert, average and translate, a fifth
+as many full disks in training, and as many pairs of processes that train in one folder. After each fault what
+was there must be whole; the next start must end with the same bytes as if nothing had happened, and leave
+nothing beside them.
 """
 
 from __future__ import annotations

@@ -12,15 +12,22 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import torch
 from toy import toy_settings, write_reversal_corpus
 
 from uwaga.errors import RunInUseError
+from uwaga.training import average
+from uwaga.training.average import average_run
+from uwaga.training.checkpoint import checkpoint_steps
 from uwaga.training.lock import LOCK, LockOwner, RunLock, is_stale, this_process
 from uwaga.training.train import train
 
 HOLD = """
 import sys
 from pathlib import Path
+from uwaga.training import average
+from uwaga.training.average import average_run
+from uwaga.training.checkpoint import checkpoint_steps
 from uwaga.training.lock import RunLock
 with RunLock(Path(sys.argv[1])):
     print("held", flush=True)
@@ -121,3 +128,23 @@ def test_I11_1_which_owners_have_ended() -> None:
         assert not is_stale(replace(me, host="elsewhere", boot="", born=""), held)
     assert not is_stale(replace(me, boot="", born=""), held=False)
     assert is_stale(replace(me, pid=gone.pid, boot="", born=""), held=False)
+
+
+def test_I11_1_average_works_while_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_reversal_corpus(tmp_path)
+    settings = toy_settings(tmp_path, steps=15)
+    train(settings)
+    folder = settings.run / "checkpoints"
+    mean = average.average_checkpoints
+
+    def replaced(paths: list[Path]) -> dict[str, torch.Tensor]:
+        paths[0].unlink(missing_ok=True)  # as the run does when it has written a newer one
+        monkeypatch.undo()
+        return mean(paths)
+
+    monkeypatch.setattr(average, "average_checkpoints", replaced)
+    with RunLock(settings.run):
+        before = sorted(settings.run.iterdir())
+        assert average_run(settings.run, tmp_path / "mean", 2) == [5, 15]
+        assert sorted(settings.run.iterdir()) == before
+    assert checkpoint_steps(folder) == [5, 15]
