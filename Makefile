@@ -16,13 +16,14 @@ DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
-.PHONY: help demo test tests quick processors lint format docs serve-docs bench clean
+.PHONY: help demo test tests quick processors faults lint format docs serve-docs bench clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
 	@echo "make test    everything CI checks: lint, types, import contracts, docs, all tests"
 	@echo "make quick   the tests without the slow ones"
 	@echo "make processors  the numerical tests with the kernels that other processors get"
+	@echo "make faults  kill, fill disks, start two at once: COUNT=100 times; takes about an hour"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make bench   the benchmarks"
 	@echo "make docs    build the documentation into site/"
@@ -67,6 +68,12 @@ processors: $(DEV_INSTALLED)
 	for isa in $$($(BIN)/python -c "from uwaga.engine.isa import usable; print(*usable())"); do \
 		UWAGA_ISA=$$isa $(NUMERICAL) tests/engine || exit 1; \
 	done
+
+# How often each verb is killed; full disks and pairs of processes are a fifth of it.
+COUNT ?= 100
+
+faults: $(DEV_INSTALLED)
+	$(BIN)/python tests/faults.py --count $(COUNT)
 
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .

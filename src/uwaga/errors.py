@@ -27,3 +27,7 @@ class CheckpointError(UwagaError):
 
 class MissingExtraError(UwagaError):
     """A feature needs an optional dependency that is not installed."""
+
+
+class RunInUseError(UwagaError):
+    """Another process trains in the folder of a run."""

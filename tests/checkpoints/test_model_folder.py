@@ -1,6 +1,7 @@
 """The model folder: what is saved comes back, what is damaged is refused by name, nothing is half-written."""
 
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -344,6 +345,28 @@ def test_an_empty_folder_and_missing_parents_are_fine(tmp_path):
     load_model(tmp_path / "a/b/c")
 
 
+def test_I11_leftovers_of_killed_writers_go_and_those_of_others_stay(tmp_path):
+    old = tmp_path / ".m.00000000.old"
+    save(old)
+    before = {path.name: path.read_bytes() for path in old.iterdir()}
+    (tmp_path / ".m.00000000.part").mkdir()
+    (tmp_path / ".m.00000001.part").mkdir()
+    (tmp_path / ".m.00000001.part/config.json").write_text("half")
+    busy = tmp_path / ".m.00000002.part"
+    busy.mkdir()
+    handle = os.open(busy, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        atomic.remove_leftovers(tmp_path / "m")  # killed between two renames: the old one is back
+        assert {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir()} == before
+        save(tmp_path / "m", card="another")
+        assert sorted(path.name for path in tmp_path.iterdir()) == [busy.name, "m"]
+    finally:
+        os.close(handle)
+    save(tmp_path / "m")
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
 def test_permissions_follow_the_umask(folder):
     mask = os.umask(0)
     os.umask(mask)
@@ -369,6 +392,7 @@ def test_a_full_disk_changes_nothing(tmp_path, monkeypatch, call, existing):
             return rename(path, target)
 
         monkeypatch.setattr(atomic.Path, "rename", fail)
+        monkeypatch.setattr(atomic.ctypes, "CDLL", lambda name: None)  # folders cannot change places
     with pytest.raises(ModelError, match="no space left") as caught:
         save(tmp_path / "m", card="another")
     assert "nothing was changed" in str(caught.value)

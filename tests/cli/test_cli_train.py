@@ -9,6 +9,8 @@ import yaml
 from toy import toy_values, write_reversal_corpus
 
 from uwaga.cli.main import main
+from uwaga.training import estimate
+from uwaga.training.validation import Validation
 
 
 def run(*arguments: object) -> int:
@@ -19,7 +21,7 @@ def run(*arguments: object) -> int:
 
 def test_init_writes_a_file_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "new.yaml"
-    assert run("train", "--init", path) == 0
+    assert run("train", "--init", path, "--no-estimate") == 0
     before = path.read_text()
     assert "# d_model" in before
     assert run("train", "--init", path) == 1
@@ -40,9 +42,10 @@ def test_a_settings_file_becomes_a_model_that_translates(
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-def test_average_makes_the_model_that_training_makes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_average_makes_the_mean_that_training_makes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Validation, "score", lambda *_: 0.0)  # so that the mean is never the worse
     write_reversal_corpus(tmp_path)
     path, whole = tmp_path / "s.yaml", tmp_path / "run"
     path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=8, save_every=2, average=3)))
@@ -88,3 +91,54 @@ def test_mistakes_end_with_one_line(
     assert run("train", path, "--set", change) == 1
     told = capsys.readouterr().err
     assert message in told.replace("\n", "") and "Traceback" not in told
+
+
+@pytest.mark.parametrize("preset", ["tiny", "luong-small"])
+def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, preset: str
+) -> None:
+    monkeypatch.setattr(estimate, "SECONDS", 1.0)
+    smaller = (
+        "training.batch_tokens=100",
+        "model.max_length=50",
+        "training.steps=600",
+        "training.device=cpu",
+    )
+    changes = [part for change in smaller for part in ("--set", change)]
+    path = tmp_path / "new.yaml"
+    assert run("train", "--init", path, "--preset", preset, *changes) == 0
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert "600 updates: about " in told and "on this machine" in told
+    assert "updates of random sentences of 25 tokens" in told
+    assert f"suits the preset {'transformer-tiny' if preset == 'tiny' else preset}" in path.read_text()
+    assert run("train", "--init", tmp_path / "other.yaml", "--preset", "luong-smal") == 1
+    assert "--preset: no model preset is called 'luong-smal'; did you mean 'luong-small'?" in (
+        capsys.readouterr().err.replace("\n", " ")
+    )
+    assert not (tmp_path / "other.yaml").exists()
+    assert run("train", path, "--preset", preset) == 1
+    assert "--preset goes with --init" in capsys.readouterr().err
+
+
+def test_I11_18_an_estimate_of_ones_own_corpus_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reversal_corpus(tmp_path)
+    path = tmp_path / "s.yaml"
+    path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=1000)))
+    before = sorted(tmp_path.rglob("*"))
+    assert run("train", path, "--estimate", "--set", "text.size=8000") == 0  # more than the corpus supports
+    told = capsys.readouterr().out.replace("\n", " ")
+    assert told.startswith("1,000 updates: about ") and "updates of your corpus" in told
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_I11_18_a_preset_in_the_file_is_changed_by_set(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reversal_corpus(tmp_path)
+    path = tmp_path / "s.yaml"
+    path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=1) | {"model": "luong-small"}))
+    sizes = ("model.score=dot", "model.hidden=16", "model.embedding=16", "model.max_length=40")
+    assert run("train", path, *(part for size in sizes for part in ("--set", size))) == 0
+    assert '"score": "dot"' in (tmp_path / "run" / "model" / "config.json").read_text()

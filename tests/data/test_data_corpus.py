@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import sys
 import threading
+import tomllib
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 
 from uwaga.data.corpus import CorpusReport, Pair, read_pairs
 from uwaga.data.lines import read_lines
-from uwaga.errors import DataError
+from uwaga.errors import DataError, MissingExtraError
 from uwaga.settings import DataSettings
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -217,3 +219,17 @@ def test_a_pipe_loses_nothing_and_a_compressed_one_is_refused(tmp_path: Path) ->
             with pytest.raises(DataError, match="a compressed pipe; decompress it"):
                 next(read_lines(path))
         writer.join(timeout=10)
+
+
+def test_I11_17_zst_without_zstandard_names_an_extra_without_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "corpus.zst"
+    path.write_bytes(zstandard.ZstdCompressor().compress(b"a\n"))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(MissingExtraError) as found:
+        list(read_lines(path))
+    assert str(found.value) == f"{path}: reading zstd files needs zstandard: pip install 'uwaga[zstd]'"
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    [only] = project["project"]["optional-dependencies"]["zstd"]
+    assert only.startswith("zstandard")

@@ -301,7 +301,7 @@ def interrupt(*arguments):
 
 
 KILLED = """
-import os, signal, sys
+import ctypes, os, signal, sys
 from pathlib import Path
 import numpy as np
 import uwaga
@@ -347,11 +347,17 @@ def killed_at(moment, make, out):
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
-for make, sound in ((make_folder, sound_folder), (make_list, sound_list)):
+def no_library(name):
+    raise OSError("folders cannot change places in one step")
+
+library = ctypes.CDLL
+cases = [(make_folder, sound_folder, library), (make_folder, sound_folder, no_library)]
+cases += [(make_list, sound_list, library)]
+for make, sound, ctypes.CDLL in cases:
     for existing in (False, True):
         moment = 0
         while True:
-            out = place / f"{make.__name__}-{existing}-{moment}" / "out"
+            out = place / f"{make.__name__}-{ctypes.CDLL.__name__}-{existing}-{moment}" / "out"
             out.parent.mkdir(parents=True)
             if existing:
                 make(out, False)
@@ -366,6 +372,8 @@ for make, sound in ((make_folder, sound_folder), (make_list, sound_list)):
                         sound(path)
             make(out, True)  # what is left in the way stops nobody
             sound(out)
+            if sound is sound_folder:
+                assert [path.name for path in out.parent.iterdir()] == ["out"]
             if not killed:
                 break
             moment += 1
@@ -377,4 +385,4 @@ for make, sound in ((make_folder, sound_folder), (make_list, sound_list)):
 def test_what_is_killed_while_it_writes_leaves_nothing_half_written(tmp_path):
     done = python("-c", KILLED, MODEL, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == 4
+    assert len(done.stdout.splitlines()) == 6

@@ -9,7 +9,15 @@ import pytest
 import yaml
 
 from uwaga.errors import SettingsError
-from uwaga.settings import Settings, TransformerSettings, load_settings, parse
+from uwaga.nn.scores import SCORES
+from uwaga.settings import (
+    MODEL_PRESETS,
+    Settings,
+    TransformerSettings,
+    change_setting,
+    load_settings,
+    parse,
+)
 from uwaga.settings.recurrent import (
     PRESETS,
     BahdanauSettings,
@@ -18,7 +26,8 @@ from uwaga.settings.recurrent import (
     LuongSettings,
     SutskeverSettings,
 )
-from uwaga.training.run import fingerprint
+from uwaga.training.changes import fixed_settings
+from uwaga.training.template import template_settings, write_template
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -97,7 +106,7 @@ def test_bad_models_are_refused_by_name(model: Any, message: str) -> None:
 
 
 def test_runs_of_different_families_do_not_take_each_others_checkpoints() -> None:
-    prints = {fingerprint(settings(name)) for name in ("transformer", *PRESETS)}
+    prints = {str(fixed_settings(settings(name))) for name in ("transformer", *PRESETS)}
     assert len(prints) == 1 + len(PRESETS)
 
 
@@ -112,3 +121,57 @@ def test_there_is_a_recipe_of_each_preset() -> None:
     for name in wanted:
         model = load_settings(RECIPES / name).model
         assert model == PRESETS[name.removeprefix("multi30k-").removesuffix(".yaml") + "-small"]()
+
+
+def test_I11_18_a_preset_takes_changes() -> None:
+    base = PRESETS["luong-small"]().model_dump()
+    assert settings({"preset": "luong-small", "score": "dot"}).model.model_dump() == base | {"score": "dot"}
+    assert settings({"preset": "small", "width": 128}).model == settings(
+        "transformer-small"
+    ).model.model_copy(update={"width": 128})
+    assert settings({"preset": "gnmt", "family": "gnmt"}).model == GnmtSettings()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"preset": "luong-smal"}, "'luong-smal'; did you mean 'luong-small'"),
+        ({"preset": "luong-small", "scor": "dot"}, "unknown setting 'model.scor'; did you mean 'score'"),
+        ({"preset": "luong-small", "family": "gnmt"}, "'luong-small' is of family luong, not 'gnmt'"),
+        ({"preset": 7}, "preset 7 is no name"),
+        ("zzzz", "there are: transformer, transformer-small"),
+    ],
+)
+def test_I11_18_bad_changes_of_a_preset_are_named(model: Any, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        settings(model)
+
+
+def test_I11_18_a_preset_in_a_file_is_changed_from_the_command_line() -> None:
+    values: dict[str, Any] = {"model": "luong-small", "run": "r"}
+    change_setting(values, "model.score=dot")
+    change_setting(values, "model.layers=2")
+    assert values["model"] == {"preset": "luong-small", "score": "dot", "layers": 2}
+    change_setting(values, "model=gnmt")
+    assert values["model"] == "gnmt"
+    with pytest.raises(SettingsError, match="run holds a value"):
+        change_setting(values, "run.score=dot")
+
+
+@pytest.mark.parametrize("name", list(MODEL_PRESETS))
+def test_I11_18_the_template_of_every_preset_explains_every_setting(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "t.yaml"
+    write_template(path, name, ["data.languages=[en, de]"])
+    made = load_settings(path)
+    assert made.model == MODEL_PRESETS[name]() and made.data.languages == ("en", "de")
+    assert made.training == template_settings(name).training
+    lines = path.read_text().splitlines()
+    keys = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    bare = [line for line in keys if "  # " not in line and not line.endswith(":")]
+    assert bare == []
+    assert any(line.startswith("  family: ") for line in keys)
+
+
+def test_I11_18_scores_in_the_template_are_those_of_the_registry() -> None:
+    described = LuongSettings.model_fields["score"].description or ""
+    assert all(f"{name}, " in described for name in SCORES)

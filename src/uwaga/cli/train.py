@@ -8,11 +8,29 @@ from typing import Annotated
 import typer
 
 from uwaga.cli.errors import INTERRUPTED, needing
-from uwaga.errors import SettingsError
+from uwaga.errors import MissingExtraError, SettingsError
 
 SettingsFile = Annotated[Path, typer.Argument(help="YAML settings file.", show_default=False)]
 Init = Annotated[
     bool, typer.Option("--init", help="Write a commented settings file there instead of training.")
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --init: the model to start from, `small`, `tiny`, `luong-small`, ...; "
+        "a wrong name lists them all.",
+        show_default=False,
+    ),
+]
+Estimate = Annotated[
+    bool | None,
+    typer.Option(
+        "--estimate/--no-estimate",
+        help="Measure updates for at most a minute and say how long the run will take on this machine, "
+        "without training. With --init unless told not to.",
+        show_default=False,
+    ),
 ]
 Changes = Annotated[
     list[str] | None,
@@ -25,7 +43,13 @@ Changes = Annotated[
 ]
 
 
-def train(settings: SettingsFile, init: Init = False, set_: Changes = None) -> None:
+def train(
+    settings: SettingsFile,
+    init: Init = False,
+    preset: Preset = None,
+    estimate: Estimate = None,
+    set_: Changes = None,
+) -> None:
     """Train a translator on your own sentence pairs.
 
     The same command goes on with a run that was stopped, by Ctrl-C, a crash or a power cut, and ends
@@ -35,7 +59,7 @@ def train(settings: SettingsFile, init: Init = False, set_: Changes = None) -> N
 
     Write a settings file with every setting and what it means:
 
-        uwaga train --init my-model.yaml
+        uwaga train --init my-model.yaml --preset small
 
     Train (name your files in it first), and see the losses in TensorBoard:
 
@@ -52,18 +76,39 @@ def train(settings: SettingsFile, init: Init = False, set_: Changes = None) -> N
         uwaga translate --model runs/my-model/model "A sentence."
     """
     if init:
-        from uwaga.training.template import write_template
-
-        write_template(settings)
-        typer.echo(f"wrote {settings}: name your corpora in it, then: uwaga train {settings}", err=True)
+        _init(settings, preset, set_ or [], estimate is not False)
         return
+    if preset is not None:
+        raise SettingsError(f"--preset goes with --init; else say --set model={preset}")
     from uwaga.settings import Settings, parse
 
     checked = parse(Settings, _values(settings, set_ or []), str(settings))
     with needing("train", "training"):
+        from uwaga.training.estimate import estimate_time
         from uwaga.training.train import train as train_model
-    if train_model(checked) is None:
+    if estimate:
+        typer.echo(f"{checked.training.steps:,} updates: {estimate_time(checked)}")
+    elif train_model(checked) is None:
         raise typer.Exit(INTERRUPTED)
+
+
+def _init(path: Path, preset: str | None, changes: list[str], estimate: bool) -> None:
+    """Write a settings file, and say how long its run will take where torch is installed to measure it."""
+    from uwaga.training.template import template_settings, write_template
+
+    write_template(path, preset, changes)
+    typer.echo(f"wrote {path}: name your corpora in it, then: uwaga train {path}", err=True)
+    if not estimate:
+        return
+    made = template_settings(preset, changes)
+    try:
+        with needing("train", "an estimate"):
+            from uwaga.training import estimate as times
+    except MissingExtraError as error:
+        typer.echo(str(error), err=True)
+        return
+    typer.echo(f"measuring this machine for at most {times.SECONDS:.0f} s (--no-estimate: not)", err=True)
+    typer.echo(f"{made.training.steps:,} updates: {times.estimate_time(made, times.SECONDS)}", err=True)
 
 
 def _values(path: Path, changes: list[str]) -> dict[str, object]:

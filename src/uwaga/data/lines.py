@@ -27,7 +27,7 @@ class _ZstdFile(io.RawIOBase):
             import zstandard
         except ImportError:
             raise MissingExtraError(
-                f"{path}: reading zstd files needs zstandard: pip install 'uwaga[train]'"
+                f"{path}: reading zstd files needs zstandard: pip install 'uwaga[zstd]'"
             ) from None
         self._library = zstandard
         self._file = path.open("rb")

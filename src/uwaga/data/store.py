@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from uwaga.data.corpus import Pair, PairReader
 from uwaga.data.report import CorpusReport, Fault
 from uwaga.data.rows import Column
+from uwaga.engine.cores import usable_cores
 from uwaga.errors import DataError
 from uwaga.settings import DataSettings
 from uwaga.text.augmentation import check_shares, surface
@@ -212,7 +212,7 @@ class _Writer:
 
     def write(self, chunk: list[Pair]) -> None:
         """Tokenise, filter and append some pairs."""
-        threads = os.cpu_count() or 1
+        threads = usable_cores()
         sources = self._tokenisers[0].encode_batch([pair.source for pair in chunk], threads)
         targets = self._tokenisers[1].encode_batch([pair.references[0] for pair in chunk], threads)
         kept = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from uwaga.contracts import Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.choose import every_token
 from uwaga.engine import _core
+from uwaga.engine.cores import usable_cores
 from uwaga.engine.isa import chosen_isa
 from uwaga.engine.layout import EngineSettings, Sizes
 from uwaga.engine.packing import Packed
@@ -168,13 +168,6 @@ class NativeModel:
         assert isinstance(one, _core.State)
         assert isinstance(other, _core.State)
         return _core.State.join([one, other])
-
-
-def usable_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _relative(settings: EngineSettings) -> bool:

@@ -2,6 +2,7 @@
 
 from uwaga.settings.base import Probability, StrictModel
 from uwaga.settings.parse import change_setting, load_settings, parse, read_yaml
+from uwaga.settings.presets import MODEL_PRESETS, preset_name, preset_training
 from uwaga.settings.recurrent import (
     PRESETS,
     BahdanauSettings,
@@ -31,6 +32,7 @@ from uwaga.settings.transformer import (
 
 __all__ = [
     "FAMILIES",
+    "MODEL_PRESETS",
     "PRESETS",
     "BahdanauSettings",
     "BlockSettings",
@@ -55,5 +57,7 @@ __all__ = [
     "change_setting",
     "load_settings",
     "parse",
+    "preset_name",
+    "preset_training",
     "read_yaml",
 ]

@@ -65,6 +65,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def change_setting(values: dict[str, Any], change: str) -> None:
     """Change one raw value in place, as ``training.seed=2`` says: keys with dots between, and a YAML value.
 
+    ``model.score=dot`` changes a model that is named by a preset, too.
+
     Raises:
         SettingsError: it is not of that form, or a key before the last holds a value already.
     """
@@ -76,8 +78,10 @@ def change_setting(values: dict[str, Any], change: str) -> None:
     except yaml.YAMLError:
         raise SettingsError(f"{change}: {text!r} is not a YAML value") from None
     *groups, last = key.split(".")
-    for group in groups:
+    for depth, group in enumerate(groups):
         inner = values.setdefault(group, {})
+        if isinstance(inner, str) and (depth, group) == (0, "model"):
+            inner = values[group] = {"preset": inner}
         if not isinstance(inner, dict):
             raise SettingsError(f"{change}: {group} holds a value, not a group of settings")
         values = inner

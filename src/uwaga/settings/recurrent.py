@@ -14,7 +14,10 @@ from uwaga.settings.base import Probability, StrictModel
 
 Gru = Literal["paper", "fused"]
 
-_SCORE = "attention score, by the name that uwaga.nn.scores has it registered under"
+_SCORE = (
+    "attention score: dot, scaled_dot, general, additive, additive_joint, concat, location, "
+    "or the name of one of your own that is registered in uwaga.nn.scores"
+)
 _GRU = "reset gate as Cho 2014 writes it (a loop), or behind the matrix as in torch (one fused call)"
 
 
@@ -152,7 +155,7 @@ class GnmtSettings(RecurrentSettings):
     embedding: PositiveInt = Field(1024, description="width of the word vectors")
     hidden: PositiveInt = Field(1024, description="units of each recurrent layer")
     encoder_layers: int = Field(8, ge=2, description="the first of two directions")
-    decoder_layers: PositiveInt = 8
+    decoder_layers: PositiveInt = Field(8, description="the first of which asks the attention")
     dropout: Probability = Field(0.2, description="on embeddings, between layers and before the output")
     score: str = Field("additive", description=_SCORE)
 

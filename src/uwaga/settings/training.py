@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -10,8 +9,8 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_
 
 from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
 from uwaga.settings.base import Probability, StrictModel
+from uwaga.settings.presets import MODEL_PRESETS, model_values
 from uwaga.settings.recurrent import (
-    PRESETS,
     BahdanauSettings,
     ChoSettings,
     GnmtSettings,
@@ -39,8 +38,12 @@ class DataSettings(StrictModel):
     plain, .gz, .zst or .xz.
     """
 
-    train: list[Path] = Field(min_length=1, max_length=2)
-    dev: list[Path] = Field(min_length=1, max_length=2)
+    train: list[Path] = Field(
+        min_length=1, max_length=2, description="a TSV file, two aligned files, or a Moses prefix"
+    )
+    dev: list[Path] = Field(
+        min_length=1, max_length=2, description="the same; pairs that are not in the training data"
+    )
     languages: tuple[str, str] = Field(("src", "tgt"), description="source and target language codes")
     licence: str = Field("", description="licence and attribution of the corpora, for the model card")
     bad_lines: Literal["skip", "stop"] = Field("skip", description="empty, over-long or bad UTF-8 lines")
@@ -55,23 +58,6 @@ class DataSettings(StrictModel):
     )
 
 
-def _model(values: object) -> object:
-    """A preset's name as its settings; settings that name no family as a Transformer's."""
-    if isinstance(values, str):
-        name = values.replace("_", "-")
-        if name == "transformer":
-            return TransformerSettings()
-        if name not in PRESETS:
-            known = ["transformer", *PRESETS]
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
-            raise ValueError(f"no model preset is called {values!r}; {hint}")
-        return PRESETS[name]()
-    if isinstance(values, dict) and "family" not in values:
-        return {"family": "transformer", **values}
-    return values
-
-
 Family = (
     TransformerSettings | ChoSettings | SutskeverSettings | BahdanauSettings | LuongSettings | GnmtSettings
 )
@@ -80,14 +66,16 @@ FAMILIES: dict[str, type[StrictModel]] = {
 }
 ModelSettings = Annotated[
     Annotated[Family, Field(discriminator="family")],
-    BeforeValidator(_model),
+    BeforeValidator(model_values),
 ]
 
 
 class ScheduleSettings(StrictModel):
     """The learning rate over time."""
 
-    kind: Literal["inverse_sqrt", "cosine", "linear", "constant"] = "inverse_sqrt"
+    kind: Literal["inverse_sqrt", "cosine", "linear", "constant"] = Field(
+        "inverse_sqrt", description="how the rate falls after the warm-up"
+    )
     peak: float = Field(5e-4, gt=0.0, description="learning rate at the end of the warm-up")
     warmup: NonNegativeInt = Field(4000, description="steps of linear warm-up")
     floor: float = Field(0.0, ge=0.0, description="lowest rate of cosine and linear")
@@ -96,28 +84,32 @@ class ScheduleSettings(StrictModel):
 class TrainingSettings(StrictModel):
     """The training loop."""
 
-    seed: int = 1
+    seed: int = Field(1, description="of the first weights, the order of the data and dropout")
     steps: PositiveInt = Field(100_000, description="updates at most")
     batch_tokens: PositiveInt = Field(4096, description="target tokens in a batch, padding included")
     accumulate: PositiveInt = Field(1, description="batches per update")
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings)
     weight_decay: float = Field(0.0, ge=0.0, description="decoupled, as in AdamW")
-    betas: tuple[float, float] = (0.9, 0.98)
-    epsilon: float = Field(1e-9, gt=0.0)
+    betas: tuple[float, float] = Field((0.9, 0.98), description="decay of Adam's two moments")
+    epsilon: float = Field(1e-9, gt=0.0, description="added to the root of Adam's second moment")
     clip: float = Field(0.0, ge=0.0, description="largest gradient norm, 0 for no clipping")
-    label_smoothing: Probability = 0.1
-    precision: Literal["float32", "bfloat16"] = "float32"
+    label_smoothing: Probability = Field(0.1, description="share of the target spread over the vocabulary")
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of the products in an update; bfloat16 is faster where it is built in"
+    )
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
-    threads: NonNegativeInt = Field(0, description="CPU cores that share an update, 0 for all")
+    threads: NonNegativeInt = Field(0, description="CPU cores that share an update, 0 for all it may use")
     validate_every: PositiveInt = Field(1000, description="steps between validations")
     validation_sentences: NonNegativeInt = Field(
         500, description="dev sentences decoded for BLEU, 0 for none"
     )
-    validation_beam: PositiveInt = 1
+    validation_beam: PositiveInt = Field(1, description="beam of those sentences, 1 for greedy")
     patience: NonNegativeInt = Field(
         0, description="validations without a better score before stopping, 0: never"
     )
-    early_stopping_metric: Literal["loss", "bleu", "chrf"] = "loss"
+    early_stopping_metric: Literal["loss", "bleu", "chrf"] = Field(
+        "loss", description="what decides which checkpoint is best"
+    )
     bleu_tokenise: str = Field("13a", description="sacreBLEU tokeniser; none for tokenised corpora")
     save_every: PositiveInt = Field(1000, description="steps between checkpoints")
     save_dtype: Literal["float32", "float16", "bfloat16"] = Field(
@@ -126,14 +118,14 @@ class TrainingSettings(StrictModel):
     keep_last: PositiveInt = Field(5, description="newest checkpoints kept")
     keep_best: NonNegativeInt = Field(1, description="best checkpoints kept")
     average: NonNegativeInt = Field(
-        5, description="newest checkpoints averaged into the final model, 0: none"
+        5, description="newest checkpoints averaged into the final model, if that is better; 0: none"
     )
 
 
 class DecodingSettings(StrictModel):
     """How a trained model translates unless told otherwise (M23 to M25)."""
 
-    beam: PositiveInt = Field(5, le=WIDEST_BEAM)
+    beam: PositiveInt = Field(5, le=WIDEST_BEAM, description="hypotheses kept, 1 for greedy")
     length_penalty: float = Field(
         1.0, ge=-STEEPEST_PENALTY, le=STEEPEST_PENALTY, description="exponent alpha"
     )
@@ -173,7 +165,8 @@ class Settings(StrictModel):
     text: TextSettings = Field(default_factory=TextSettings)
     model: ModelSettings = Field(
         default_factory=TransformerSettings,
-        description="a preset's name (transformer, " + ", ".join(PRESETS) + ") or a family with its settings",
+        description="a preset's name (" + ", ".join(MODEL_PRESETS) + "), a preset with changes "
+        "({preset: luong-small, score: dot}), or a family with its settings",
     )
     training: TrainingSettings = Field(default_factory=TrainingSettings)
     decoding: DecodingSettings = Field(default_factory=DecodingSettings)

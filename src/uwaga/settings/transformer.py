@@ -14,9 +14,11 @@ class BlockSettings(StrictModel):
 
     family: str
     width: PositiveInt = Field(512, description="d_model")
-    heads: PositiveInt = 8
-    feed_forward: PositiveInt = 2048
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    heads: PositiveInt = Field(8, description="of each attention")
+    feed_forward: PositiveInt = Field(2048, description="d_ff, units inside the feed-forward")
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = Field(
+        "relu", description="inside the feed-forward"
+    )
     gated: bool = Field(False, description="gated feed-forward (Shazeer 2020)")
     norm: Literal["post", "pre"] = Field("post", description="layer norm after or before each block")
     max_length: PositiveInt = Field(512, description="most tokens on either side")
@@ -46,9 +48,11 @@ class TransformerSettings(BlockSettings):
     """The Transformer (M16) and its published variants."""
 
     family: Literal["transformer"] = "transformer"
-    encoder_layers: PositiveInt = 6
-    decoder_layers: PositiveInt = 6
-    positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
+    encoder_layers: PositiveInt = Field(6, description="blocks of the encoder")
+    decoder_layers: PositiveInt = Field(6, description="blocks of the decoder")
+    positions: Literal["sinusoidal", "learned", "relative"] = Field(
+        "sinusoidal", description="how tokens know where they stand"
+    )
     sinusoids: Literal["interleaved", "halves", "tensor2tensor"] = Field(
         "interleaved",
         description="order of sines and cosines: by turns, sines first, or with other rates too",

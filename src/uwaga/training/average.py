@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from torch import Tensor
+
 from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.errors import CheckpointError
 from uwaga.models.build import build_model
-from uwaga.settings import Settings, load_settings
+from uwaga.settings import Settings, TrainingSettings, load_settings
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.training.card import model_card
 from uwaga.training.checkpoint import (
+    Progress,
     average_checkpoints,
     checkpoint_path,
-    read_checkpoint,
+    checkpoint_steps,
     regular_steps,
 )
 from uwaga.training.run import load_weights
@@ -22,8 +25,8 @@ from uwaga.training.run import load_weights
 def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
     """Write the mean of a run's newest checkpoints as the model folder ``out``; the run is not touched.
 
-    Those that `uwaga train` would average at its end: neither the best of earlier on nor what an interrupt
-    left count.
+    Those that `uwaga train` would average at its end, and the newest of all, whatever it was written for: an
+    interrupt or a good score.
 
     Args:
         run: a folder of ``uwaga train``; its corpora are not needed.
@@ -39,21 +42,13 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
         ModelError: a tokeniser is missing, or ``out`` cannot be written.
     """
     settings = load_settings(run / "settings.yaml")
-    folder = run / "checkpoints"
-    steps = regular_steps(folder, settings.training)
-    wanted = count or settings.training.average or 1
-    if wanted > len(steps):
-        raise CheckpointError(
-            f"{folder}: {len(steps)} checkpoints to average and not {wanted}; ask for fewer, "
-            "or keep more with training.keep_last"
-        )
-    steps = steps[-wanted:]
-    paths = [checkpoint_path(folder, step) for step in steps]
+    steps, weights = _newest_mean(run / "checkpoints", settings.training, count)
+    newest = checkpoint_path(run / "checkpoints", steps[-1])
     source, target = _tokenisers(run, settings)
     model = build_model(settings.model, target.symbols, source.size, target.size)
-    load_weights(model, average_checkpoints(paths), paths[-1])
+    load_weights(model, weights, newest)
     model.eval()
-    progress, _ = read_checkpoint(paths[-1])
+    progress = Progress(step=steps[-1])
     origin = f"mean of the checkpoints of steps {', '.join(map(str, steps))}"
     save_model(
         out,
@@ -67,6 +62,27 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
         dtype=settings.training.save_dtype,
     )
     return steps
+
+
+def _newest_mean(
+    folder: Path, training: TrainingSettings, count: int | None
+) -> tuple[list[int], dict[str, Tensor]]:
+    wanted = count or training.average or 1
+    while True:
+        steps = sorted({*regular_steps(folder, training), *checkpoint_steps(folder)[-1:]})
+        if wanted > len(steps):
+            raise CheckpointError(
+                f"{folder}: {len(steps)} checkpoints to average and not {wanted}; ask for fewer, "
+                "or keep more with training.keep_last"
+            )
+        steps = steps[-wanted:]
+        paths = [checkpoint_path(folder, step) for step in steps]
+        try:
+            return steps, average_checkpoints(paths)
+        except CheckpointError:
+            if all(path.exists() for path in paths):
+                raise
+            # The run goes on, and has replaced one of them by a newer one.
 
 
 def _tokenisers(run: Path, settings: Settings) -> tuple[Tokeniser, Tokeniser]:

@@ -8,12 +8,14 @@ another name, synced and renamed, and carries a checksum that is verified on rea
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,6 +24,7 @@ from torch import Tensor
 
 from uwaga.errors import CheckpointError
 from uwaga.settings import TrainingSettings
+from uwaga.training.disk import explain
 
 _PATTERN = "step-*.safetensors"
 
@@ -32,7 +35,8 @@ class Progress:
 
     ``epoch`` and ``batch`` name the next batch to be read; ``best`` maps a step to its validation score
     (higher is better) for the best checkpoints; ``stale`` counts validations since the best one.
-    ``settings`` is the fingerprint of what must not change between two parts of a run.
+    ``settings`` holds what must not change between two parts of a run, ``scoring`` what makes the scores in
+    ``best`` comparable (:mod:`uwaga.training.changes`), ``corpus`` how much there is to train on.
     """
 
     step: int = 0
@@ -40,7 +44,9 @@ class Progress:
     batch: int = 0
     best: dict[int, float] = field(default_factory=dict)
     stale: int = 0
-    settings: str = ""
+    settings: dict[str, Any] | str = field(default_factory=dict)
+    scoring: dict[str, Any] = field(default_factory=dict)
+    corpus: str = ""
     interrupted: bool = False
 
 
@@ -82,11 +88,18 @@ def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Ten
         os.replace(partial, path)
     except (OSError, SafetensorError) as error:
         partial.unlink(missing_ok=True)
-        raise CheckpointError(
-            f"{path}: cannot be written: {error}; free some space and start the same command again, "
-            "it goes on from the checkpoint before"
-        ) from None
+        raise CheckpointError(f"{path}: cannot be written: {explain(error)}") from None
     return path
+
+
+def read_progress(path: Path) -> Progress:
+    """Where a checkpoint stands, from its header alone: its tensors are neither read nor verified.
+
+    Raises:
+        CheckpointError: as :func:`read_checkpoint`.
+    """
+    with _whole(path), safe_open(path, framework="pt") as file:
+        return _progress(file.metadata() or {})
 
 
 def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
@@ -95,20 +108,29 @@ def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
     Raises:
         CheckpointError: it is missing, cut short, damaged or not a checkpoint.
     """
+    with _whole(path), safe_open(path, framework="pt") as file:
+        header = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        progress = _progress(header)
+    if header.get("checksum") != _checksum(tensors):
+        raise CheckpointError(f"{path}: its checksum does not match its content; delete it to go on")
+    return progress, tensors
+
+
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[None]:
     try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        values = json.loads(header["progress"])
-        values["best"] = {int(step): score for step, score in values["best"].items()}
-        progress = Progress(**values)
+        yield
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such checkpoint") from None
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a whole uwaga checkpoint ({error}); delete it to go on") from None
-    if header.get("checksum") != _checksum(tensors):
-        raise CheckpointError(f"{path}: its checksum does not match its content; delete it to go on")
-    return progress, tensors
+
+
+def _progress(header: Mapping[str, str]) -> Progress:
+    values = json.loads(header["progress"])
+    values["best"] = {int(step): score for step, score in values["best"].items()}
+    return Progress(**values)
 
 
 def newest_checkpoint(folder: Path) -> Path | None:

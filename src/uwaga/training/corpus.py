@@ -19,13 +19,18 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Corpora:
-    """What a run reads. ``source`` and ``target`` are the same object where the vocabulary is joint."""
+    """What a run reads.
+
+    ``source`` and ``target`` are the same object where the vocabulary is joint. ``size`` says how much there
+    is to train on, and differs where the corpus does.
+    """
 
     source: Tokeniser
     target: Tokeniser
     train: Batches
     dev_batches: list[Batch]
     dev_pairs: list[Pair]
+    size: str
 
     def stream(self, epoch: int, batch: int) -> Generator[tuple[Place, Batch], None, None]:
         """Training batches for ever, from this place on, each with the place it came from."""
@@ -53,11 +58,13 @@ def prepare_corpora(settings: Settings, say: Callable[[str], None]) -> Corpora:
             say(f"{name} data: {line}")
     store, dev_store = stores
     dev_pairs = list(read_pairs(data.dev, data, CorpusReport()))
-    tokens = settings.training.batch_tokens
-    dev = Batches(dev_store, (source, target), plain, 0, tokens)
+    budget = settings.training.batch_tokens
+    dev = Batches(dev_store, (source, target), plain, 0, budget)
     dev_batches = [dev.batch(0, index) for index in range(dev.count(0))]
-    train = Batches(store, (source, target), data, settings.training.seed, tokens)
-    return Corpora(source, target, train, dev_batches, dev_pairs)
+    train = Batches(store, (source, target), data, settings.training.seed, budget)
+    tokens = (int(store.source_lengths.sum()), int(store.target_lengths.sum()))
+    size = f"{len(store):,} pairs of {tokens[0]:,} and {tokens[1]:,} tokens"
+    return Corpora(source, target, train, dev_batches, dev_pairs, size)
 
 
 def _tokenisers(settings: Settings, say: Callable[[str], None]) -> tuple[Tokeniser, Tokeniser]:

@@ -1,59 +1,60 @@
-"""What a run tells: a progress bar on a terminal, lines in a log, metrics.jsonl and TensorBoard."""
+"""What a run tells: a moving line on a terminal, lines in a log, metrics.jsonl and TensorBoard."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
+from uwaga.training.bar import TrainingBar
 from uwaga.training.checkpoint import Progress
+from uwaga.training.disk import append, replace_text
+from uwaga.training.events import EventFile
 from uwaga.training.step import Update
 from uwaga.training.validation import Validation
 
 _LINE_SECONDS = 30.0
+METRICS = "metrics.jsonl"
+
+Judged = Literal["dev", "mean", "final"]
+"""What a validation was of: the run's weights at a step, the mean of checkpoints, the finished model."""
 
 
 class Reporter:
-    """Collects updates and shows their averages; use it as a context manager."""
+    """Collects updates and shows their averages; use it as a context manager.
+
+    ``metrics.jsonl`` has one line per report. Its ``part`` is ``train`` for averages over updates, and what
+    :data:`Judged` says for validations.
+    """
 
     def __init__(self, folder: Path, steps: int, console: Console | None = None) -> None:
         self.folder, self.steps = folder, steps
         self.console = console or Console(stderr=True)
-        self.bar: Bar | None = None
-        self._writer: Any = None
+        self.bar: TrainingBar | None = None
+        self._events = EventFile(folder / "logs", 0)
+        self._dev = ""
         self._reset()
 
     def __enter__(self) -> Reporter:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.console.is_terminal:
-            self.bar = Bar(
-                TextColumn("step {task.completed:,.0f} of {task.total:,.0f}"),
-                BarColumn(),
-                TextColumn("{task.fields[figures]}"),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-                console=self.console,
-            )
-            self.bar.start()
-            self.task = self.bar.add_task("train", total=self.steps, figures="")
+            self.bar = TrainingBar(self.console, self.steps)
+            self.bar.bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.bar:
-            self.bar.stop()
-        if self._writer is not None:
-            self._writer.close()
+            self.bar.bar.stop()
 
     def say(self, text: str) -> None:
         """A line for the reader, above the bar if there is one."""
@@ -61,22 +62,38 @@ class Reporter:
         if not self.console.is_terminal:
             sys.stderr.flush()
 
+    def start(self, progress: Progress) -> None:
+        """The run begins at, or goes on from, this place: what was logged behind it is dropped.
+
+        It will be logged again. The results of a finished run are kept where it is lengthened.
+
+        Raises:
+            OSError: the log cannot be written.
+        """
+        self._events = EventFile(self.folder / "logs", progress.step)
+        dev = self._cut(progress.step, self.steps)
+        if dev:
+            self._dev = _shown_score(dev)
+        if self.bar:
+            self.bar.start(progress.step, progress.epoch + 1, self._dev)
+        self._reset()
+
     def update(self, progress: Progress, done: Update) -> None:
-        """Count one update; show the averages about twice a second, or a line every half minute."""
+        """Count one update; show the averages, and write a line every half minute."""
         self._loss += done.loss
         self._nll += done.nll
         self._tokens += done.tokens
         self._updates += 1
         seconds = time.perf_counter() - self._since
         if self.bar:
-            self.bar.update(self.task, completed=progress.step, figures=self._figures(done, seconds))
+            self.bar.update(progress.step, progress.epoch + 1, self._figures(seconds))
         if seconds < _LINE_SECONDS and progress.step < self.steps:
             return
         if not self.bar:
             left = (self.steps - progress.step) * seconds / self._updates
             self.say(
                 f"step {progress.step}/{self.steps}  epoch {progress.epoch + 1}  "
-                f"{self._figures(done, seconds)}  {left / 60:.0f} min left"
+                f"{self._figures(seconds)}  {left / 60:.0f} min left"
             )
         values = {
             "loss": self._loss / self._tokens,
@@ -85,45 +102,73 @@ class Reporter:
             "gradient_norm": done.norm,
             "learning_rate": done.rate,
         }
-        self._record("train", progress, values)
+        self._record("train", progress, values, {})
         self._reset()
 
-    def validation(self, progress: Progress, result: Validation) -> None:
-        """Show and record a validation."""
+    @contextlib.contextmanager
+    def validating(self, what: str) -> Iterator[None]:
+        """The time inside goes into a validation of ``what``: shown so, and not counted as training's."""
+        begun = time.perf_counter()
+        if self.bar:
+            self.bar.show(f"validating {what}")
+        yield
+        self._since += time.perf_counter() - begun
+        if self.bar:
+            self.bar.resume_pace()
+
+    def validation(
+        self, progress: Progress, result: Validation, part: Judged = "dev", steps: Sequence[int] = ()
+    ) -> None:
+        """Show and record a validation; ``steps`` are those whose checkpoints the weights come from."""
         values = {"loss": result.loss, "perplexity": math.exp(min(50.0, result.loss))}
         values |= {score.metric: score.value for score in (result.bleu, result.chrf) if score}
-        self._record("dev", progress, values)
+        self._record(part, progress, values, {"steps": list(steps)} if steps else {})
         shown = "  ".join(f"{name} {value:.3f}" for name, value in values.items())
-        self.say(f"step {progress.step}: dev {shown}")
-        if result.sample:
+        name = {"dev": f"step {progress.step}", "mean": "mean", "final": "final model"}[part]
+        self.say(f"{name}: dev {shown}")
+        if part == "dev":
+            self._dev = _shown_score(values)
+        if result.sample and part != "mean":
             self.say("  source      {}\n  translation {}\n  reference   {}".format(*result.sample))
 
-    def _figures(self, done: Update, seconds: float) -> str:
-        return (
-            f"loss {self._loss / self._tokens:.3f}  ppl {math.exp(min(50.0, self._nll / self._tokens)):.2f}  "
-            f"{self._tokens / max(seconds, 1e-9):,.0f} tokens/s  lr {done.rate:.2e}"
-        )
+    def _figures(self, seconds: float) -> str:
+        dev = f"  {self._dev}" if self._dev else ""
+        rate = self._tokens / max(seconds, 1e-9)
+        return f"loss {self._loss / self._tokens:.3f}{dev}  {rate:,.0f} tokens/s"
 
-    def _record(self, part: str, progress: Progress, values: dict[str, float]) -> None:
-        line = {"part": part, "step": progress.step, "epoch": progress.epoch, **values}
-        with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        writer = self._tensorboard(progress.step)
-        if writer is not None:
-            for name, value in values.items():
-                writer.add_scalar(f"{part}/{name}", value, progress.step)
+    def _record(
+        self, part: str, progress: Progress, values: dict[str, float], facts: Mapping[str, object]
+    ) -> None:
+        line = {"part": part, "step": progress.step, "epoch": progress.epoch, **facts, **values}
+        append(self.folder / METRICS, json.dumps(line).encode() + b"\n")
+        self._events.add(progress.step, {f"{part}/{name}": value for name, value in values.items()})
 
-    def _tensorboard(self, step: int) -> Any:
-        if self._writer is None:
+    def _cut(self, step: int, steps: int) -> dict[str, Any] | None:
+        """Cut metrics.jsonl back to ``step`` of ``steps``; the newest dev line that is left."""
+        path = self.folder / METRICS
+        if not path.exists():
+            return None
+        text = path.read_text(encoding="utf-8", errors="replace")
+        kept, dev = [], None
+        for line in text.splitlines():
             try:
-                from torch.utils.tensorboard import SummaryWriter
-            except ImportError:
-                return None
-            # Steps after the one a run resumed from were logged by the part that was killed.
-            self._writer = SummaryWriter(str(self.folder / "logs"), purge_step=step)
-        return self._writer
+                values = json.loads(line)
+                at, part = int(values["step"]), str(values["part"])
+            except (ValueError, KeyError, TypeError):
+                continue  # cut short by a full disk or a power cut
+            ended = part in ("mean", "final") and at >= steps  # the end of this run comes again
+            if at <= step and not ended:
+                kept.append(line + "\n")
+                dev = values if part == "dev" else dev
+        if "".join(kept) != text:
+            replace_text(path, "".join(kept))
+        return dev
 
     def _reset(self) -> None:
         self._loss = self._nll = 0.0
         self._tokens = self._updates = 0
         self._since = time.perf_counter()
+
+
+def _shown_score(values: Mapping[str, float]) -> str:
+    return f"BLEU {values['bleu']:.2f}" if "bleu" in values else f"dev loss {values['loss']:.3f}"

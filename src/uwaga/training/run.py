@@ -2,7 +2,8 @@
 
 The folder of a run::
 
-    settings.yaml     what it was started with
+    lock              who trains there, while somebody does
+    settings.yaml     what it is trained with
     text/             the subword models
     data/             the prepared corpora
     checkpoints/      step-*.safetensors, the newest and the best
@@ -13,8 +14,6 @@ The folder of a run::
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from uwaga.errors import CheckpointError
 from uwaga.models.base import Seq2Seq
 from uwaga.settings import Settings
 from uwaga.training.allocator import keep_freed_memory
+from uwaga.training.changes import check_unchanged, fixed_settings, scoring
 from uwaga.training.checkpoint import (
     Progress,
     checkpoint_path,
@@ -57,7 +57,9 @@ class Run:
         self.model, self.corpora, self.reporter = model, corpora, reporter
         self.optimiser = make_optimiser(model, self.training)
         self.folder = settings.run / "checkpoints"
-        self.progress = Progress(settings=fingerprint(settings))
+        self.progress = Progress(
+            settings=fixed_settings(settings), scoring=scoring(settings), corpus=corpora.size
+        )
 
     def resume(self) -> bool:
         """Go to the newest checkpoint, if there is one.
@@ -69,16 +71,34 @@ class Run:
         if path is None:
             return False
         progress, tensors = read_checkpoint(path)
-        if progress.settings != self.progress.settings:
-            raise CheckpointError(
-                f"{path}: made with other settings for data, text, model or training; choose another `run` "
-                f"folder or put the settings back as they are in {self.settings.run / 'settings.yaml'}"
-            )
+        check_unchanged(path, progress.settings, self.settings)
         weights = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
         load_weights(self.model, weights, path)
-        restore_optimiser(self.model, self.optimiser, progress.step, tensors)
-        self.progress = progress
+        if progress.step:  # before the first update there is nothing to restore
+            restore_optimiser(self.model, self.optimiser, progress.step, tensors)
+        self.progress = self._going_on(progress)
         return True
+
+    def _going_on(self, before: Progress) -> Progress:
+        """Where a checkpoint stood, under the settings and corpora of now."""
+        now = self.progress
+        if before.corpus not in ("", now.corpus):
+            self.reporter.say(
+                f"data.train holds something else now: {before.corpus} before, {now.corpus} now; "
+                "from here on the run is not the one that it would have been"
+            )
+        same = before.scoring in ({}, now.scoring)
+        if not same:
+            self.reporter.say("validation has changed: no score so far counts for the best checkpoint")
+        return replace(
+            before,
+            settings=now.settings,
+            scoring=now.scoring,
+            corpus=now.corpus,
+            best=before.best if same else {},
+            stale=before.stale if same else 0,
+            interrupted=False,
+        )
 
     def save(self, interrupted: bool = False) -> None:
         """Write a checkpoint and remove those that are no longer wanted."""
@@ -145,17 +165,22 @@ class Run:
         return bool(patience) and self.progress.stale >= patience
 
     def _judge(self) -> None:
-        result = validate(
-            self.model,
-            self.corpora.dev_batches,
-            self.corpora.dev_pairs[: self.training.validation_sentences],
-            self.corpora.source,
-            self.corpora.target,
-            self.training,
-            self.settings.decoding,
-        )
+        result = self.validate(f"step {self.progress.step}", self.training.validation_beam)
         self.reporter.validation(self.progress, result)
         self._rank(result)
+
+    def validate(self, what: str, beam: int) -> Validation:
+        """Validate the model as it stands, ``what`` it is called, decoding with ``beam``."""
+        with self.reporter.validating(what):
+            return validate(
+                self.model,
+                self.corpora.dev_batches,
+                self.corpora.dev_pairs[: self.training.validation_sentences],
+                self.corpora.source,
+                self.corpora.target,
+                self.training.model_copy(update={"validation_beam": beam}),
+                self.settings.decoding,
+            )
 
     def _rank(self, result: Validation) -> None:
         score = result.score(self.training.early_stopping_metric)
@@ -189,22 +214,6 @@ def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None
     if missing:
         raise CheckpointError(f"{path}: there is no weight for {', '.join(missing[:5])}")
     model.load_state_dict(weights, strict=False)
-
-
-def fingerprint(settings: Settings) -> str:
-    """A hash of the settings that decide the weights (not of where they go or how they are used)."""
-    # Without defaults, so that a setting added to uwaga later does not disown an old run.
-    values = settings.model_dump(
-        mode="json", include={"data", "text", "model", "training"}, exclude_defaults=True
-    )
-    if settings.model.family != "transformer":  # of each family it is the default
-        values["model"] = {"family": settings.model.family, **values.get("model", {})}
-    free = {"patience", "keep_last", "keep_best", "average", "save_dtype", "device", "threads"}
-    if settings.training.schedule.kind in ("inverse_sqrt", "constant"):
-        free.add("steps")  # a run may be lengthened where its rate does not depend on its length
-    for name in free:
-        values.get("training", {}).pop(name, None)
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def prepare_process(settings: Settings) -> torch.device:

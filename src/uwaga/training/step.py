@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from uwaga.data.batches import Batch
+from uwaga.engine.cores import usable_cores
 from uwaga.models.base import Seq2Seq
 from uwaga.nn.dropout import seeded_dropout
 from uwaga.settings import TrainingSettings
@@ -46,7 +46,7 @@ class Updater:
         self.model, self.optimiser, self.settings = model, optimiser, settings
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         on_cpu = model.device.type == "cpu"
-        self.workers = (settings.threads or os.cpu_count() or 1) if on_cpu else 1
+        self.workers = (settings.threads or usable_cores()) if on_cpu else 1
         self._pool = ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,))
 
     def update(self, batches: Sequence[Batch], step: int) -> Update:

@@ -2,45 +2,74 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from uwaga.errors import SettingsError
-from uwaga.settings import Settings, StrictModel
+from uwaga.settings import Settings, StrictModel, change_setting, parse, preset_name, preset_training
 
 _EXAMPLE = {
-    "run": Path("runs/my-model"),
+    "run": "runs/my-model",
     "data": {
-        "train": [Path("train.src.txt"), Path("train.tgt.txt")],
-        "dev": [Path("dev.src.txt"), Path("dev.tgt.txt")],
+        "train": ["train.src.txt", "train.tgt.txt"],
+        "dev": ["dev.src.txt", "dev.tgt.txt"],
     },
 }
 _FIRST = ("family", "encoder_layers", "decoder_layers")
 """What a model is read by, before the settings that it shares with others."""
 _HEAD = """\
 # Settings of a training run: uwaga train THIS-FILE
-# Every setting is here with its default. Delete what you do not change; an unknown key is an error.
+# Every setting is here with {values}. Delete what you do not change; an unknown key is an error.
 # Paths are relative to the folder the command runs in.
 """
 
 
-def settings_template() -> str:
-    """YAML with a comment on every setting, valid as it stands once the corpora exist."""
-    return _HEAD + "\n".join(_group(Settings.model_validate(_EXAMPLE), 0)) + "\n"
+def template_settings(preset: str | None = None, changes: Sequence[str] = ()) -> Settings:
+    """The settings to start from: a preset's model, training that suits it, and ``KEY=VALUE`` changes.
+
+    Raises:
+        SettingsError: there is no such preset, or a change does not fit.
+    """
+    values: dict[str, Any] = copy.deepcopy(_EXAMPLE)
+    if preset is not None:
+        try:
+            values |= {"model": preset_name(preset), "training": copy.deepcopy(preset_training(preset))}
+        except ValueError as error:
+            raise SettingsError(f"--preset: {error}") from None
+    for change in changes:
+        try:
+            change_setting(values, change)
+        except SettingsError as error:
+            raise SettingsError(f"--set {error}") from None
+    return parse(Settings, values, "--set" if changes else "the template")
 
 
-def write_template(path: Path) -> None:
+def settings_template(preset: str | None = None, changes: Sequence[str] = ()) -> str:
+    """YAML with a comment on every setting, valid as it stands once the corpora exist.
+
+    Raises:
+        SettingsError: as :func:`template_settings`.
+    """
+    settings = template_settings(preset, changes)
+    values = "its default" if preset is None else f"what suits the preset {preset_name(preset)}"
+    return _HEAD.format(values=values) + "\n".join(_group(settings, 0)) + "\n"
+
+
+def write_template(path: Path, preset: str | None = None, changes: Sequence[str] = ()) -> None:
     """Write the template to a new file.
 
     Raises:
-        SettingsError: the file is there already, or cannot be written.
+        SettingsError: the file is there already or cannot be written, or as :func:`template_settings`.
     """
+    text = settings_template(preset, changes)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(settings_template())
+            file.write(text)
     except FileExistsError:
         raise SettingsError(f"{path}: is already there; choose another name or delete it") from None
     except OSError as error:

@@ -1,0 +1,159 @@
+"""How long a run will take on this machine, from a minute of its updates."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from uwaga.contracts import Symbols
+from uwaga.data.batches import Batch
+from uwaga.data.corpus import CorpusReport, corpus_files, read_pairs
+from uwaga.errors import DataError, SettingsError
+from uwaga.models.build import build_model, check_model
+from uwaga.settings import Settings
+from uwaga.training.corpus import prepare_corpora
+from uwaga.training.optimiser import make_optimiser
+from uwaga.training.run import prepare_process
+from uwaga.training.step import Updater
+
+SECONDS = 60.0
+"""An estimate takes no longer than this, the update that it ends with aside."""
+_SAMPLE = 10_000  # pairs of the corpus that are looked at
+_LENGTH = 25  # tokens of a random sentence: news text in subwords
+_FEWEST, _STEADY = 5, 0.02  # updates at least, and the relative error of their mean that suffices
+_LEAST_PIECES = 64
+
+
+@dataclass(frozen=True)
+class TimeEstimate:
+    """What a run will take: ``seconds`` for all its updates, validations aside.
+
+    ``updates`` were measured, at ``rate`` target tokens a second; ``real`` says whether they were of the
+    run's corpus or of random sentences; ``device`` is where.
+    """
+
+    seconds: float
+    rate: float
+    updates: int
+    real: bool
+    device: str
+
+    def __str__(self) -> str:
+        what = "of your corpus" if self.real else f"of random sentences of {_LENGTH} tokens"
+        return (
+            f"about {_duration(self.seconds)} on this machine ({self.device}), validations aside: "
+            f"{self.rate:,.0f} target tokens/s in {self.updates} updates {what}"
+        )
+
+
+def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
+    """Measure updates of this run, for at most ``seconds``, and multiply; nothing is left behind.
+
+    They are of the corpus where it is there (of its first pairs), else of random sentences.
+
+    Raises:
+        SettingsError: the model cannot be built, or the device is not there.
+        DataError: the corpus is there and cannot be read.
+    """
+    check_model(settings.model)
+    device = prepare_process(settings)
+    symbols = Symbols(start=2, end=3, pad=0, unknown=1)
+    torch.manual_seed(settings.training.seed)
+    try:
+        model = build_model(settings.model, symbols, settings.text.size, settings.text.size).to(device)
+    except RuntimeError as error:
+        raise SettingsError(f"training.device: {settings.training.device}: {error}") from None
+    updater = Updater(model.train(), make_optimiser(model, settings.training), settings.training)
+    real = _is_there(settings)
+    spent: list[float] = []
+    tokens: list[int] = []
+    with tempfile.TemporaryDirectory() as folder:
+        batches = _sampled(settings, Path(folder)) if real else _random(settings)
+        ready = time.perf_counter()
+        try:
+            while True:
+                group = list(islice(batches, settings.training.accumulate))
+                begun = time.perf_counter()
+                updater.update(group, len(spent) + 1)
+                ended = time.perf_counter()
+                spent.append(ended - begun)
+                tokens.append(sum(batch.tokens for batch in group))
+                if ended - ready >= seconds or _is_steady(spent[1:]):
+                    break
+        finally:
+            updater.close()
+    first = int(len(spent) > 1)  # which takes memory and chooses kernels
+    measured = spent[first:]
+    name = "GPU" if device.type == "cuda" else f"{updater.workers} CPU cores"
+    whole = statistics.fmean(measured) * settings.training.steps
+    return TimeEstimate(whole, sum(tokens[first:]) / sum(measured), len(measured), real, name)
+
+
+def _is_there(settings: Settings) -> bool:
+    try:
+        return bool(corpus_files(settings.data.train, settings.data.languages))
+    except DataError:
+        return False
+
+
+def _is_steady(spent: list[float]) -> bool:
+    if len(spent) < _FEWEST:
+        return False
+    error = statistics.stdev(spent) / math.sqrt(len(spent))
+    return error < _STEADY * statistics.fmean(spent)
+
+
+def _random(settings: Settings) -> Iterator[Batch]:
+    draw = np.random.default_rng(settings.training.seed)
+    length = min(_LENGTH, settings.model.max_length, settings.data.max_tokens, settings.training.batch_tokens)
+    sentences = max(1, settings.training.batch_tokens // length)
+    lengths = np.full(sentences, length, dtype=np.int64)
+    while True:
+        source, target = draw.integers(4, settings.text.size, (2, sentences, length))  # (sentences, tokens)
+        shifted = np.concatenate([np.full((sentences, 1), 2), target[:, :-1]], axis=1)
+        yield Batch(source, lengths, shifted, target, lengths, np.arange(sentences))
+
+
+def _sampled(settings: Settings, folder: Path) -> Iterator[Batch]:
+    """Batches of the corpus's first pairs, in subwords of a model learned on them."""
+    path = folder / "sample.tsv"
+    with path.open("w", encoding="utf-8") as file:
+        for pair in islice(read_pairs(settings.data.train, settings.data, CorpusReport()), _SAMPLE):
+            source, target = (text.replace("\t", " ") for text in (pair.source, pair.references[0]))
+            file.write(f"{source}\t{target}\n")
+    data = settings.data.model_copy(update={"train": [path], "dev": [path], "languages": ("src", "tgt")})
+    size = settings.text.size
+    while True:
+        text = settings.text.model_copy(update={"size": size})
+        sample = settings.model_copy(update={"run": folder / str(size), "data": data, "text": text})
+        try:
+            corpora = prepare_corpora(sample, lambda line: None)
+            break
+        except SettingsError:  # so few pairs do not support so many pieces
+            if size <= _LEAST_PIECES:
+                raise
+            size = max(_LEAST_PIECES, size // 2)
+        except DataError as error:
+            raise DataError(f"{settings.data.train[0]}: {error}") from None
+    epoch = 0
+    while True:
+        for index in range(corpora.train.count(epoch)):
+            yield corpora.train.batch(epoch, index)
+        epoch += 1
+
+
+def _duration(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    if minutes < 100:
+        return f"{minutes} min"
+    hours = minutes / 60
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} days"

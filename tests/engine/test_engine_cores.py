@@ -1,0 +1,58 @@
+"""The cores that a process may use, by its affinity and by its control groups."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from uwaga.engine.cores import cgroup_quota, usable_cores
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity masks")
+def test_I11_17_only_the_cores_of_the_affinity_mask_are_used() -> None:
+    core = min(os.sched_getaffinity(0))
+    program = (
+        f"import os; os.sched_setaffinity(0, [{core}]); os.cpu_count = lambda: 64\n"
+        "from uwaga.engine.cores import usable_cores\nprint(usable_cores())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+    assert 1 <= usable_cores() <= len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("lines", "files", "quota"),
+    [
+        ("0::/a/b", {"a/b/cpu.max": "150000 100000"}, 1.5),
+        ("0::/a/b", {"a/b/cpu.max": "max 100000", "a/cpu.max": "200000 100000"}, 2.0),
+        ("0::/a/b", {"a/b/cpu.max": "300000 100000", "a/cpu.max": "200000 100000"}, 2.0),
+        ("0::/of/the/host", {"cpu.max": "50000 100000"}, 0.5),
+        ("0::/", {"cpu.max": "max 100000"}, math.inf),
+        ("0::/", {"cpu.max": "rubbish"}, math.inf),
+        (
+            "4:cpu,cpuacct:/job\n1:memory:/job\n0::/",
+            {"cpu,cpuacct/job/cpu.cfs_quota_us": "400000", "cpu,cpuacct/job/cpu.cfs_period_us": "100000"},
+            4.0,
+        ),
+        ("1:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, math.inf),
+        ("no such form", {}, math.inf),
+    ],
+)
+def test_I11_17_the_quota_of_control_groups(
+    tmp_path: Path, lines: str, files: dict[str, str], quota: float
+) -> None:
+    groups, membership = tmp_path / "groups", tmp_path / "cgroup"
+    membership.write_text(lines)
+    for name, text in files.items():
+        (groups / name).parent.mkdir(parents=True, exist_ok=True)
+        (groups / name).write_text(text)
+    assert cgroup_quota(membership, groups) == quota
+
+
+def test_I11_17_no_control_groups_no_limit(tmp_path: Path) -> None:
+    assert cgroup_quota(tmp_path / "nothing", tmp_path) == math.inf

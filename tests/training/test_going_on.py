@@ -1,0 +1,179 @@
+"""Going on with a run under other settings: what may change, what may not, and what is written of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+from toy import toy_settings, toy_values, write_reversal_corpus
+
+from uwaga.errors import CheckpointError, SettingsError
+from uwaga.settings import Settings, load_settings, parse
+from uwaga.training.average import average_run
+from uwaga.training.checkpoint import (
+    Progress,
+    checkpoint_path,
+    checkpoint_steps,
+    read_checkpoint,
+    read_progress,
+    write_checkpoint,
+)
+from uwaga.training.corpus import prepare_corpora
+from uwaga.training.report import METRICS, Reporter
+from uwaga.training.run import Run
+from uwaga.training.train import train
+from uwaga.training.validation import Validation
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_reversal_corpus(tmp_path)
+    return tmp_path
+
+
+def test_I11_4_changed_settings_are_refused_by_key_with_both_values(folder: Path) -> None:
+    train(toy_settings(folder, steps=4))
+    before = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
+    values = toy_values(folder, steps=4, label_smoothing=0.3)
+    values["model"]["width"] = 16
+    values["data"]["max_tokens"] = 99
+    with pytest.raises(CheckpointError) as found:
+        train(parse(Settings, values, "toy"))
+    told = str(found.value)
+    assert "training.label_smoothing was 0.1 and is now 0.3" in told
+    assert "model.width was 32 and is now 16" in told and "data.max_tokens was 256 and is now 99" in told
+    assert "model.heads" not in told
+    assert "What may change: training.steps, decoding, data.dev" in told
+    assert before == {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
+
+
+def test_I11_4_the_length_of_a_run_may_change_only_where_the_rate_does_not_depend_on_it(folder: Path) -> None:
+    cosine = {"kind": "cosine", "peak": 0.01, "warmup": 2}
+    train(toy_settings(folder, steps=4, schedule=cosine))
+    with pytest.raises(CheckpointError, match=r"steps was 4 and is now 6 \(the rate of schedule cosine"):
+        train(toy_settings(folder, steps=6, schedule=cosine))
+
+
+def test_I11_4_settings_are_written_when_a_run_goes_on(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(toy_settings(folder, steps=10, save_every=10))
+    (folder / "moved.tsv").write_bytes((folder / "train.tsv").read_bytes())
+    values = toy_values(folder, steps=15, save_every=10, validate_every=3, patience=50)
+    values["data"]["train"] = [str(folder / "moved.tsv")]
+    values["decoding"]["beam"] = 3
+    capsys.readouterr()
+    train(parse(Settings, values, "toy"))
+    told = capsys.readouterr().err
+    assert "changed: training.steps: 10 → 15" in told and "changed: decoding.beam: 2 → 3" in told
+    assert "holds something else" not in told
+    written = load_settings(folder / "run" / "settings.yaml")
+    assert written == parse(Settings, values, "toy")
+    assert average_run(folder / "run", folder / "newest", 1) == [15]
+
+
+def test_I11_4_the_newest_checkpoint_is_the_newest_by_step(folder: Path) -> None:
+    settings = toy_settings(folder, steps=10)
+    train(settings)
+    path = checkpoint_path(settings.run / "checkpoints", 10)
+    progress, tensors = read_checkpoint(path)
+    write_checkpoint(settings.run / "checkpoints", replace(progress, step=12, interrupted=True), tensors)
+    assert average_run(settings.run, folder / "newest", 1) == [12]
+    assert average_run(settings.run, folder / "three", 3) == [5, 10, 12]
+
+
+def test_I11_4_a_run_from_a_checkpoint_of_step_0_writes_its_settings(folder: Path) -> None:
+    settings = toy_settings(folder, steps=4)
+    torch.manual_seed(0)
+    corpora = prepare_corpora(settings, lambda text: None)
+    from uwaga.models.build import build_model
+
+    model = build_model(settings.model, corpora.target.symbols, corpora.source.size, corpora.target.size)
+    Run(settings, model, corpora, Reporter(settings.run, 4)).save()
+    assert checkpoint_steps(settings.run / "checkpoints") == [0]
+    train(settings)
+    assert load_settings(settings.run / "settings.yaml") == settings
+    assert average_run(settings.run, folder / "mean", 1) == [4]
+
+
+def test_I11_4_another_corpus_and_other_scores_are_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = toy_settings(folder, steps=4, validate_every=2)
+    train(settings)
+    best = read_progress(checkpoint_path(settings.run / "checkpoints", 4)).best
+    assert best and all(score < 0 for score in best.values())  # of losses
+    with (folder / "train.tsv").open("a") as file:
+        file.write("abc\tcba\n")
+    capsys.readouterr()
+    train(toy_settings(folder, steps=6, validate_every=2, early_stopping_metric="chrf"))
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert "data.train holds something else now: 600 pairs of" in told and "601 pairs of" in told
+    assert "no score so far counts" in told
+    best = read_progress(checkpoint_path(settings.run / "checkpoints", 6)).best
+    assert list(best) == [6] and all(score >= 0 for score in best.values())
+
+
+def test_I11_4_checkpoints_of_before_go_on_and_are_compared_with_the_settings_file(folder: Path) -> None:
+    settings = toy_settings(folder, steps=4)
+    train(settings)
+    path = checkpoint_path(settings.run / "checkpoints", 4)
+    progress, tensors = read_checkpoint(path)
+    write_checkpoint(
+        settings.run / "checkpoints",
+        Progress(4, progress.epoch, progress.batch, progress.best, 0, "0123456789abcdef"),
+        tensors,
+    )
+    with pytest.raises(CheckpointError, match=r"training\.clip was 0\.0 and is now 1\.0"):
+        train(toy_settings(folder, steps=6, clip=1.0))
+    assert train(toy_settings(folder, steps=6)) is not None
+
+
+def test_I11_4_subword_models_of_other_settings_are_refused(folder: Path) -> None:
+    settings = toy_settings(folder, steps=4)
+    prepare_corpora(settings, lambda text: None)
+    (settings.run / "settings.yaml").write_text(yaml.safe_dump(settings.model_dump(mode="json")))
+    values = toy_values(folder, steps=4)
+    values["text"]["size"] = 18
+    with pytest.raises(SettingsError, match=r"text\.size was 17 and is now 18; delete"):
+        train(parse(Settings, values, "toy"))
+
+
+def test_I11_2_the_best_checkpoint_is_kept_where_the_mean_is_worse(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = toy_settings(folder, steps=40, save_every=5, validate_every=5, average=8, keep_last=8)
+    model = train(settings)
+    assert model is not None
+    lines = [json.loads(line) for line in (settings.run / METRICS).read_text().splitlines()]
+    losses = {m["step"]: m["loss"] for m in lines if m["part"] == "dev"}
+    assert len(losses) == len([m for m in lines if m["part"] == "dev"])  # no step twice
+    [mean] = [m for m in lines if m["part"] == "mean"]
+    [final] = [m for m in lines if m["part"] == "final"]
+    best = min(losses, key=lambda step: losses[step])
+    assert mean["steps"] == list(range(5, 41, 5)) and mean["loss"] > losses[best]
+    assert final["steps"] == [best] and final["loss"] == pytest.approx(losses[best], rel=1e-6)
+    _, tensors = read_checkpoint(checkpoint_path(settings.run / "checkpoints", best))
+    for name, weight in load_file(model / "model.safetensors").items():
+        assert any(torch.equal(weight, tensor) for tensor in tensors.values()), name
+    told = f"checkpoint of step {best}, better on the dev set than the mean of the checkpoints of steps 5, 10"
+    assert told in capsys.readouterr().err.replace("\n", " ")
+    assert told in (model / "card.md").read_text()
+
+
+def test_I11_2_the_mean_is_kept_where_it_is_not_worse(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Validation, "score", lambda *_: 0.0)
+    settings = toy_settings(folder, steps=10, save_every=5, validate_every=5, average=2)
+    model = train(settings)
+    assert model is not None
+    lines = [json.loads(line) for line in (settings.run / METRICS).read_text().splitlines()]
+    assert [m["steps"] for m in lines if m["part"] in ("mean", "final")] == [[5, 10], [5, 10]]
+    assert (
+        "mean of the checkpoints of steps 5, 10, not worse on the dev set than step"
+        in (model / "card.md").read_text()
+    )

@@ -1,0 +1,166 @@
+"""What a run writes down and shows: metrics, TensorBoard's events, the moving line."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from toy import toy_settings, write_reversal_corpus
+
+from uwaga.evaluation import MetricScore
+from uwaga.training import disk
+from uwaga.training.bar import TrainingBar, clock_time
+from uwaga.training.checkpoint import Progress, checkpoint_path
+from uwaga.training.events import EventFile, crc32c
+from uwaga.training.report import METRICS, Reporter
+from uwaga.training.step import Update
+from uwaga.training.train import train
+from uwaga.training.validation import Validation
+
+
+def lines(run: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
+
+
+def scalars(folder: Path, tag: str) -> list[tuple[int, float]]:
+    """As TensorBoard reads them."""
+    read = EventAccumulator(str(folder))
+    read.Reload()
+    return [(event.step, event.value) for event in read.Scalars(tag)]
+
+
+def test_crc32c_of_the_standard() -> None:
+    """RFC 3720 appendix B.4."""
+    assert crc32c(bytes(32)) == 0x8A9136AA
+    assert crc32c(b"\xff" * 32) == 0x62A8AB43
+    assert crc32c(bytes(range(32))) == 0x46DD794E
+
+
+def test_I11_14_tensorboard_reads_the_events(tmp_path: Path) -> None:
+    file = EventFile(tmp_path, 0)
+    values = {1: 2.5, 300: -1e-30, 10**6: math.inf, 10**6 + 1: 1e300}
+    for step, value in values.items():
+        file.add(step, {"train/loss": value, "dev/ä": 1.0})
+    assert [step for step, _ in scalars(tmp_path, "dev/ä")] == list(values)
+    found = scalars(tmp_path, "train/loss")
+    assert [value for _, value in found] == [2.5, pytest.approx(-1e-30, rel=1e-6), math.inf, math.inf]
+
+
+def test_I11_4_events_behind_the_resumed_step_are_dropped(tmp_path: Path) -> None:
+    first = EventFile(tmp_path, 0)
+    for step in (5, 10, 15):
+        first.add(step, {"x": float(step)})
+    second = EventFile(tmp_path, 10)
+    second.add(12, {"x": 0.0})
+    assert scalars(tmp_path, "x") == [(5, 5.0), (10, 10.0), (12, 0.0)]
+
+
+def test_I11_4_metrics_are_cut_back_to_the_resumed_step(tmp_path: Path) -> None:
+    write_reversal_corpus(tmp_path)
+    settings = toy_settings(tmp_path, steps=10, validate_every=2, save_every=2)
+    train(settings)
+    whole = lines(settings.run)
+    assert [(m["part"], m["step"]) for m in whole if m["part"] != "train"] == [
+        *(("dev", step) for step in (2, 4, 6, 8, 10)),
+        *([("mean", 10)] if any(m["part"] == "mean" for m in whole) else []),
+        ("final", 10),
+    ]
+    for step in (8, 10):  # as if it had been killed behind step 6, in the middle of a line
+        checkpoint_path(settings.run / "checkpoints", step).unlink(missing_ok=True)
+    with (settings.run / METRICS).open("a") as file:
+        file.write('{"part": "tr')
+    train(settings)
+
+    def told(found: list[dict[str, object]]) -> list[dict[str, object]]:
+        return [{k: v for k, v in line.items() if k != "tokens_per_second"} for line in found]
+
+    assert told([m for m in lines(settings.run) if m["part"] != "train"]) == told(
+        [m for m in whole if m["part"] != "train"]
+    )
+    assert [step for step, _ in scalars(settings.run / "logs", "dev/loss")] == [2, 4, 6, 8, 10]
+    steps = [m["step"] for m in lines(settings.run)]
+    assert steps == sorted(steps)
+
+    train(toy_settings(tmp_path, steps=14, validate_every=2, save_every=2))
+    finals = [m["step"] for m in lines(settings.run) if m["part"] == "final"]
+    assert finals == [10, 14]  # what the shorter run came to is not forgotten
+
+
+def test_I11_14_a_line_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log"
+    disk.append(path, b"one\n")
+    write = disk.os.write
+
+    def little(handle: int, content: memoryview) -> int:
+        if bytes(content) == b"o\n":
+            raise OSError(28, "No space left on device")
+        return write(handle, content[:2])
+
+    monkeypatch.setattr(disk.os, "write", little)
+    with pytest.raises(OSError, match="No space") as found:
+        disk.append(path, b"two\n")
+    assert found.value.filename == str(path) and path.read_bytes() == b"one\n"
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def screen(console: Console, bar: TrainingBar) -> str:
+    with console.capture() as found:
+        console.print(bar.bar.get_renderable())
+    return found.get()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_I11_21_the_line_has_what_matters_and_moves_each_second(width: int) -> None:
+    console, clock = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None), Clock()
+    bar = TrainingBar(console, 20_000, clock)
+    assert "preparing" in screen(console, bar)
+    bar.start(1000, 2, "")
+    for step in (1001, 1002):
+        clock.now += 2.0
+        bar.update(step, 3, "loss 2.345  BLEU 23.10  2,100 tokens/s")
+    shown = screen(console, bar)
+    for part in ("epoch 3", "1,002/20,000", "loss 2.345", "BLEU 23.10", "2,100 tokens/s"):
+        assert part in shown
+    assert f"{clock_time(2.0 * 18_998)} left" in shown  # from the updates made now, not from step 0
+    seen = {shown}
+    for _ in range(5):
+        clock.now += 1.0
+        seen.add(screen(console, bar))
+    assert len(seen) == 6
+    bar.resume_pace()  # those seconds were a validation's
+    clock.now += 2.0
+    bar.update(1003, 3, "")
+    assert f"{clock_time(2.0 * 18_997)} left" in screen(console, bar)
+
+
+def test_I11_21_the_score_so_far_is_shown_after_a_resume_too(tmp_path: Path) -> None:
+    def told(step: int, judged: bool) -> str:
+        console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
+        with Reporter(tmp_path, 100, console) as reporter:
+            reporter.start(Progress(step=step))
+            if judged:
+                result = Validation(1.0, MetricScore("bleu", 12.34, "s"), None)
+                reporter.validation(Progress(step=step), result)
+            reporter.update(Progress(step=step + 1), Update(20.0, 20.0, 10, 1.0, 1e-3))
+            assert reporter.bar is not None
+            return screen(console, reporter.bar)
+
+    shown = told(4, True)
+    assert "BLEU 12.34" in shown and "loss 2.000" in shown and "epoch 1" in shown
+    assert "BLEU 12.34" in told(7, False)
