@@ -16,7 +16,7 @@ DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
-.PHONY: help demo test tests quick processors faults lint format docs serve-docs bench clean
+.PHONY: help demo test tests quick processors faults lint format docs serve-docs bench sdist wheel clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -26,6 +26,8 @@ help:
 	@echo "make faults  kill, fill disks, start two at once: COUNT=100 times; takes about an hour"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make bench   the benchmarks"
+	@echo "make sdist   what a release uploads as its source, into dist/"
+	@echo "make wheel   that, and a wheel for this machine built from it"
 	@echo "make docs    build the documentation into site/"
 	@echo "make clean   remove .venv and everything built"
 
@@ -93,6 +95,13 @@ serve-docs: $(DEV_INSTALLED)
 
 bench: $(DEV_INSTALLED)
 	@for script in $(wildcard benchmarks/*.py); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+# Without isolation: built with the tools in .venv, which are those that pyproject.toml asks for.
+sdist: $(DEV_INSTALLED)
+	$(BIN)/python -m build --no-isolation --sdist --outdir dist
+
+wheel: $(DEV_INSTALLED)
+	$(BIN)/python -m build --no-isolation --outdir dist
 
 clean:
 	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
