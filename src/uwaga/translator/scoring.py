@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from uwaga.contracts import Decoder, json_number
+from uwaga.decoding.checks import check_whole
 from uwaga.decoding.length_batching import length_batches
 from uwaga.translator.forced_decoding import forced_steps
 
@@ -73,7 +74,12 @@ def in_batches(
     batch_tokens: int,
     start: int | None = None,
 ) -> list[list[float]]:
-    """Score pairs of like length together, at most ``batch_tokens`` of the longer side at a time."""
+    """Score pairs of like length together, at most ``batch_tokens`` of the longer side at a time.
+
+    Raises:
+        SettingsError: ``batch_tokens`` is no number of tokens.
+    """
+    check_whole("batch_tokens", batch_tokens, 1)
     results: list[list[float]] = [[] for _ in sources]
     lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
     for indices in length_batches(lengths, 1, batch_tokens):

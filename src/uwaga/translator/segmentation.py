@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from uwaga.decoding.checks import check_one_of
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.text.normalisation import in_capitals
 from uwaga.text.options import TextOptions
@@ -70,8 +71,7 @@ class Segmenter:
             TextTooLongError: a sentence is longer than the model can take; it belongs to ``name``.
             SettingsError: there is no such ``split``.
         """
-        if split not in get_args(Split):
-            raise SettingsError(f"split must be one of {', '.join(get_args(Split))}, not {split!r}")
+        check_one_of("split", split, get_args(Split))
         pieces = LINE_BREAK.split(text)
         before, sentences = "", list[Sentence]()
         for line, line_break in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
@@ -89,7 +89,7 @@ class Segmenter:
 
         Raises:
             DataError: a text is none.
-            TextTooLongError, SettingsError: as there.
+            TextTooLongError, SettingsError: as :meth:`cut`.
         """
         for text, name in zip(texts, names, strict=True):
             if not isinstance(text, str):

@@ -102,11 +102,11 @@ class Translator:
                 tokenisers, or a language that the model lacks.
             MissingExtraError: the model needs torch, which is not installed.
         """
-        from uwaga.translator.loading import LoadOptions, load_translator
+        from uwaga.translator.loading import LoadOptions, load_translator, model_names
 
         wanted = LoadOptions(device, dtype, threads, engine, source_language, target_language, shortlist)
         if name is not None and not isinstance(name, (str, Path)):
-            return cls._together([str(one) for one in name], wanted)
+            return cls._together(model_names(name), wanted)
         return cls(*load_translator(name, wanted))
 
     @classmethod
