@@ -111,6 +111,13 @@ class NativeModel:
         made._lists = self._core.shortlist(made.shortlist.common, shortlist.first, shortlist.targets)
         return made
 
+    @property
+    def described(self) -> str:
+        """What it is: family, engine and precision, instruction set, threads of a call."""
+        family = "decoder-only" if isinstance(self.settings, DecoderOnlySettings) else "Transformer"
+        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        return f"{family}, native {self.precision} on {self.isa}, {threads}"
+
     def encode(self, sources: Sequence[Sequence[int]]) -> _core.Memory:
         """Encode sentences of token ids, each with its end symbol; or read prompts.
 

@@ -41,10 +41,11 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text taken apart; ``before`` are the line breaks in front of the first sentence."""
+    """A ``text`` taken apart; ``before`` are the line breaks in front of the first sentence."""
 
     before: str
     sentences: tuple[Sentence, ...]
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Segmenter:
                 continue
             after = "" if added else sentences[-1].after
             sentences[-1] = Sentence(sentences[-1].ids, after + line_break)
-        return Passage(before, tuple(sentences))
+        return Passage(before, tuple(sentences), text)
 
     def cut_all(self, texts: Sequence[str], split: Split, names: Sequence[str]) -> list[Passage]:
         """As :meth:`cut`, several texts; ``names`` are for error messages.
