@@ -1,7 +1,7 @@
 """Sentences to compare a model with its rounded copy on where a user gives none.
 
-``sentences.txt`` holds plain ones, written for this, in languages of nine scripts. Random pieces would tell little:
-a model disagrees with itself about nonsense.
+``sentences.txt`` holds plain ones, written for this, in the languages of ten scripts. Random pieces would tell
+little: of nonsense a model is never sure.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _usable(tokeniser: Subwords, model: NativeModel, lines: Sequence[str]) -> li
 
 
 def _sampled(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
-    """What the model itself writes: a decoder-only one from nothing, another as it translates drawn pieces."""
+    """What the model writes: a decoder-only one from nothing, another as it translates drawn pieces."""
     tokeniser, symbols = checkpoint.source, checkpoint.symbols
     drawn = comparison_sources(None, tokeniser, model)
     longest = min(LONGEST, (model.max_source or 512) - 1)
