@@ -1,6 +1,6 @@
 """Sentences to compare a model with its rounded copy on where a user gives none.
 
-``sentences.txt`` holds plain ones, written for this, in the languages of ten scripts. Random pieces would tell
+``sentences.txt`` holds plain ones, written for this, in languages of ten scripts. Random pieces would tell
 little: of nonsense a model is never sure.
 """
 
