@@ -33,7 +33,7 @@ LogProbs = NDArray[np.float32 | np.float64]
 
 @dataclass(frozen=True)
 class Symbols:
-    """The special token ids that search must know (M22).
+    """The special token ids that search must know.
 
     ``start`` is what decoding starts from (``<s>``, or ``<pad>`` for Marian); ``end`` stops it.
     """
@@ -46,7 +46,7 @@ class Symbols:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to draw a token from the distribution (M25).
+    """How to draw a token from the distribution.
 
     ``uniform`` (rows,) float64 in [0, 1): one draw per row, made by the search from the seed, the
     sentence and the step alone, so that a sample does not depend on the batch. The token is the first,
@@ -86,7 +86,7 @@ class Choice:
 
 
 class Memory(Protocol):
-    """Encoded sources, one row per sentence; beams never copy it (M21)."""
+    """Encoded sources, one row per sentence; beams never copy it."""
 
     @property
     def sentences(self) -> int:

@@ -20,7 +20,7 @@ MOST_SAMPLES = 1 << 16
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search (M22 to M25). The defaults are those of :class:`uwaga.settings.DecodingSettings`.
+    """How to search. The defaults are those of :class:`uwaga.settings.DecodingSettings`.
 
     A model brings its own; a call changes them by :meth:`changed`.
 
@@ -54,7 +54,7 @@ class SearchOptions:
         padding symbol never are). ``unknown``: whether the unknown symbol may be produced.
         ``renormalise``: share the probability of banned tokens among the others (``renormalize_logits``
         in ``transformers``).
-    Sampling (M25):
+    Sampling:
         ``temperature``, then ``top_k`` (0 for all), then ``top_p`` shape the distribution that is drawn
         from; reported log-probabilities stay the model's own. ``seed``, the source and the number of
         the sample alone decide the draws. None is not chosen yet: :meth:`changed` draws one, which then

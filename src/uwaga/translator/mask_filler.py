@@ -1,4 +1,4 @@
-"""Fill the gaps of texts with an encoder that predicts masked tokens (M17)."""
+"""Fill the gaps of texts with an encoder that predicts masked tokens."""
 
 from __future__ import annotations
 

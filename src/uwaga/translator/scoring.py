@@ -1,4 +1,4 @@
-"""The probability of a given target (M20)."""
+"""The probability of a given target."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Score(JsonRecord):
-    """What a model thinks of a given target: ``p(Y | X) = Π_i p(y_i | Y_<i, X)`` (M20).
+    """What a model thinks of a given target: ``p(Y | X) = Π_i p(y_i | Y_<i, X)``.
 
     ``token_scores`` are the natural log-probabilities of ``tokens`` and, last, of the end symbol;
     ``log_prob`` is their sum. ``source`` and ``target`` are the texts.

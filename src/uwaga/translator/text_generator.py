@@ -1,4 +1,4 @@
-"""Continue texts with a decoder that has no source (M18)."""
+"""Continue texts with a decoder that has no source."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class TextGenerator:
     def generate(
         self, prompt: str | Sequence[str], **options: Unpack[SearchOverrides]
     ) -> Continuation | list[Continuation]:
-        """Continue a text, or several (M23 to M25).
+        """Continue a text, or several.
 
         A continuation ends where the model ends it, at ``max_length``, or where the model's positions end.
 

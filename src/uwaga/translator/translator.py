@@ -202,7 +202,7 @@ class Translator:
         split: Split = "auto",
         **options: Unpack[SearchOverrides],
     ) -> Translation | list[Translation]:
-        """Translate a text, or several (M20 to M25).
+        """Translate a text, or several.
 
         A text's lines are translated apart and its line breaks kept; a line longer than the model can take
         is translated sentence by sentence. A text without anything to read gives an empty translation.
@@ -340,7 +340,7 @@ class Translator:
         batch_tokens: int = 4096,
         first: int = 1,
     ) -> list[Score]:
-        """The log-probability of each target given its source (M20), by teacher forcing.
+        """The log-probability of each target given its source, by teacher forcing.
 
         Args:
             pairs: source and target texts. Neither is split; white space at their ends does not count.
