@@ -8,6 +8,7 @@ candidates, ``source`` and ``target`` count tokens.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ LogProbs = NDArray[np.float32 | np.float64]
 
 @dataclass(frozen=True)
 class Symbols:
-    """The special token ids that search must know (M22).
+    """The special token ids that search must know.
 
     ``start`` is what decoding starts from (``<s>``, or ``<pad>`` for Marian); ``end`` stops it.
     """
@@ -45,7 +46,7 @@ class Symbols:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to draw a token from the distribution (M25).
+    """How to draw a token from the distribution.
 
     ``uniform`` (rows,) float64 in [0, 1): one draw per row, made by the search from the seed, the
     sentence and the step alone, so that a sample does not depend on the batch. The token is the first,
@@ -85,7 +86,7 @@ class Choice:
 
 
 class Memory(Protocol):
-    """Encoded sources, one row per sentence; beams never copy it (M21)."""
+    """Encoded sources, one row per sentence; beams never copy it."""
 
     @property
     def sentences(self) -> int:
@@ -167,7 +168,19 @@ class Decoder(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+class JsonRecord:
+    """A result that JSON can hold."""
+
+    def to_dict(self) -> dict[str, object]:
+        """What JSON can hold of it, under the names that it has here."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """:meth:`to_dict` as one line of JSON, letters of every script as they are."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+
+@dataclass(frozen=True, eq=False)
 class Hypothesis:
     """One finished target.
 
@@ -184,10 +197,19 @@ class Hypothesis:
     truncated: bool = False
     attention: Floats | None = None
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hypothesis) and equal_fields(self, other)
 
-@dataclass(frozen=True)
-class Translation:
+    def __hash__(self) -> int:
+        return hash((self.tokens, self.score))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Translation(JsonRecord):
     """A translated text.
+
+    ``str()`` of it is its ``text``; ``source`` is the text that it translates. Two are equal where everything
+    they hold is.
 
     ``tokens`` are the subword pieces and ``source_tokens`` those of the source; ``token_scores``,
     ``attention`` and ``truncated`` are as in :class:`Hypothesis`. ``alternatives`` holds the rest of
@@ -203,6 +225,23 @@ class Translation:
     source_tokens: tuple[str, ...] = ()
     attention: Floats | None = None
     alternatives: tuple[Translation, ...] = field(default=())
+    source: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        notes = [f"score={self.score:.4g}", f"{len(self.tokens)} tokens"]
+        notes += ["truncated"] if self.truncated else []
+        notes += [f"attention {self.attention.shape}"] if self.attention is not None else []
+        notes += [f"{len(self.alternatives)} alternatives"] if self.alternatives else []
+        return f"Translation({shortened(self.text)!r}, {', '.join(notes)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Translation) and equal_fields(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.source, self.text, self.tokens, self.score))
 
     def to_dict(self) -> dict[str, object]:
         """What JSON can hold of it, under the same names; attention and alternatives if there are any.
@@ -210,6 +249,7 @@ class Translation:
         Numbers are rounded to six decimals, and an infinite score, an impossible token's, is None.
         """
         values: dict[str, object] = {
+            "source": self.source,
             "text": self.text,
             "score": json_number(self.score),
             "log_prob": json_number(self.log_prob),
@@ -228,3 +268,24 @@ class Translation:
 def json_number(value: float) -> float | None:
     """A number to six decimals, or None where JSON has none for it: infinities and what is no number."""
     return round(value, 6) if math.isfinite(value) else None
+
+
+SHOWN = 60
+"""Characters of a text in a ``repr``."""
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text, as much of it as a ``repr`` shows."""
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def equal_fields(one: object, other: object) -> bool:
+    """Whether two records of a class hold the same in every field, arrays element by element."""
+    if type(one) is not type(other):
+        return False
+    for name, left in vars(one).items():
+        right = getattr(other, name)
+        arrays = isinstance(left, np.ndarray), isinstance(right, np.ndarray)
+        if not (np.array_equal(left, right) if all(arrays) else not any(arrays) and left == right):
+            return False
+    return True

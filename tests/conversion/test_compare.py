@@ -33,6 +33,7 @@ def test_a_model_agrees_with_itself(exact):
         "difference": 0.0,
         "largest": 0.0,
         "continued": False,
+        "measured_on": "sentences",
     }
 
 

@@ -56,6 +56,8 @@ def test_a_score_is_json():
     document = Score(-math.inf, ("a",), (-math.inf, -0.25), ("b",)).to_dict()
     assert through_json(document) == document
     assert document == {
+        "source": "",
+        "target": "",
         "log_prob": None,
         "mean": None,
         "perplexity": None,

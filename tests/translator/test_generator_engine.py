@@ -25,6 +25,7 @@ from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.checkpoints.uwaga.int8 import CONFIG, WEIGHTS
 from uwaga.cli.main import app
 from uwaga.contracts import Choice
+from uwaga.conversion import own_sentences
 from uwaga.conversion.quantise import quantise
 from uwaga.engine import NativeModel
 from uwaga.errors import ModelError, SettingsError, TextTooLongError
@@ -285,3 +286,12 @@ def test_the_command_line_chooses_engine_and_precision(folder, tmp_path):
     assert run(tmp_path / "out", "A dog", "--max-length", 6)[0] == 0
     done = CliRunner().invoke(app, ["translate", "--model", str(tmp_path / "out"), "A dog"])
     assert done.exit_code == 1 and "`uwaga generate`" in done.stderr
+
+
+def test_I11_22_a_decoder_only_model_is_compared_without_a_sample(folder, tmp_path, monkeypatch):
+    """On sentences that its tokeniser knows, or else on what it writes itself."""
+    found = quantise(folder, tmp_path / "own")
+    assert found.continued and found.sentences >= 5 and found.measured_on.endswith("(no --sample)")
+    monkeypatch.setattr(own_sentences, "nearest_language", lambda tokeniser: None)
+    drawn = quantise(folder, tmp_path / "drawn")
+    assert drawn.continued and drawn.measured_on == "texts that the model drew itself (no --sample)"

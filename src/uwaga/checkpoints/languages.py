@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from uwaga.decoding.checks import check_word
 from uwaga.errors import SettingsError
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.marian import MarianTokeniser
@@ -121,6 +122,8 @@ class Languages:
             SettingsError: the model lacks the language, or needs one that nobody has stated; lists those it
                 has.
         """
+        check_word("source", source, "the code of a language, such as 'en'")
+        check_word("target", target, "the code of a language, such as 'en'")
         ours, theirs = self.source, self.target
         source, target = source or self.usual[0], target or self.usual[1]
         if isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser):

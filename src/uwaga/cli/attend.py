@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from uwaga.cli import options as the
+from uwaga.errors import SettingsError
 
 BUNDLED = "bundled model"
 
@@ -40,6 +41,10 @@ Drawing = Annotated[
     ),
 ]
 
+AsJson = Annotated[
+    bool, typer.Option("--json", help="One JSON object per model: title, source, target, weights.")
+]
+
 
 def attend(
     text: Text,
@@ -47,6 +52,7 @@ def attend(
     target: Target = None,
     words: Words = False,
     output: Drawing = None,
+    as_json: AsJson = False,
     device: the.Device = "auto",
     dtype: the.TorchDtype = "auto",
     threads: the.Threads = 0,
@@ -65,12 +71,16 @@ def attend(
 
         uwaga attend "I want to buy a car." --target "Ich möchte ein Auto kaufen."
 
+        uwaga attend --json "I want to buy a car." | jq .weights
+
         uwaga attend "a man rides a bicycle ." -m Bahdanau=runs/bahdanau/model -m runs/luong/model -o two.png
     """
     from uwaga import inspection
     from uwaga.cli.named import named
 
     models: dict[str, str | None] = dict(named(model, "--model")) if model else {BUNDLED: None}
+    if output is not None and as_json:
+        raise SettingsError("--json is printed: leave out --output, which draws")
     if output is not None:
         inspection.check_drawing(output)
     found = inspection.align_systems(
@@ -80,6 +90,9 @@ def attend(
         found = [replace(one, title="") for one in found]
     if output is not None:
         inspection.save_figure(inspection.draw_alignments(found), output)
+        return
+    if as_json:
+        typer.echo("\n".join(one.to_json() for one in found))
         return
     from rich.console import Console
 

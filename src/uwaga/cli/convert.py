@@ -43,7 +43,8 @@ Keep = Annotated[
 Sample = Annotated[
     Path | None,
     typer.Option(
-        help="With --int8, sentences to compare the two models on, one per line.", show_default=False
+        help="With --int8, sentences to compare the two models on, one per line.",
+        show_default="plain ones that come with uwaga",
     ),
 ]
 
@@ -102,9 +103,8 @@ def _quantise(source: Path, folder: Path, keep: tuple[str, ...], sample: Path | 
     from uwaga.data.lines import text_lines
 
     found = quantise(source, folder, keep, None if sample is None else list(text_lines(sample)))
-    what = "sentences" if sample is not None else "sources drawn from the vocabulary (no --sample)"
     typer.echo(f"{folder}: written in int8")
-    typer.echo(f"{found.sentences} {what}, greedy: {_alike(found)}")
+    typer.echo(f"{found.sentences} {found.measured_on}, greedy: {_alike(found)}")
 
 
 def _alike(found: Agreement) -> str:

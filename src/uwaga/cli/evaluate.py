@@ -1,4 +1,4 @@
-"""``uwaga evaluate``: BLEU, chrF and TER of a file of translations."""
+"""``uwaga evaluate``: BLEU, chrF, TER and COMET of a file of translations."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli import options as the
+from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.evaluation import Comparison, Report
+    from uwaga.evaluation import CometScores, Comparison, Report
 
 STANDARD_INPUT = Path("-")
-LABELS = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER"}
+LABELS = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER", "comet": "COMET"}
+COMET = "comet"
+DIGITS = {COMET: 4}
+"""Decimals of a metric that is not on the scale of 0 to 100."""
+References = Sequence[Sequence[str]]
 
 Hypotheses = Annotated[
     Path, typer.Argument(help="Translations, one per line; `-` reads standard input.", show_default=False)
@@ -26,13 +31,21 @@ Against = Annotated[
     typer.Option(help="Another system's translations: test the difference by paired bootstrap."),
 ]
 Metrics = Annotated[
-    str, typer.Option("--metric", "-m", help="Any of bleu, chrf, chrf++, ter, with commas between.")
+    str, typer.Option("--metric", "-m", help="Any of bleu, chrf, chrf++, ter, comet, with commas between.")
 ]
 Tokenize = Annotated[
     str, typer.Option(help="BLEU's tokeniser: 13a, intl, zh, char, none, ja-mecab or ko-mecab.")
 ]
 Lowercase = Annotated[bool, typer.Option("--lowercase", help="BLEU and chrF without regard to case.")]
 Samples = Annotated[int, typer.Option(min=1, help="Test sets that the bootstrap draws.")]
+Sentences = Annotated[
+    bool, typer.Option("--sentences", help="A line per sentence, tabs between its scores, instead of one.")
+]
+Source = Annotated[
+    Path | None,
+    typer.Option("--source", "-s", help="The texts that were translated, for comet.", show_default=False),
+]
+CometModel = Annotated[str, typer.Option(help="COMET's model.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -45,6 +58,9 @@ def evaluate(
     tokenize: Tokenize = "13a",
     lowercase: Lowercase = False,
     samples: Samples = 1000,
+    sentences: Sentences = False,
+    source: Source = None,
+    comet_model: CometModel = "Unbabel/wmt22-comet-da",
     as_json: AsJson = False,
 ) -> None:
     """Score translations with sacreBLEU.
@@ -60,6 +76,10 @@ def evaluate(
         uwaga translate < test.en | uwaga evaluate - -r test.de -m bleu,chrf
 
         uwaga evaluate new.de -r test.de --against old.de    # is it really better?
+
+        uwaga evaluate output.de -r test.de --sentences | sort -k2,2n | head    # the worst sentences
+
+        uwaga evaluate output.de -r test.de -m bleu,comet --source test.en    # pip install unbabel-comet
     """
     from uwaga import evaluation
     from uwaga.evaluation import files
@@ -67,20 +87,79 @@ def evaluate(
     metrics = [name.strip().lower() for name in metric.split(",") if name.strip()]
     references = files.read_references(reference, columns)
     lines = _translations(hypotheses, str(reference[0]), len(references))
+    learned: CometScores | None = None
+    if COMET in metrics:
+        learned = _comet(source, hypotheses, lines, references, comet_model)
+        metrics.remove(COMET)
+    if sentences:
+        if against is not None:
+            raise SettingsError("--sentences scores one system: leave out --against")
+        _print_sentences(lines, references, metrics, learned, tokenize, lowercase, as_json)
+        return
     rows: tuple[Comparison, ...] = ()
     if against is not None:
         others = files.read_aligned(against, str(reference[0]), len(references))
         rows = evaluation.compare(
             lines, others, references, metrics, tokenize=tokenize, lowercase=lowercase, samples=samples
         )
-    report = evaluation.evaluate(lines, references, metrics, tokenize=tokenize, lowercase=lowercase)
+    report = evaluation.Report(len(lines), ())
+    if metrics or learned is None:
+        report = evaluation.evaluate(lines, references, metrics, tokenize=tokenize, lowercase=lowercase)
+    if learned is not None:
+        found = evaluation.MetricScore(COMET, learned.value, learned.model)
+        report = evaluation.Report(report.sentences, (*report.scores, found))
+    _print(report, rows, hypotheses.name, against.name if against else None, as_json)
+
+
+def _comet(
+    source: Path | None, hypotheses: Path, lines: Sequence[str], references: References, model: str
+) -> CometScores:
+    from uwaga import evaluation
+    from uwaga.evaluation.files import read_aligned
+
+    if source is None:
+        raise SettingsError("comet looks at the sources too: give them with --source")
+    return evaluation.comet(read_aligned(source, str(hypotheses), len(lines)), lines, references, model)
+
+
+def _print_sentences(
+    lines: Sequence[str],
+    references: References,
+    metrics: Sequence[str],
+    learned: CometScores | None,
+    tokenize: str,
+    lowercase: bool,
+    as_json: bool,
+) -> None:
+    """A head and a line per sentence: its number, from 1, and its scores."""
+    from uwaga import evaluation
+
+    found: list[dict[str, float]] = [{} for _ in lines]
+    if metrics or learned is None:
+        found = evaluation.evaluate_sentences(
+            lines, references, metrics, tokenize=tokenize, lowercase=lowercase
+        )
+    if learned is not None:
+        found = [row | {COMET: value} for row, value in zip(found, learned.sentences, strict=True)]
+    if as_json:
+        for number, row in enumerate(found, start=1):
+            typer.echo(json.dumps({"line": number} | row))
+        return
+    typer.echo("\t".join(["line", *found[0]]))
+    for number, row in enumerate(found, start=1):
+        typer.echo("\t".join([str(number), *(f"{row[name]:.{DIGITS.get(name, 2)}f}" for name in row)]))
+
+
+def _print(
+    report: Report, rows: Sequence[Comparison], system: str, baseline: str | None, as_json: bool
+) -> None:
     if as_json:
         compared = {"comparison": [row.to_dict() for row in rows]} if rows else {}
         typer.echo(json.dumps(report.to_dict() | compared, ensure_ascii=False, indent=2))
         return
     _print_report(report)
-    if against is not None:
-        _print_comparisons(rows, hypotheses.name, against.name)
+    if baseline is not None:
+        _print_comparisons(rows, system, baseline)
 
 
 def _translations(path: Path, reference: str, count: int) -> list[str]:
@@ -96,7 +175,9 @@ def _translations(path: Path, reference: str, count: int) -> list[str]:
 
 def _print_report(report: Report) -> None:
     for score in report.scores:
-        typer.echo(f"{LABELS[score.metric]:<7}{score.value:6.2f}  {score.signature}")
+        typer.echo(
+            f"{LABELS[score.metric]:<7}{score.value:6.{DIGITS.get(score.metric, 2)}f}  {score.signature}"
+        )
         if score.detail:
             typer.echo(f"{'':15}{score.detail}")
 

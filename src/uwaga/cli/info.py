@@ -75,7 +75,7 @@ def _rows(found: Description) -> Iterator[tuple[str, str]]:
         yield "parameters", f"{found.weights.parameters:,}"
     if found.weights.bytes:
         formats = f" ({', '.join(found.weights.formats)})" if found.weights.formats else ""
-        yield "weights", _size(found.weights.bytes) + formats
+        yield "weights", readable_size(found.weights.bytes) + formats
     for name, value in found.sizes.items():
         yield name, f"{value:,}" if type(value) is int else str(value)
     if found.vocabulary:
@@ -91,7 +91,8 @@ def _rows(found: Description) -> Iterator[tuple[str, str]]:
         yield "note", problem
 
 
-def _size(count: int) -> str:
+def readable_size(count: int) -> str:
+    """Bytes in units that are easily read."""
     value, unit = float(count), 0
     while value >= 1000 and unit + 1 < len(UNITS):
         value, unit = value / 1000, unit + 1

@@ -18,6 +18,7 @@ from uwaga.cli.fill import fill
 from uwaga.cli.generate import generate
 from uwaga.cli.info import info
 from uwaga.cli.lengths import lengths
+from uwaga.cli.models import models
 from uwaga.cli.score import score
 from uwaga.cli.shortlist import shortlist
 from uwaga.cli.train import train
@@ -33,7 +34,7 @@ app = typer.Typer(
 )
 VERBS = (
     *(translate, train, score, evaluate, attend, lengths),
-    *(generate, fill, info, convert, shortlist, average),
+    *(generate, fill, info, models, convert, shortlist, average),
 )
 for verb in VERBS:
     app.command(verb.__name__)(reported(verb))

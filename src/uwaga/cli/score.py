@@ -1,4 +1,4 @@
-"""``uwaga score``: how probable a model finds given translations (M20)."""
+"""``uwaga score``: how probable a model finds given translations."""
 
 from __future__ import annotations
 

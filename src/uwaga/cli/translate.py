@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli import options as the
+from uwaga.cli.nbest import NbestChoice, moses_lines
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ Texts = Annotated[
 Nbest = Annotated[
     int, typer.Option("--nbest", "-n", help="Translations per line, with tabs between; at most the beam.")
 ]
+NbestFormat = Annotated[
+    NbestChoice,
+    typer.Option(help="Translations of a line with tabs between, or a line each as Moses has them."),
+]
 AsJson = Annotated[
     bool,
     typer.Option(
@@ -46,6 +51,8 @@ EXAMPLES = """
         tail -f chat.en | uwaga translate        # each line as it arrives
 
         uwaga translate --nbest 5 --json "I want to buy a car." | jq .alternatives
+
+        uwaga translate --nbest 5 --nbest-format moses < test.en    # index ||| text ||| features ||| score
 
         uwaga translate --stream "It grows while you watch."
 
@@ -69,6 +76,7 @@ def translate(
     output: the.Output = None,
     beam: the.Beam = None,
     nbest: Nbest = 1,
+    nbest_format: NbestFormat = NbestChoice.tabs,
     as_json: AsJson = False,
     stream: the.Streaming = False,
     prefix: the.Prefix = None,
@@ -97,6 +105,9 @@ def translate(
 
     if attention and not as_json:
         raise SettingsError("--attention is shown by --json only: add it")
+    moses = nbest_format is NbestChoice.moses
+    if moses and (as_json or stream):
+        raise SettingsError("--nbest-format moses is a format of its own: leave out --json and --stream")
     if stream:
         the.check_streaming(as_json, nbest, beam, sample)
     chunks = chunks_of(text, input_)
@@ -109,7 +120,7 @@ def translate(
     asked: SearchOverrides = {**kind, **lengths, **limits, **draws, "batch_tokens": batch_tokens}
     loaded = Translator.load(model, device, dtype, threads, engine, source, target, shortlist)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
-    job = _Job(loaded, options, prefix, split.value, as_json, stream, "text" if text else "line")
+    job = _Job(loaded, options, prefix, split.value, as_json, stream, "text" if text else "line", moses)
     job.run(chunks, input_, output)
 
 
@@ -124,6 +135,7 @@ class _Job:
     as_json: bool
     streams: bool
     unit: str
+    moses: bool = False
     cut: list[int] = field(default_factory=list)
 
     def run(self, chunks: Iterator[Chunk], source: Path | None, output: Path | None) -> None:
@@ -152,7 +164,10 @@ class _Job:
                 unit=self.unit,
             )
         )
-        write("".join(show(translation) + "\n" for translation in translations))
+        if self.moses:
+            write("".join(moses_lines(one, at) for at, one in enumerate(translations, chunk.first - 1)))
+        else:
+            write("".join(show(translation) + "\n" for translation in translations))
         self.cut += [chunk.first + at for at, one in enumerate(translations) if one.truncated]
 
     def _stream(self, chunk: Chunk, write: Callable[[str], None]) -> None:

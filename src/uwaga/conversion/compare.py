@@ -29,7 +29,7 @@ class Agreement:
     ``same``: of the sentences, the share that come out alike; ``tokens``: of all tokens, the share that
     agrees from the start of its sentence on; ``difference``: by how much the log-probability of a token of
     the float32 result differs on average; ``largest``: the largest difference of a sentence's mean;
-    ``continued``: whether the model is decoder-only and continues.
+    ``continued``: whether the model is decoder-only and continues; ``measured_on``: what the sample is.
     """
 
     sentences: int
@@ -38,6 +38,7 @@ class Agreement:
     difference: float
     largest: float
     continued: bool = False
+    measured_on: str = "sentences"
 
     def to_dict(self) -> dict[str, object]:
         """The agreement for JSON."""

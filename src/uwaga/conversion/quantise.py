@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from uwaga.checkpoints.formats import read
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.checkpoints.uwaga.int8 import write_quantised
 from uwaga.conversion.compare import Agreement, comparison_sources, measure_agreement
+from uwaga.conversion.own_sentences import own_sources
 
 
 def quantise(
@@ -20,7 +22,7 @@ def quantise(
         folder: a Transformer or a decoder-only model, of any format but int8.
         out: the folder to make.
         keep: patterns of the names of matrices that stay bfloat16, as ``output`` or ``decoder.5.*``.
-        sample: sentences to compare on; without any, sources are drawn from the vocabulary.
+        sample: sentences to compare on; None for those of :mod:`uwaga.conversion.own_sentences`.
 
     Raises:
         ModelError: the model cannot be read, is of another family or in int8 already, or ``out`` cannot be
@@ -31,8 +33,11 @@ def quantise(
     packed = pack_weights(checkpoint, "int8", tuple(keep))
     exact = to_engine(checkpoint, "float32", threads=1)
     rounded = to_engine(checkpoint, "int8", threads=1, packed=packed)
-    sources = comparison_sources(sample, checkpoint.source, exact)
+    if sample is None:
+        sources, what = own_sources(checkpoint, exact)
+    else:
+        sources, what = comparison_sources(sample, checkpoint.source, exact), "sentences"
     card = checkpoint.card.text or f"# {folder.name}\n"
     card += "\nWeights quantised to int8 by `uwaga convert --int8`.\n"
     write_quantised(out, checkpoint, packed, card)
-    return measure_agreement(exact, rounded, sources)
+    return replace(measure_agreement(exact, rounded, sources), measured_on=what)

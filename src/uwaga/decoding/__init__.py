@@ -1,4 +1,4 @@
-"""The one search over the decoder contract: greedy, beam and sampling (M20 to M25)."""
+"""The one search over the decoder contract: greedy, beam and sampling."""
 
 from uwaga.decoding.choose import choose
 from uwaga.decoding.from_settings import from_settings

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict
 
 from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
+from uwaga.decoding.checks import check_between, check_flag, check_one_of, check_whole, shown
 from uwaga.errors import SettingsError
 
 LengthFormula = Literal["average", "gnmt", "none"]
@@ -19,7 +20,7 @@ MOST_SAMPLES = 1 << 16
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search (M22 to M25). The defaults are those of :class:`uwaga.settings.DecodingSettings`.
+    """How to search. The defaults are those of :class:`uwaga.settings.DecodingSettings`.
 
     A model brings its own; a call changes them by :meth:`changed`.
 
@@ -53,7 +54,7 @@ class SearchOptions:
         padding symbol never are). ``unknown``: whether the unknown symbol may be produced.
         ``renormalise``: share the probability of banned tokens among the others (``renormalize_logits``
         in ``transformers``).
-    Sampling (M25):
+    Sampling:
         ``temperature``, then ``top_k`` (0 for all), then ``top_p`` shape the distribution that is drawn
         from; reported log-probabilities stay the model's own. ``seed``, the source and the number of
         the sample alone decide the draws. None is not chosen yet: :meth:`changed` draws one, which then
@@ -94,18 +95,23 @@ class SearchOptions:
     def __post_init__(self) -> None:
         """Check every value, then the values together."""
         for name, (least, most) in _WHOLE.items():
-            _check_whole(name, getattr(self, name), least, most)
+            check_whole(name, getattr(self, name), least, most)
         for name, (least, most) in _WHOLE_OR_NONE.items():
             if getattr(self, name) is not None:
-                _check_whole(name, getattr(self, name), least, most)
+                check_whole(name, getattr(self, name), least, most)
+        for name in _FLAGS:
+            check_flag(name, getattr(self, name))
+        if not isinstance(self.banned, (tuple, list)):
+            raise SettingsError(f"banned must be a tuple of token ids, not {shown(self.banned)}")
         for token in self.banned:
-            _check_whole("banned", token, 0)
-        _check_between("length_penalty", self.length_penalty, -STEEPEST_PENALTY, STEEPEST_PENALTY)
-        _check_between("max_ratio", self.max_ratio, 0.0, math.inf)
-        _check_between("temperature", self.temperature, 1e-6, 1e6)
-        _check_between("top_p", self.top_p, 1e-9, 1.0)
-        _check_one_of("length_formula", self.length_formula, ("average", "gnmt", "none"))
-        _check_one_of("early_stopping", self.early_stopping, (True, False, "estimate"))
+            check_whole("banned", token, 0)
+        object.__setattr__(self, "banned", tuple(self.banned))
+        check_between("length_penalty", self.length_penalty, -STEEPEST_PENALTY, STEEPEST_PENALTY)
+        check_between("max_ratio", self.max_ratio, 0.0, math.inf)
+        check_between("temperature", self.temperature, 1e-6, 1e6)
+        check_between("top_p", self.top_p, 1e-9, 1.0)
+        check_one_of("length_formula", self.length_formula, ("average", "gnmt", "none"))
+        check_one_of("early_stopping", self.early_stopping, (True, False, "estimate"))
         self._check_together()
 
     def _check_together(self) -> None:
@@ -139,6 +145,8 @@ class SearchOptions:
             SettingsError: an override has an unknown name, or a value is impossible.
         """
         values = _known(overrides)
+        if "sample" in values:
+            check_flag("sample", values["sample"])
         samples = values.setdefault("sample", self.sample and "beam" not in values)
         if self.sample and not samples:
             values = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} | values
@@ -150,7 +158,8 @@ class SearchOptions:
         """As :meth:`changed`, but one hypothesis unless more are asked for: greedy, or one sample.
 
         Raises:
-            SettingsError: as there; or more than one is asked for, where no token is decided before the end.
+            SettingsError: as :meth:`changed`; or more than one hypothesis is asked for, where no token is
+                decided before the end.
         """
         values = _known(overrides)
         options = self.changed(overrides)
@@ -219,6 +228,7 @@ def _known(overrides: SearchOverrides) -> dict[str, Any]:
     return values
 
 
+_FLAGS = ("score_forced", "force_end", "unknown", "renormalise", "sample", "attention")
 _WHOLE = {
     "beam": (1, WIDEST_BEAM),
     "nbest": (1, MOST_SAMPLES),
@@ -234,21 +244,3 @@ _WHOLE_OR_NONE = {
     "first": (0, MOST_TOKENS),
     "seed": (-(2**63), 2**63 - 1),
 }
-
-
-def _check_whole(name: str, value: object, least: int, most: int = MOST_TOKENS) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SettingsError(f"{name} must be a whole number, {least} or more, not {value!r}")
-    if value > most:
-        raise SettingsError(f"{name} must be {most} or less, not {value}")
-
-
-def _check_between(name: str, value: object, least: float, most: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-        raise SettingsError(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")
-
-
-def _check_one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if not any(value is one or (isinstance(one, str) and value == one) for one in allowed):
-        choices = ", ".join(repr(one) for one in allowed)
-        raise SettingsError(f"{name} must be one of {choices}, not {value!r}")

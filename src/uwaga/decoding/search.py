@@ -1,4 +1,4 @@
-"""The one search: greedy, beam and sampling over any decoder that keeps the contract (M20 to M25).
+"""The one search: greedy, beam and sampling over any decoder that keeps the contract.
 
 Greedy is a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
 among the best ``beam`` that end are finished, the best ``beam`` that do not end run on. Sampling runs

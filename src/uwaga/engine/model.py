@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from uwaga.contracts import Choice, Floats, Ids, Memory, State, Step, Symbols
+from uwaga.decoding.checks import check_whole
 from uwaga.decoding.choose import every_token
 from uwaga.engine import _core
 from uwaga.engine.cores import usable_cores
@@ -16,7 +17,7 @@ from uwaga.engine.layout import EngineSettings, Sizes
 from uwaga.engine.packing import Packed
 from uwaga.engine.positions import distances, sinusoids
 from uwaga.engine.shortlist import Shortlist
-from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
+from uwaga.errors import DataError, ModelError, TextTooLongError
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
@@ -70,8 +71,7 @@ class NativeModel:
         # Relative positions know no last one.
         self.max_source = self.max_target = None if _relative(settings) else settings.max_length
         self.precision, self.isa = packed.precision, _core.ISAS[number]
-        if not 0 <= threads <= MOST_THREADS:
-            raise SettingsError(f"threads must be from 0, for all cores, to {MOST_THREADS}, not {threads}")
+        check_whole("threads", threads, 0, MOST_THREADS)
         self.threads = threads or min(usable_cores(), MOST_THREADS)
         shape = _shape(settings, packed.precision) | {
             "source_vocabulary": 0 if isinstance(settings, DecoderOnlySettings) else source,
@@ -110,6 +110,13 @@ class NativeModel:
         made.shortlist = shortlist.including([self.symbols.end, self.symbols.unknown])
         made._lists = self._core.shortlist(made.shortlist.common, shortlist.first, shortlist.targets)
         return made
+
+    @property
+    def described(self) -> str:
+        """What it is: family, engine and precision, instruction set, threads of a call."""
+        family = "decoder-only" if isinstance(self.settings, DecoderOnlySettings) else "Transformer"
+        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        return f"{family}, native {self.precision} on {self.isa}, {threads}"
 
     def encode(self, sources: Sequence[Sequence[int]]) -> _core.Memory:
         """Encode sentences of token ids, each with its end symbol; or read prompts.

@@ -1,6 +1,19 @@
-"""Corpus metrics: BLEU, chrF and TER as sacreBLEU computes them, and the paired bootstrap."""
+"""BLEU, chrF and TER as sacreBLEU computes them, COMET, and the paired bootstrap."""
 
+from uwaga.evaluation.learned import CometScores, comet
 from uwaga.evaluation.metrics import METRICS, TOKENIZERS, MetricScore, Report, evaluate
+from uwaga.evaluation.sentences import evaluate_sentences
 from uwaga.evaluation.significance import Comparison, compare
 
-__all__ = ["METRICS", "TOKENIZERS", "Comparison", "MetricScore", "Report", "compare", "evaluate"]
+__all__ = [
+    "METRICS",
+    "TOKENIZERS",
+    "CometScores",
+    "Comparison",
+    "MetricScore",
+    "Report",
+    "comet",
+    "compare",
+    "evaluate",
+    "evaluate_sentences",
+]

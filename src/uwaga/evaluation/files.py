@@ -71,7 +71,7 @@ def read_test_set(
 
     Raises:
         DataError: as :func:`read_references`, or there are not as many sources.
-        SettingsError: as there.
+        SettingsError: as :func:`read_references`.
     """
     lines, gathered = read_lines(sources), read_references(references, columns)
     check_aligned(str(references[0]), len(gathered), str(sources), len(lines))

@@ -29,9 +29,9 @@ DEFAULT_METRICS = ("bleu", "chrf", "ter")
 class MetricScore:
     """One metric over the whole corpus.
 
-    ``metric`` is its name in :data:`METRICS`; ``value`` is on the scale of 0 to 100 (TER may pass 100);
-    ``signature`` is sacreBLEU's, to be printed with the value; ``detail`` holds BLEU's n-gram precisions
-    and brevity penalty.
+    ``metric`` is its name in :data:`METRICS`, or ``comet``; ``value`` is on the scale of 0 to 100 (TER may
+    pass 100; COMET's is about 0 to 1); ``signature`` is sacreBLEU's, or COMET's model, to be printed with the
+    value; ``detail`` holds BLEU's n-gram precisions and brevity penalty.
     """
 
     metric: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Floats, Translation
+from uwaga.contracts import Floats, JsonRecord, Translation, json_number
 from uwaga.errors import SettingsError
 
 SPACES = ("▁", "Ġ")
@@ -20,7 +20,7 @@ END = "</s>"
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(JsonRecord):
     """Where each target token looked.
 
     ``weights`` (target, source) float32 belong to ``target`` and ``source``, the labels of rows and columns.
@@ -37,6 +37,15 @@ class Alignment:
                 f"weights of shape {self.weights.shape} do not fit {len(self.target)} target and "
                 f"{len(self.source)} source labels"
             )
+
+    def to_dict(self) -> dict[str, object]:
+        """What JSON can hold of it, under the same names; weights to six decimals."""
+        return {
+            "title": self.title,
+            "source": list(self.source),
+            "target": list(self.target),
+            "weights": [[json_number(weight) for weight in row] for row in self.weights.tolist()],
+        }
 
 
 def align(translation: Translation, *, words: bool = False, title: str = "") -> Alignment:

@@ -66,9 +66,22 @@ class Seq2Seq(nn.Module):
         return at_least_float32(nn.functional.linear(features, layer.weight, layer.bias))
 
     @property
+    def described(self) -> str:
+        """What it is: its class, engine and number format, device, threads of a call."""
+        return on_torch(self)
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.parameters()).device
+
+
+def on_torch(model: nn.Module) -> str:
+    """What a model in torch is, in a line."""
+    weight = next(model.parameters())
+    threads = getattr(model, "threads", 0) or torch.get_num_threads()
+    line = f"{type(model).__name__}, torch {str(weight.dtype).removeprefix('torch.')} on {weight.device}"
+    return f"{line}, {threads} thread{'s' if threads > 1 else ''}" if weight.device.type == "cpu" else line
 
 
 def pad(rows: Sequence[Sequence[int]], filler: int, device: torch.device) -> Tensor:

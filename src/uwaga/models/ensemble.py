@@ -73,6 +73,12 @@ class Ensemble:
         self.members = tuple(members)
 
     @property
+    def described(self) -> str:
+        """What it is: how many models, and what each of them is, where it says so."""
+        lines = [getattr(member, "described", type(member).__name__) for member in self.members]
+        return f"ensemble of {len(lines)}: {'; '.join(dict.fromkeys(lines))}"
+
+    @property
     def symbols(self) -> Symbols:
         return self.members[0].symbols
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from uwaga.errors import TextTooLongError
-from uwaga.models.base import OutputLayer, pad
+from uwaga.models.base import OutputLayer, on_torch, pad
 from uwaga.models.blocks import EncoderBlock, norm
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.feedforward import ACTIVATIONS
@@ -64,6 +64,11 @@ class MaskedEncoder(nn.Module):
         self.head = MaskedHead(settings, self.embedding.weight) if settings.head else None
         for table in (self.embedding.weight, self.types.weight):
             nn.init.normal_(table, std=settings.width**-0.5)
+
+    @property
+    def described(self) -> str:
+        """What it is: its class, engine and number format, device, threads of a call."""
+        return on_torch(self)
 
     @property
     def device(self) -> torch.device:

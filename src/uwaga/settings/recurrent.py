@@ -1,4 +1,4 @@
-"""Settings of the recurrent family (M11 to M15): a closed class per paper, and presets by name.
+"""Settings of the recurrent family: a closed class per paper, and presets by name.
 
 The defaults are the papers' own sizes; the ``-small`` presets are for corpora of some ten thousand pairs.
 """
@@ -54,7 +54,7 @@ class RecurrentSettings(StrictModel):
 
 
 class ChoSettings(RecurrentSettings):
-    """The RNN encoder-decoder (M11; Cho 2014): one vector for the whole sentence."""
+    """The RNN encoder-decoder (Cho 2014): one vector for the whole sentence."""
 
     family: Literal["cho"] = "cho"
     embedding: PositiveInt = Field(100, description="width of the word vectors")
@@ -69,7 +69,7 @@ class ChoSettings(RecurrentSettings):
 
 
 class SutskeverSettings(RecurrentSettings):
-    """Deep LSTMs, source reversed, final states handed over (M12; Sutskever 2014)."""
+    """Deep LSTMs, source reversed, final states handed over (Sutskever 2014)."""
 
     family: Literal["sutskever"] = "sutskever"
     layers: PositiveInt = Field(4, description="of each side")
@@ -82,7 +82,7 @@ class SutskeverSettings(RecurrentSettings):
 
 
 class BahdanauSettings(RecurrentSettings):
-    """Bidirectional GRU and attention from the previous decoder state (M13; Bahdanau 2014)."""
+    """Bidirectional GRU and attention from the previous decoder state (Bahdanau 2014)."""
 
     family: Literal["bahdanau"] = "bahdanau"
     embedding: PositiveInt = Field(620, description="width of the word vectors")
@@ -114,7 +114,7 @@ class BahdanauSettings(RecurrentSettings):
 
 
 class LuongSettings(RecurrentSettings):
-    """Stacked LSTMs and attention from the current decoder state (M14; Luong 2015)."""
+    """Stacked LSTMs and attention from the current decoder state (Luong 2015)."""
 
     family: Literal["luong"] = "luong"
     layers: PositiveInt = Field(4, description="of each side")
@@ -149,7 +149,7 @@ class LuongSettings(RecurrentSettings):
 
 
 class GnmtSettings(RecurrentSettings):
-    """Bidirectional first layer, residual stacks, attention from the first decoder layer (M15; Wu 2016)."""
+    """Bidirectional first layer, residual stacks, attention from the first decoder layer (Wu 2016)."""
 
     family: Literal["gnmt"] = "gnmt"
     embedding: PositiveInt = Field(1024, description="width of the word vectors")

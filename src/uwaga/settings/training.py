@@ -123,7 +123,7 @@ class TrainingSettings(StrictModel):
 
 
 class DecodingSettings(StrictModel):
-    """How a trained model translates unless told otherwise (M23 to M25)."""
+    """How a trained model translates unless told otherwise."""
 
     beam: PositiveInt = Field(5, le=WIDEST_BEAM, description="hypotheses kept, 1 for greedy")
     length_penalty: float = Field(

@@ -1,4 +1,4 @@
-"""Settings of the Transformer (M16), of encoder-only (M17) and of decoder-only models (M18)."""
+"""Settings of the Transformer, of encoder-only and of decoder-only models."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BlockSettings(StrictModel):
 
 
 class TransformerSettings(BlockSettings):
-    """The Transformer (M16) and its published variants."""
+    """The Transformer and its published variants."""
 
     family: Literal["transformer"] = "transformer"
     encoder_layers: PositiveInt = Field(6, description="blocks of the encoder")
@@ -82,7 +82,7 @@ class TransformerSettings(BlockSettings):
 
 
 class DecoderOnlySettings(BlockSettings):
-    """A decoder that continues prompts (M18; Radford 2019): causal self-attention, learned positions."""
+    """A decoder that continues prompts (Radford 2019): causal self-attention, learned positions."""
 
     family: Literal["decoder-only"] = "decoder-only"
     layers: PositiveInt = 12
@@ -91,7 +91,7 @@ class DecoderOnlySettings(BlockSettings):
 
 
 class EncoderOnlySettings(BlockSettings):
-    """An encoder that reads both ways (M17; Devlin 2018), with learned positions and token types."""
+    """An encoder that reads both ways (Devlin 2018), with learned positions and token types."""
 
     family: Literal["encoder-only"] = "encoder-only"
     layers: PositiveInt = 12

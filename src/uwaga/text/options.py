@@ -16,7 +16,7 @@ class TextOptions:
     ``lower_capitals``: lower-case a sentence that is written in capitals, two words or more.
 
     Raises:
-        SettingsError: ``split_above`` is not a whole number of 0 or more.
+        SettingsError: ``split_above`` is not a whole number of 0 or more, or ``lower_capitals`` no boolean.
     """
 
     split_above: int = 0
@@ -27,3 +27,6 @@ class TextOptions:
         value: object = self.split_above
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise SettingsError(f"split_above must be a whole number, 0 or more, not {value!r}")
+        flag: object = self.lower_capitals
+        if not isinstance(flag, bool):
+            raise SettingsError(f"lower_capitals must be True or False, not {flag!r}")

@@ -67,6 +67,7 @@ def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, tar
         truncated=any(one.truncated for one in way),
         source_tokens=tuple(source.pieces(source_ids)),
         attention=_blocks([one.attention for one in way]),
+        source=passage.text,
     )
 
 

@@ -62,19 +62,28 @@ def load(
     Args:
         name: a model folder, a Hugging Face name, several of them (an ensemble of translators), or None for
             the bundled model.
-        device: as in :meth:`uwaga.translator.Translator.load`.
-        dtype: as there.
-        threads: as there.
-        engine: as there; models that fill gaps run on torch.
-        source_language: as there.
-        target_language: as there.
-        shortlist: as there; of translators alone.
+        device: where to compute: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        dtype: what to compute in: ``float32``, ``float16`` (torch's alone), ``bfloat16``, ``int8`` (the
+            native engine's alone) or ``auto``, which is what an int8 folder holds and float32 for all others.
+        threads: CPU threads of a call; 0 is all cores that the process may use.
+        engine: ``native``, in C++ on the CPU, for Transformers and GPT-2; ``torch``, which runs every model
+            on every device; ``auto`` is native wherever it can be. Models that fill gaps run on torch.
+        source_language: code of the language to translate from unless a call says otherwise, as a
+            multilingual model calls it (``en``, ``en_XX``, ``eng_Latn``); None where the model states or
+            needs none, or each call chooses. Of translators alone.
+        target_language: code of the language to translate to, likewise.
+        shortlist: a file that ``uwaga shortlist`` has made for this model: each sentence becomes only what
+            the list of its own tokens lets it, which is faster. The native engine's and translators' alone.
 
     Returns:
         a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``Translator`` for all others.
 
     Raises:
-        ModelError, SettingsError, MissingExtraError: as there.
+        ModelError: there is no such model, or it or the shortlist is incomplete or damaged, or the shortlist
+            is another model's.
+        SettingsError: an impossible device, dtype, engine or number of threads, models of different
+            tokenisers, or a language that the model lacks.
+        MissingExtraError: the model needs torch or another library that is not installed.
     """
     if name is not None and not isinstance(name, (str, Path)):
         return Translator.load(

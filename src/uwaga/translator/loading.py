@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -12,6 +14,8 @@ from uwaga.checkpoints.hub import find_model
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
 from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
+from uwaga.decoding.checks import check_one_of, check_whole, check_word, shown
+from uwaga.engine.model import MOST_THREADS
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.options import TextOptions
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from uwaga.models.base import Seq2Seq
     from uwaga.models.masked import MaskedEncoder
 
-DEVICES = ("auto", "cpu", "cuda")
+DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?", re.ASCII)
 DTYPES = ("auto", "float32", "float16", "bfloat16", "int8")
 ENGINES = ("auto", "native", "torch")
 GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
@@ -63,11 +67,32 @@ class LoadOptions(NamedTuple):
         Raises:
             SettingsError: names the value and those there are.
         """
-        for what, value, allowed in (("dtype", self.dtype, DTYPES), ("engine", self.engine, ENGINES)):
-            if value not in allowed:
-                raise SettingsError(f"{what} must be one of {', '.join(allowed)}, not {value!r}")
-        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 0:
-            raise SettingsError(f"threads must be a whole number, 0 or more, not {self.threads!r}")
+        check_one_of("dtype", self.dtype, DTYPES)
+        check_one_of("engine", self.engine, ENGINES)
+        check_whole("threads", self.threads, 0, MOST_THREADS)
+        if not isinstance(self.device, str) or not DEVICE.fullmatch(self.device):
+            raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {shown(self.device)}")
+        check_word("source_language", self.source_language, "the code of a language, such as 'en'")
+        check_word("target_language", self.target_language, "the code of a language, such as 'en'")
+        if self.shortlist is not None and not isinstance(self.shortlist, (str, Path)):
+            raise SettingsError(f"shortlist must be the path of a file, not {shown(self.shortlist)}")
+
+
+def model_names(names: Iterable[str | Path]) -> list[str]:
+    """The names of the models of an ensemble.
+
+    Raises:
+        SettingsError: it is not a sequence of names.
+    """
+    found = (
+        list(names) if isinstance(names, Iterable) and not isinstance(names, (bytes, Mapping)) else [names]
+    )
+    for name in found:
+        if not isinstance(name, (str, Path)):
+            raise SettingsError(
+                f"name must be a model folder, a name, or several of them, not {shown(names)}"
+            )
+    return [str(name) for name in found]
 
 
 def read_model(name: Name, task: Task | None = None) -> Checkpoint:
@@ -79,7 +104,10 @@ def read_model(name: Name, task: Task | None = None) -> Checkpoint:
 
     Raises:
         ModelError: there is no such model, it is damaged, or it is for another task.
+        SettingsError: ``name`` is neither a name nor a path.
     """
+    if name is not None and not isinstance(name, (str, Path, Checkpoint)):
+        raise SettingsError(f"name must be a model folder or a name, not {shown(name)}")
     checkpoint = name if isinstance(name, Checkpoint) else formats.read(find_model(name))
     if task is not None and checkpoint.task != task:
         kind, runner = KINDS[checkpoint.task]
@@ -223,8 +251,6 @@ def _has_gpu() -> bool:
 def _device(device: str, has_gpu: bool, gpus: int) -> str:
     """The device that ``device`` means on this machine."""
     kind, _, index = device.partition(":")
-    if kind not in DEVICES or (index and (kind != "cuda" or not index.isdecimal())):
-        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {device!r}")
     if kind == "auto":
         return "cuda" if has_gpu else "cpu"
     if kind == "cuda" and (not has_gpu or int(index or 0) >= gpus):

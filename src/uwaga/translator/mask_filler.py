@@ -1,4 +1,4 @@
-"""Fill the gaps of texts with an encoder that predicts masked tokens (M17)."""
+"""Fill the gaps of texts with an encoder that predicts masked tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from uwaga.contracts import Choice, Floats, json_number
+from uwaga.contracts import Choice, Floats, JsonRecord, equal_fields, json_number, shortened
 from uwaga.decoding.length_batching import length_batches
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.text.framed import FramedTokeniser
@@ -27,24 +27,36 @@ BATCH_TOKENS = 4096
 
 
 @dataclass(frozen=True)
-class Filling:
+class Filling(JsonRecord):
     """What a gap may hold: a ``token`` of this ``probability``, and the ``text`` with it in the gap."""
 
     token: str
     probability: float
     text: str
 
+    def __str__(self) -> str:
+        return self.text
+
     def to_dict(self) -> dict[str, object]:
         """What JSON can hold of it, under the same names; the probability to six decimals."""
         return {"token": self.token, "probability": json_number(self.probability), "text": self.text}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Encoding:
     """A text to the encoder: its ``tokens``, special ones included, and their ``states`` (tokens, width)."""
 
     tokens: tuple[str, ...]
     states: Floats
+
+    def __repr__(self) -> str:
+        return f"Encoding({shortened(' '.join(self.tokens))!r}, states {self.states.shape})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Encoding) and equal_fields(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self.tokens)
 
 
 class MaskFiller:
@@ -60,6 +72,9 @@ class MaskFiller:
     def __init__(self, model: MaskedEncoder, tokeniser: FramedTokeniser) -> None:
         self.model, self.tokeniser = model, tokeniser
 
+    def __repr__(self) -> str:
+        return f"MaskFiller({self.model.described})"
+
     @classmethod
     def load(
         cls, name: str | Path, device: str = "auto", dtype: str = "auto", threads: int = 0
@@ -68,9 +83,10 @@ class MaskFiller:
 
         Args:
             name: a model folder or a Hugging Face name.
-            device: as in :meth:`uwaga.translator.Translator.load`.
-            dtype: as there.
-            threads: as there.
+            device: where to compute: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+            dtype: what to compute in: ``float32``, ``float16``, ``bfloat16`` or
+                ``auto``, which is float32.
+            threads: CPU threads of a call; 0 is all cores that the process may use.
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.

@@ -1,4 +1,4 @@
-"""Scoring all positions of known targets at once (M20), for models in torch."""
+"""Scoring all positions of known targets at once, for models in torch."""
 
 from __future__ import annotations
 

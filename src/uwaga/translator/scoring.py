@@ -1,4 +1,4 @@
-"""The probability of a given target (M20)."""
+"""The probability of a given target."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from uwaga.contracts import Decoder, json_number
+from uwaga.contracts import Decoder, JsonRecord, json_number, shortened
+from uwaga.decoding.checks import check_whole
 from uwaga.decoding.length_batching import length_batches
+from uwaga.text.subwords import Subwords
 from uwaga.translator.forced_decoding import forced_steps
 
 LARGEST_EXPONENT = 709.0
@@ -28,18 +30,24 @@ class Scorer(Protocol):
     ) -> list[list[float]]: ...
 
 
-@dataclass(frozen=True)
-class Score:
-    """What a model thinks of a given target: ``p(Y | X) = Π_i p(y_i | Y_<i, X)`` (M20).
+@dataclass(frozen=True, repr=False)
+class Score(JsonRecord):
+    """What a model thinks of a given target: ``p(Y | X) = Π_i p(y_i | Y_<i, X)``.
 
     ``token_scores`` are the natural log-probabilities of ``tokens`` and, last, of the end symbol;
-    ``log_prob`` is their sum.
+    ``log_prob`` is their sum. ``source`` and ``target`` are the texts.
     """
 
     log_prob: float
     tokens: tuple[str, ...]
     token_scores: tuple[float, ...]
     source_tokens: tuple[str, ...]
+    source: str = ""
+    target: str = ""
+
+    def __repr__(self) -> str:
+        numbers = f"log_prob={self.log_prob:.4g}, perplexity={self.perplexity:.4g}, {len(self.tokens)} tokens"
+        return f"Score({shortened(self.target)!r}, {numbers})"
 
     @property
     def mean(self) -> float:
@@ -57,6 +65,8 @@ class Score:
         Numbers are rounded to six decimals; an infinite one is None.
         """
         return {
+            "source": self.source,
+            "target": self.target,
             "log_prob": json_number(self.log_prob),
             "mean": json_number(self.mean),
             "perplexity": json_number(self.perplexity),
@@ -66,6 +76,19 @@ class Score:
         }
 
 
+def as_score(
+    texts: tuple[str, str],
+    given: Sequence[int],
+    wanted: Sequence[int],
+    scores: Sequence[float],
+    source: Subwords,
+    target: Subwords,
+) -> Score:
+    """The score of a pair of texts from the ids of both sides and the log-probabilities of the target's."""
+    pieces, source_pieces = tuple(target.pieces(wanted[:-1])), tuple(source.pieces(given[:-1]))
+    return Score(sum(scores), pieces, tuple(scores), source_pieces, *texts)
+
+
 def in_batches(
     scorer: Scorer,
     sources: Sequence[Sequence[int]],
@@ -73,7 +96,12 @@ def in_batches(
     batch_tokens: int,
     start: int | None = None,
 ) -> list[list[float]]:
-    """Score pairs of like length together, at most ``batch_tokens`` of the longer side at a time."""
+    """Score pairs of like length together, at most ``batch_tokens`` of the longer side at a time.
+
+    Raises:
+        SettingsError: ``batch_tokens`` is no number of tokens.
+    """
+    check_whole("batch_tokens", batch_tokens, 1)
     results: list[list[float]] = [[] for _ in sources]
     lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
     for indices in length_batches(lengths, 1, batch_tokens):

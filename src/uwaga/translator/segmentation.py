@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from uwaga.decoding.checks import check_one_of
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.text.normalisation import in_capitals
 from uwaga.text.options import TextOptions
@@ -40,10 +41,11 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text taken apart; ``before`` are the line breaks in front of the first sentence."""
+    """A ``text`` taken apart; ``before`` are the line breaks in front of the first sentence."""
 
     before: str
     sentences: tuple[Sentence, ...]
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,7 @@ class Segmenter:
             TextTooLongError: a sentence is longer than the model can take; it belongs to ``name``.
             SettingsError: there is no such ``split``.
         """
-        if split not in get_args(Split):
-            raise SettingsError(f"split must be one of {', '.join(get_args(Split))}, not {split!r}")
+        check_one_of("split", split, get_args(Split))
         pieces = LINE_BREAK.split(text)
         before, sentences = "", list[Sentence]()
         for line, line_break in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
@@ -82,14 +83,14 @@ class Segmenter:
                 continue
             after = "" if added else sentences[-1].after
             sentences[-1] = Sentence(sentences[-1].ids, after + line_break)
-        return Passage(before, tuple(sentences))
+        return Passage(before, tuple(sentences), text)
 
     def cut_all(self, texts: Sequence[str], split: Split, names: Sequence[str]) -> list[Passage]:
         """As :meth:`cut`, several texts; ``names`` are for error messages.
 
         Raises:
             DataError: a text is none.
-            TextTooLongError, SettingsError: as there.
+            TextTooLongError, SettingsError: as :meth:`cut`.
         """
         for text, name in zip(texts, names, strict=True):
             if not isinstance(text, str):

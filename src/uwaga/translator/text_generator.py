@@ -1,4 +1,4 @@
-"""Continue texts with a decoder that has no source (M18)."""
+"""Continue texts with a decoder that has no source."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack, overload
 
-from uwaga.contracts import Decoder, Hypothesis, json_number
+from uwaga.contracts import Decoder, Hypothesis, JsonRecord, json_number, shortened
 from uwaga.decoding import SearchOptions, SearchOverrides, search
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.text.subwords import Subwords
 from uwaga.translator.streaming import grow
+from uwaga.translator.summary import summary
 
 
-@dataclass(frozen=True)
-class Continuation:
+@dataclass(frozen=True, repr=False)
+class Continuation(JsonRecord):
     """What a model wrote after a prompt.
 
-    ``text`` is what is new, with its white space in front. ``token_scores`` are the natural log-probabilities
-    of ``tokens`` and, unless ``truncated`` by a limit, of the end symbol; ``log_prob`` is their sum and
-    ``score`` that sum after length normalisation. ``alternatives`` holds the rest of the n-best list.
+    ``text``, which is also its ``str()``, is what is new, with its white space in front. ``token_scores`` are
+    the natural log-probabilities of ``tokens`` and, unless ``truncated`` by a limit, of the end symbol;
+    ``log_prob`` is their sum and ``score`` that sum after length normalisation. ``alternatives`` holds the
+    rest of the n-best list.
     """
 
     prompt: str
@@ -31,6 +33,15 @@ class Continuation:
     token_scores: tuple[float, ...]
     truncated: bool
     alternatives: tuple[Continuation, ...] = field(default=())
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        notes = [f"score={self.score:.4g}", f"{len(self.tokens)} tokens"]
+        notes += ["truncated"] if self.truncated else []
+        notes += [f"{len(self.alternatives)} alternatives"] if self.alternatives else []
+        return f"Continuation({shortened(self.prompt)!r}, {shortened(self.text)!r}, {', '.join(notes)})"
 
     @property
     def whole(self) -> str:
@@ -72,6 +83,9 @@ class TextGenerator:
     def __init__(self, decoder: Decoder, tokeniser: Subwords, decoding: SearchOptions) -> None:
         self.decoder, self.tokeniser, self.decoding = decoder, tokeniser, decoding
 
+    def __repr__(self) -> str:
+        return f"TextGenerator({summary(self.decoder)})"
+
     @classmethod
     def load(
         cls,
@@ -85,10 +99,12 @@ class TextGenerator:
 
         Args:
             name: a model folder, an int8 one too, or a Hugging Face name.
-            device: as in :meth:`uwaga.translator.Translator.load`.
-            dtype: as there.
-            threads: as there.
-            engine: as there.
+            device: where to compute: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+            dtype: what to compute in: ``float32``, ``float16`` (torch's alone), ``bfloat16``, ``int8`` (the
+                native engine's alone) or ``auto``, which is what an int8 folder holds and float32 for others.
+            threads: CPU threads of a call; 0 is all cores that the process may use.
+            engine: ``native``, in C++ on the CPU; ``torch``, which runs on every device; ``auto`` is native
+                wherever it can be.
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.
@@ -110,7 +126,7 @@ class TextGenerator:
     def generate(
         self, prompt: str | Sequence[str], **options: Unpack[SearchOverrides]
     ) -> Continuation | list[Continuation]:
-        """Continue a text, or several (M23 to M25).
+        """Continue a text, or several.
 
         A continuation ends where the model ends it, at ``max_length``, or where the model's positions end.
 

@@ -27,6 +27,7 @@ def with_threads(model: nn.Module, threads: int) -> None:
         model: the model.
         threads: threads of one call.
     """
+    model.threads = threads  # type: ignore[assignment]  # a number, beside the weights
     for name in CALLS:
         call = getattr(model, name, None)
         if call is not None:

@@ -16,9 +16,10 @@ from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 from uwaga.translator.forced_decoding import force, no_attention
 from uwaga.translator.joining import assemble, sentence_text
-from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
+from uwaga.translator.scoring import Score, Scorer, as_score, in_batches, step_scorer
 from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, prefix_ids, within
 from uwaga.translator.streaming import grow
+from uwaga.translator.summary import summary, whence
 
 if TYPE_CHECKING:
     from uwaga.translator.loading import LoadOptions
@@ -102,11 +103,11 @@ class Translator:
                 tokenisers, or a language that the model lacks.
             MissingExtraError: the model needs torch, which is not installed.
         """
-        from uwaga.translator.loading import LoadOptions, load_translator
+        from uwaga.translator.loading import LoadOptions, load_translator, model_names
 
         wanted = LoadOptions(device, dtype, threads, engine, source_language, target_language, shortlist)
         if name is not None and not isinstance(name, (str, Path)):
-            return cls._together([str(one) for one in name], wanted)
+            return cls._together(model_names(name), wanted)
         return cls(*load_translator(name, wanted))
 
     @classmethod
@@ -131,6 +132,9 @@ class Translator:
         ensemble = Ensemble([member.decoder for member in members], names)
         sides = (first.source, first.target)
         return cls(ensemble, *sides, first.decoding, first.languages, text=first.text, known=first._known)
+
+    def __repr__(self) -> str:
+        return f"Translator({whence(self._known.where, self.languages)}, {summary(self.decoder)})"
 
     def between(self, source: str | None = None, target: str | None = None) -> Translator:
         """The translator from one language to another, with the same model in memory.
@@ -198,7 +202,7 @@ class Translator:
         split: Split = "auto",
         **options: Unpack[SearchOverrides],
     ) -> Translation | list[Translation]:
-        """Translate a text, or several (M20 to M25).
+        """Translate a text, or several.
 
         A text's lines are translated apart and its line breaks kept; a line longer than the model can take
         is translated sentence by sentence. A text without anything to read gives an empty translation.
@@ -336,7 +340,7 @@ class Translator:
         batch_tokens: int = 4096,
         first: int = 1,
     ) -> list[Score]:
-        """The log-probability of each target given its source (M20), by teacher forcing.
+        """The log-probability of each target given its source, by teacher forcing.
 
         Args:
             pairs: source and target texts. Neither is split; white space at their ends does not count.
@@ -349,18 +353,11 @@ class Translator:
             TextTooLongError: a side is longer than the model can take; names the pair.
             DataError: a text is not valid Unicode.
         """
-        here = self.between(source, target)
+        here, pairs = self.between(source, target), list(pairs)
         sources, targets = here.pair_ids(pairs, first)
         scored = in_batches(here._scorer, sources, targets, batch_tokens, here.decoding.start)
-        return [
-            Score(
-                log_prob=sum(scores),
-                tokens=tuple(here.target.pieces(wanted[:-1])),
-                token_scores=tuple(scores),
-                source_tokens=tuple(here.source.pieces(given[:-1])),
-            )
-            for given, wanted, scores in zip(sources, targets, scored, strict=True)
-        ]
+        rows = zip(pairs, sources, targets, scored, strict=True)
+        return [as_score(*row, here.source, here.target) for row in rows]
 
     def attend(self, source: str, target: str | None = None) -> Translation:
         """Where the model looks: a translation with its cross-attention (target, source).
@@ -385,7 +382,9 @@ class Translator:
             return best
         [ids], [wanted] = here.pair_ids([(source, target)], 1)
         hypothesis = force(here.decoder, ids, wanted, here.decoding.start)
-        return assemble(Passage("", (Sentence(ids, ""),)), [[hypothesis]], 1, here.source, here.target)
+        return assemble(
+            Passage("", (Sentence(ids, ""),), source), [[hypothesis]], 1, here.source, here.target
+        )
 
     def pair_ids(
         self, pairs: Iterable[tuple[str, str]], first: int = 1

@@ -1,0 +1,80 @@
+"""``uwaga models``: every model on the machine, sound or not, without a network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from uwaga.checkpoints.hub import BUNDLED
+from uwaga.checkpoints.installed import hub_cache, installed_models
+from uwaga.cli.main import app
+from uwaga.errors import ModelError
+
+NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A cache with a sound model, a damaged one, one that was never whole, and a data set."""
+    cache = tmp_path / "hub"
+    sound = cache / "models--owner--sound"
+    for commit in ("aaa", "bbb"):
+        shutil.copytree(NUMBERS, sound / "snapshots" / commit)
+    (sound / "refs").mkdir()
+    (sound / "refs/main").write_text("aaa")
+    damaged = cache / "models--owner--damaged/snapshots/ccc"
+    shutil.copytree(NUMBERS, damaged)
+    (damaged / "config.json").write_text("{")
+    (cache / "models--owner--begun/blobs").mkdir(parents=True)
+    (cache / "datasets--owner--data/snapshots/ddd").mkdir(parents=True)
+    (cache / "version.txt").write_text("1")
+    monkeypatch.setenv("HF_HUB_CACHE", str(cache))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "none"))
+    monkeypatch.setattr(socket, "socket", None)  # nothing may ask a network
+    return tmp_path
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["models", *arguments])
+    assert done.exit_code == 0, done.output + str(done.exception)
+    return done.output
+
+
+def test_I11_25_models_are_listed_with_what_tells_them_apart(machine):
+    found = {one["name"]: one for one in map(json.loads, run("--json").splitlines())}
+    hub = {name for name, one in found.items() if one["kind"] == "hub"}
+    assert hub == {"owner/sound", "owner/damaged", "owner/begun"}
+    assert set(found) - hub == ({"bundled"} if BUNDLED.exists() else set())
+    sound = found["owner/sound"]
+    assert sound["languages"] == {"source": ["en"], "target": ["de"]}
+    assert sound["place"].endswith("snapshots/aaa")
+    assert sound["bytes"] == sum(path.stat().st_size for path in NUMBERS.rglob("*") if path.is_file())
+    assert sound["precision"] and sound["format"] == "uwaga" and sound["problems"] == []
+    assert "config.json" in found["owner/damaged"]["problems"][0]
+    assert "fetched whole" in found["owner/begun"]["problems"][0]
+
+
+def test_I11_25_the_table_names_every_model_and_every_problem(machine):
+    table = run()
+    assert "owner/sound" in table and "damaged" in table
+    assert "owner/begun: nothing of it was fetched whole" in table
+
+
+def test_I11_25_folders_are_looked_through_on_demand(machine):
+    shutil.copytree(NUMBERS, machine / "runs/one/model")
+    found = [one.name for one in installed_models([machine / "runs"]) if one.kind == "folder"]
+    assert found == [str(machine / "runs/one/model")]
+    with pytest.raises(ModelError, match="no such folder to look"):
+        list(installed_models([machine / "nowhere"]))
+
+
+def test_I11_25_the_cache_is_where_its_variables_say():
+    assert hub_cache({"HF_HUB_CACHE": "/a", "HF_HOME": "/b"}) == Path("/a")
+    assert hub_cache({"HF_HOME": "/b"}) == Path("/b/hub")
+    assert hub_cache({"XDG_CACHE_HOME": "/c"}) == Path("/c/huggingface/hub")
+    assert hub_cache({}) == Path("~/.cache/huggingface/hub").expanduser()

@@ -1,0 +1,31 @@
+"""The home page is the README's first screen, and the README's figures are those of the measured page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+INDEX = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+SECTION = re.compile(r"<!-- --8<-- \[start:(\w+)\] -->\n(.*?)<!-- --8<-- \[end:\1\] -->", re.DOTALL)
+SECTIONS = dict(SECTION.findall(README))
+
+
+def test_I11_26_the_home_page_takes_the_readmes_first_screen_as_it_is():
+    assert re.findall(r'--8<-- "README\.md:(\w+)"', INDEX) == list(SECTIONS) == ["first", "peers", "install"]
+    for text in SECTIONS.values():
+        assert "](docs/" not in text  # such a link would lead nowhere on the home page
+
+
+def test_I11_26_every_figure_of_the_readme_is_on_the_measured_page():
+    measured = (ROOT / "docs/measured.md").read_text(encoding="utf-8")
+    figures = re.findall(r"\d[\d,.]*\d[×]?|\d×", SECTIONS["peers"])
+    assert len(figures) > 20
+    assert [figure for figure in figures if figure not in measured] == []
+
+
+def test_I11_26_the_first_screen_is_a_screen():
+    before = README.split("## Beside its peers")[0]
+    assert len(before.splitlines()) < 25
+    assert "pip install ." in SECTIONS["install"] and ".whl" in SECTIONS["install"]

@@ -1,0 +1,79 @@
+"""Values of the wrong type: each option refuses them by its name, before anything is computed."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import uwaga
+from uwaga.decoding import SearchOptions
+from uwaga.errors import SettingsError
+from uwaga.translator.loading import LoadOptions
+
+NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
+WRONG = st.one_of(
+    st.just("x"),
+    st.just(b"beam"),
+    st.just(object()),
+    st.just(10**5000),
+    st.just(float("nan")),
+    st.just({}),
+    st.just({"a"}),
+    st.just(np.ones(2)),
+    st.just(np.float32(3)),
+    st.just([["x"]]),
+    st.just(["1"]),
+    st.complex_numbers(allow_nan=False),
+    st.just(int),
+)
+"""Of no option's type, nor within its range."""
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return uwaga.load(NUMBERS, threads=1)
+
+
+@pytest.mark.parametrize("name", [one.name for one in dataclasses.fields(SearchOptions)])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=WRONG)
+def test_I11_28_every_search_option_refuses_a_wrong_value_by_its_name(numbers, name, value):
+    if name == "max_ratio" and isinstance(value, int):
+        return  # a number, and a limit that never binds
+    with pytest.raises(SettingsError, match=rf"^{name} must be"):
+        numbers.translate("one", **{name: value})
+
+
+@pytest.mark.parametrize("name", LoadOptions._fields)
+@settings(max_examples=20, deadline=None)
+@given(value=WRONG)
+def test_I11_28_every_load_option_refuses_a_wrong_value_by_its_name(name, value):
+    if isinstance(value, str) and name in ("source_language", "target_language", "shortlist"):
+        return
+    with pytest.raises(SettingsError, match=rf"^{name} must be"):
+        uwaga.load(NUMBERS, **{name: value})
+
+
+@pytest.mark.parametrize("value", [5, 1.5, b"numbers", {}, object()])
+def test_I11_28_a_name_is_a_name(value):
+    with pytest.raises(SettingsError, match=r"^name must be"):
+        uwaga.load(value)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=WRONG)
+def test_I11_28_what_stands_beside_the_search_refuses_wrong_values_too(numbers, value):
+    with pytest.raises(SettingsError, match=r"^split must be"):
+        numbers.translate("one", split=value)
+    with pytest.raises(SettingsError, match=r"^batch_tokens must be"):
+        numbers.score([("one", "eins")], batch_tokens=value)
+    if not isinstance(value, str):
+        with pytest.raises(SettingsError, match=r"^source must be"):
+            numbers.translate("one", source=value)
+        with pytest.raises(SettingsError, match=r"^target must be"):
+            numbers.score([("one", "eins")], target=value)
