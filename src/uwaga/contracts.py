@@ -191,7 +191,8 @@ class Translation:
 
     ``tokens`` are the subword pieces and ``source_tokens`` those of the source; ``token_scores``,
     ``attention`` and ``truncated`` are as in :class:`Hypothesis`. ``alternatives`` holds the rest of
-    the n-best list, best first, without this one.
+    the n-best list, best first, without this one. ``warnings`` says in words why it may be no good
+    translation, or what was done to the text to get one.
     """
 
     text: str
@@ -203,6 +204,7 @@ class Translation:
     source_tokens: tuple[str, ...] = ()
     attention: Floats | None = None
     alternatives: tuple[Translation, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """What JSON can hold of it, under the same names; attention and alternatives if there are any.
@@ -218,6 +220,8 @@ class Translation:
             "truncated": self.truncated,
             "source_tokens": list(self.source_tokens),
         }
+        if self.warnings:
+            values["warnings"] = list(self.warnings)
         if self.attention is not None:
             values["attention"] = [[json_number(weight) for weight in row] for row in self.attention.tolist()]
         if self.alternatives:
