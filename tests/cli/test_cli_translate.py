@@ -175,6 +175,16 @@ def test_cut_translations_are_reported(run):
 # --- what goes wrong
 
 
+def test_I11_8_a_text_that_is_a_file_asks_for_input(run, translator, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "talk.en").write_text("Hi\n")
+    error = run("translate", "talk.en", code=1).stderr
+    assert "did you mean --input talk.en?" in error
+    assert "-- talk.en" in error
+    assert out(run("translate", "--", "talk.en")) == texts(translator, ["talk.en"])
+    assert out(run("translate", "talk.fr", " " * 5000)) == [*texts(translator, ["talk.fr"]), ""]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

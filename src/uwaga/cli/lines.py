@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import queue
+import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from uwaga.data.lines import LONGEST_LINE, read_lines
+from uwaga.checkpoints.files.atomic import new_file
+from uwaga.data.lines import LONGEST_LINE, check_compression, compressed, read_lines
 from uwaga.errors import DataError, SettingsError
 
 CHUNK = 1024
 """Lines worked on together: enough to sort into even batches, few enough to be seen soon."""
 
 STANDARD_INPUT = "standard input"
+TEXTS_ONLY: ContextVar[bool] = ContextVar("texts_only", default=False)
+"""Whether a ``--`` of the command line says that what follows are texts."""
 
 
 class Chunk(NamedTuple):
@@ -36,18 +40,32 @@ def chunks_of(texts: list[str] | None, path: Path | None) -> Iterator[Chunk]:
     """The texts of the command line, or the lines of a file, or else those of standard input.
 
     Raises:
-        SettingsError: both texts and a file are given.
+        SettingsError: both texts and a file are given, or a text is a file's name and no ``--`` says that
+            it is meant as a text.
         DataError: as :func:`file_chunks` and :func:`standard_input_chunks`.
     """
     if texts and path is not None:
         raise SettingsError("give texts or --input, not both")
     if texts:
+        _refuse_file_names(texts)
         return iter([Chunk(1, texts)])
     if path is not None:
         return file_chunks(path)
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write("Type a line and press Enter; Ctrl-D ends.\n")
     return standard_input_chunks()
+
+
+def _refuse_file_names(texts: list[str]) -> None:
+    if TEXTS_ONLY.get():
+        return
+    for text in texts:
+        with contextlib.suppress(OSError, ValueError):  # no name at all: too long, or with a NUL
+            if Path(text).is_file():
+                raise SettingsError(
+                    f"{text!r} is a file: did you mean --input {shlex.quote(text)}? "
+                    f"To take the name itself as a text, put -- before it: -- {shlex.quote(text)}"
+                )
 
 
 def file_chunks(path: Path) -> Iterator[Chunk]:
@@ -72,42 +90,38 @@ def standard_input_chunks() -> Iterator[Chunk]:
 
 
 @contextlib.contextmanager
-def lines_out(path: Path | None) -> Iterator[Callable[[str], None]]:
+def lines_out(path: Path | None, interrupted: Path | None = None) -> Iterator[Callable[[str], None]]:
     """A function that writes text, in UTF-8, to a new file or to standard output.
 
-    The file takes its name when all is written; after an error there is no file, or still the old one.
-    What is written to standard output, or to a pipe or device, is seen at once.
+    The file takes its name when all is written; after an error there is no file, or still the old one. One
+    whose name ends in .gz, .zst or .xz is compressed. What is written to standard output, or to a pipe or
+    device, is seen at once.
+
+    Args:
+        path: the file, or None for standard output.
+        interrupted: where what has been written to a file is kept after Ctrl-C; None for nowhere.
 
     Raises:
         DataError: the file cannot be written.
+        MissingExtraError: its name ends in .zst, and zstandard is not installed.
     """
     if path is None:
         yield _writer(getattr(sys.stdout, "buffer", None))
         return
-    whole = not path.exists() or path.is_file()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part") if whole else path
-    try:
-        with temporary.open("wb") as file:
-            yield _writer(file)
-        if whole:
-            temporary.replace(path)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError) or error.filename not in (None, str(temporary)):
-            raise
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        if whole:
-            temporary.unlink(missing_ok=True)
+    check_compression(path)
+    with new_file(path, interrupted) as file, compressed(path, file) as packed:
+        yield _writer(file) if packed is file else _writer(packed, flushed=False)
 
 
-def _writer(file: IO[bytes] | None) -> Callable[[str], None]:
+def _writer(file: IO[bytes] | None, flushed: bool = True) -> Callable[[str], None]:
     def write(text: str) -> None:
         if file is None:  # standard output was replaced by something that takes text only
             sys.stdout.write(text)
             sys.stdout.flush()
             return
         file.write(text.encode("utf-8"))
-        file.flush()
+        if flushed:
+            file.flush()
 
     return write
 
