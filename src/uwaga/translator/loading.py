@@ -10,6 +10,7 @@ from uwaga.checkpoints import formats
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
 from uwaga.checkpoints.hub import find_model
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
+from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
@@ -44,6 +45,7 @@ class LoadedTranslator(NamedTuple):
     scorer: Scorer
     text: TextOptions
     known: Languages
+    usual: UsualScore | None
 
 
 class LoadOptions(NamedTuple):
@@ -116,6 +118,7 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
         scorer,
         checkpoint.text,
         languages,
+        checkpoint.usual,
     )
 
 
