@@ -10,7 +10,10 @@ from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.checkpoints.uwaga.int8 import read_quantised
 from uwaga.checkpoints.uwaga.read import read_folder
 from uwaga.conversion.quantise import quantise
+from uwaga.data.corpus import Pair
 from uwaga.errors import ModelError
+from uwaga.settings import TrainingSettings
+from uwaga.training.validation import validate
 from uwaga.translator import Translator
 
 
@@ -39,3 +42,20 @@ def test_I11_7_the_usual_score_is_kept_and_older_folders_load(tmp_path):
     (tmp_path / "new" / "config.json").write_text(json.dumps(found["new"] | {"usual_score": {"mean": 1}}))
     with pytest.raises(ModelError, match="usual_score"):
         read_folder(tmp_path / "new")
+
+
+def test_I11_7_training_measures_it_on_the_dev_set():
+    joint = tiny.tokeniser()
+    model = tiny.transformer(tiny.TINY, joint, joint)
+    lines = [f"{number} {line}" for number in range(60) for line in tiny.ENGLISH if len(line) < 40]
+    pairs = [Pair(line, (line,), 1) for line in lines]
+    settings = TrainingSettings(steps=1, validation_beam=1)
+    found = validate(model, [], pairs[:99], joint, joint, settings, tiny.DECODING)
+    assert found.usual is None
+    found = validate(model, [], pairs[:100], joint, joint, settings, tiny.DECODING)
+    assert found.usual.sentences == 100
+    translator = Translator(model.eval(), joint, joint, tiny.SEARCH)
+    made = translator.translate(lines[:100], beam=1)
+    means = [one.log_prob / len(one.token_scores) for one in made]
+    assert found.usual.mean == pytest.approx(sum(means) / 100, abs=1e-3)
+    assert found.usual.low == pytest.approx(sorted(means)[1], abs=1e-3)

@@ -70,7 +70,8 @@ class Notes:
             typer.Exit: with status 1, if a line was not translated.
         """
         if self.doubted > NAMED:
-            typer.echo(f"warning: and {self.doubted - NAMED} more such {self.unit}s", err=True)
+            more = self.doubted - NAMED
+            typer.echo(f"warning: and {more} more such {self.unit}{'' if more == 1 else 's'}", err=True)
         for number in self.cut[:NAMED]:
             typer.echo(
                 f"warning: the translation of {self.unit} {number} was cut at the length limit "
