@@ -17,6 +17,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.errors import UwagaError
+
 WIDEST_BEAM = 1024
 """Hypotheses per sentence: memory grows with their square, and translations get worse long before."""
 
@@ -213,7 +215,9 @@ class Translation(JsonRecord):
 
     ``tokens`` are the subword pieces and ``source_tokens`` those of the source; ``token_scores``,
     ``attention`` and ``truncated`` are as in :class:`Hypothesis`. ``alternatives`` holds the rest of
-    the n-best list, best first, without this one.
+    the n-best list, best first, without this one. ``warnings`` says in words why it may be no good
+    translation, or what was done to the text to get one; ``error`` why there is none, where a call asked
+    not to raise it.
     """
 
     text: str
@@ -226,6 +230,8 @@ class Translation(JsonRecord):
     attention: Floats | None = None
     alternatives: tuple[Translation, ...] = field(default=())
     source: str = ""
+    warnings: tuple[str, ...] = ()
+    error: UwagaError | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -258,6 +264,10 @@ class Translation(JsonRecord):
             "truncated": self.truncated,
             "source_tokens": list(self.source_tokens),
         }
+        if self.warnings:
+            values["warnings"] = list(self.warnings)
+        if self.error is not None:
+            values["error"] = str(self.error)
         if self.attention is not None:
             values["attention"] = [[json_number(weight) for weight in row] for row in self.attention.tolist()]
         if self.alternatives:

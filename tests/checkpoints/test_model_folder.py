@@ -236,7 +236,7 @@ def test_a_tokeniser_that_normalises_otherwise(folder):
         (("model", "widht"), 16, ["model.widht", "'width'"]),
         (("decoding", "lenght_penalty"), 1.0, ["decoding.lenght_penalty", "'length_penalty'"]),
         (("model", "family"), "mamba", ["'mamba'", "transformer"]),
-        (("version",), 2, ["format 2", "newer uwaga"]),
+        (("version",), 3, ["format 3", "newer uwaga"]),
         (("version",), "one", ["version"]),
         (("format",), "something", ["not the configuration of a uwaga model"]),
         (("model", "heads"), 3, ["width 16", "heads 3"]),

@@ -175,6 +175,16 @@ def test_cut_translations_are_reported(run):
 # --- what goes wrong
 
 
+def test_I11_8_a_text_that_is_a_file_asks_for_input(run, translator, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "talk.en").write_text("Hi\n")
+    error = run("translate", "talk.en", code=1).stderr
+    assert "did you mean --input talk.en?" in error
+    assert "-- talk.en" in error
+    assert out(run("translate", "--", "talk.en")) == texts(translator, ["talk.en"])
+    assert out(run("translate", "talk.fr", " " * 5000)) == [*texts(translator, ["talk.fr"]), ""]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -188,7 +198,7 @@ def test_cut_translations_are_reported(run):
         (["a", "--output", "/no/such/file"], "/no/such/file: cannot be written"),
         (["a", "--device", "tpu"], "device must be"),
         (["a", "--dtype", "int3"], "dtype must be"),
-        (["house " * 60], "text 1: the sentence"),
+        (["--split", "never", "house " * 60], "text 1: the sentence"),
     ],
 )
 def test_mistakes_are_told_in_one_line(run, arguments, words):
@@ -214,7 +224,10 @@ def test_a_bad_line_is_named_after_those_before_it(run, tmp_path, translator, mo
 
 
 def test_a_line_that_is_too_long_is_numbered(run):
-    assert "line 2: the sentence" in run("translate", stdin="a\n" + "house " * 60, code=1).stderr
+    assert (
+        "line 2: the sentence"
+        in run("translate", "--split", "never", stdin="a\n" + "house " * 60, code=1).stderr
+    )
     assert "longer than any sentence" in run("translate", stdin="x" * (lines.LONGEST_LINE + 9), code=1).stderr
 
 

@@ -199,7 +199,7 @@ def test_a_system_that_gives_too_few_threads_is_no_obstacle():
 
 def test_a_line_of_a_hundred_thousand_words_is_refused_in_one_line():
     done = subprocess.run(
-        [sys.executable, "-m", "uwaga", "translate", "--model", MODEL],
+        [sys.executable, "-m", "uwaga", "translate", "--split", "never", "--model", MODEL],
         input="twenty " * 100_000,
         capture_output=True,
         text=True,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from uwaga.checkpoints.card import Card
+from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings
@@ -54,6 +55,7 @@ class Checkpoint:
         card: what the model's card states.
         weights: the weights on demand, in float32; None of an int8 folder.
         packed: the weights as the engine reads them, of an int8 folder alone; they lie in the mapped file.
+        usual: what its scores usually are, where its folder says it.
     """
 
     place: Path
@@ -72,6 +74,7 @@ class Checkpoint:
     card: Card = field(default=Card())
     weights: Weights | None = None
     packed: Packed | None = None
+    usual: UsualScore | None = None
 
     @property
     def task(self) -> Task:

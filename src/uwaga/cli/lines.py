@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
+import lzma
 import queue
+import shlex
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from uwaga.data.lines import LONGEST_LINE, read_lines
+from uwaga.checkpoints.files.atomic import new_file
+from uwaga.data.lines import LONGEST_LINE, check_compression, compressed, open_bytes, read_lines
 from uwaga.errors import DataError, SettingsError
 
 CHUNK = 1024
 """Lines worked on together: enough to sort into even batches, few enough to be seen soon."""
 
+FEWEST, SECONDS = 16, 1.0
+"""Lines worked on together at first where somebody watches, and how long they should take."""
+
 STANDARD_INPUT = "standard input"
+TEXTS_ONLY: ContextVar[bool] = ContextVar("texts_only", default=False)
+"""Whether a ``--`` of the command line says that what follows are texts."""
 
 
 class Chunk(NamedTuple):
@@ -31,32 +40,67 @@ class Chunk(NamedTuple):
         """What error messages call each line: ``line 7`` and so on."""
         return [f"{unit} {number}" for number in range(self.first, self.first + len(self.lines))]
 
+    def after(self, number: int) -> Chunk:
+        """Its lines after the one of this number."""
+        return Chunk(max(self.first, number + 1), self.lines[max(0, number + 1 - self.first) :])
 
-def chunks_of(texts: list[str] | None, path: Path | None) -> Iterator[Chunk]:
-    """The texts of the command line, or the lines of a file, or else those of standard input.
+
+class Pace:
+    """How many lines are worked on together where somebody watches: about a second's work, so a bar moves.
+
+    What comes out does not depend on it.
+    """
+
+    def __init__(self) -> None:
+        self.lines = FEWEST
+
+    def took(self, seconds: float) -> None:
+        """Take note how long the last lines took."""
+        if seconds > SECONDS:
+            self.lines = max(FEWEST, self.lines // 2)
+        elif seconds < SECONDS / 2:
+            self.lines = min(CHUNK, 2 * self.lines)
+
+
+def chunks_of(texts: list[str] | None, path: Path | None, pace: Pace | None = None) -> Iterator[Chunk]:
+    """The texts of the command line, or the lines of a file at this pace, or else those of standard input.
 
     Raises:
-        SettingsError: both texts and a file are given.
+        SettingsError: both texts and a file are given, or a text is a file's name and no ``--`` says that
+            it is meant as a text.
         DataError: as :func:`file_chunks` and :func:`standard_input_chunks`.
     """
     if texts and path is not None:
         raise SettingsError("give texts or --input, not both")
     if texts:
+        _refuse_file_names(texts)
         return iter([Chunk(1, texts)])
     if path is not None:
-        return file_chunks(path)
+        return file_chunks(path, pace)
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write("Type a line and press Enter; Ctrl-D ends.\n")
     return standard_input_chunks()
 
 
-def file_chunks(path: Path) -> Iterator[Chunk]:
-    """The lines of a file, plain or compressed, :data:`CHUNK` at a time.
+def _refuse_file_names(texts: list[str]) -> None:
+    if TEXTS_ONLY.get():
+        return
+    for text in texts:
+        with contextlib.suppress(OSError, ValueError):  # no name at all: too long, or with a NUL
+            if Path(text).is_file():
+                raise SettingsError(
+                    f"{text!r} is a file: did you mean --input {shlex.quote(text)}? "
+                    f"To take the name itself as a text, put -- before it: -- {shlex.quote(text)}"
+                )
+
+
+def file_chunks(path: Path, pace: Pace | None = None) -> Iterator[Chunk]:
+    """The lines of a file, plain or compressed, :data:`CHUNK` at a time, or as many as ``pace`` says.
 
     Raises:
         DataError: missing, unreadable, binary, not UTF-8; names file and line, after the lines before it.
     """
-    return _decoded(_heaps(read_lines(path)), str(path))
+    return _decoded(_heaps(read_lines(path), pace), str(path))
 
 
 def standard_input_chunks() -> Iterator[Chunk]:
@@ -72,42 +116,63 @@ def standard_input_chunks() -> Iterator[Chunk]:
 
 
 @contextlib.contextmanager
-def lines_out(path: Path | None) -> Iterator[Callable[[str], None]]:
+def lines_out(path: Path | None, interrupted: Path | None = None) -> Iterator[Callable[[str], None]]:
     """A function that writes text, in UTF-8, to a new file or to standard output.
 
-    The file takes its name when all is written; after an error there is no file, or still the old one.
-    What is written to standard output, or to a pipe or device, is seen at once.
+    The file takes its name when all is written; after an error there is no file, or still the old one. One
+    whose name ends in .gz, .zst or .xz is compressed. What is written to standard output, or to a pipe or
+    device, is seen at once.
+
+    Args:
+        path: the file, or None for standard output.
+        interrupted: where what has been written to a file is kept after Ctrl-C; None for nowhere.
 
     Raises:
         DataError: the file cannot be written.
+        MissingExtraError: its name ends in .zst, and zstandard is not installed.
     """
     if path is None:
         yield _writer(getattr(sys.stdout, "buffer", None))
         return
-    whole = not path.exists() or path.is_file()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part") if whole else path
+    check_compression(path)
+    with new_file(path, interrupted) as file, compressed(path, file) as packed:
+        yield _writer(file) if packed is file else _writer(packed, flushed=False)
+
+
+def partial_of(output: Path) -> Path:
+    """Where the lines that were done are kept after Ctrl-C."""
+    return output.with_name(f"{output.name}.part")
+
+
+def copy_lines(path: Path, write: Callable[[str], None]) -> int:
+    """Write the whole lines of a file, plain or compressed, again; how many they are. None of no file.
+
+    Raises:
+        DataError: it cannot be read, or is damaged.
+    """
+    if not path.is_file():
+        return 0
+    count = 0
     try:
-        with temporary.open("wb") as file:
-            yield _writer(file)
-        if whole:
-            temporary.replace(path)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError) or error.filename not in (None, str(temporary)):
-            raise
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        if whole:
-            temporary.unlink(missing_ok=True)
+        with open_bytes(path) as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    write(line.decode("utf-8"))
+                    count += 1
+    except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+        raise DataError(f"{path}: cannot be gone on with: {error}; start again without --resume") from None
+    return count
 
 
-def _writer(file: IO[bytes] | None) -> Callable[[str], None]:
+def _writer(file: IO[bytes] | None, flushed: bool = True) -> Callable[[str], None]:
     def write(text: str) -> None:
         if file is None:  # standard output was replaced by something that takes text only
             sys.stdout.write(text)
             sys.stdout.flush()
             return
         file.write(text.encode("utf-8"))
-        file.flush()
+        if flushed:
+            file.flush()
 
     return write
 
@@ -135,12 +200,12 @@ def _raw_lines(file: IO[bytes]) -> Iterator[bytes | None]:
         yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _heaps(raw: Iterable[bytes | None]) -> Iterator[list[bytes | None]]:
+def _heaps(raw: Iterable[bytes | None], pace: Pace | None = None) -> Iterator[list[bytes | None]]:
     heap: list[bytes | None] = []
     try:
         for line in raw:
             heap.append(line)
-            if len(heap) == CHUNK:
+            if len(heap) >= (CHUNK if pace is None else pace.lines):
                 yield heap
                 heap = []
     except DataError:

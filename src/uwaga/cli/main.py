@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from uwaga import __version__
 from uwaga.cli.attend import attend
 from uwaga.cli.average import average
 from uwaga.cli.convert import convert
-from uwaga.cli.errors import INTERRUPTED, reported
+from uwaga.cli.errors import INTERRUPTED, guarded_output, reported, terminable
 from uwaga.cli.evaluate import evaluate
 from uwaga.cli.fill import fill
 from uwaga.cli.generate import generate
 from uwaga.cli.info import info
 from uwaga.cli.lengths import lengths
+from uwaga.cli.lines import TEXTS_ONLY
 from uwaga.cli.models import models
 from uwaga.cli.score import score
 from uwaga.cli.shortlist import shortlist
@@ -36,8 +38,19 @@ VERBS = (
     *(translate, train, score, evaluate, attend, lengths),
     *(generate, fill, info, models, convert, shortlist, average),
 )
+
+
+class Verb(TyperCommand):
+    """A command that remembers whether ``--`` stood among its arguments."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the arguments apart."""
+        TEXTS_ONLY.set("--" in args)
+        return super().parse_args(ctx, args)
+
+
 for verb in VERBS:
-    app.command(verb.__name__)(reported(verb))
+    app.command(verb.__name__, cls=Verb)(reported(verb))
 
 
 def _show_version(asked: bool) -> None:
@@ -60,9 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line on ``arguments``, those of the process by default.
 
     Raises:
-        SystemExit: always: 0 done, 1 the input's fault, 2 wrong usage, 130 interrupted.
+        SystemExit: always: 0 done, 1 the input's fault, 2 wrong usage, 130 interrupted, 143 terminated.
     """
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="uwaga")
+        with terminable(), guarded_output():
+            app(args=None if arguments is None else list(arguments), prog_name="uwaga")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except typer.Exit as leaving:  # of what was written after the verb
+        sys.exit(leaving.exit_code)

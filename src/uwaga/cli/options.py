@@ -23,6 +23,14 @@ class SplitChoice(StrEnum):
     never = "never"
 
 
+class ErrorChoice(StrEnum):
+    """What happens where a line cannot be translated."""
+
+    stop = "stop"
+    skip = "skip"
+    copy = "copy"
+
+
 # What comes in and goes out.
 Input = Annotated[
     Path | None,
@@ -31,8 +39,19 @@ Input = Annotated[
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="A file for what comes out; made whole or not at all.", show_default=False
+        "--output",
+        "-o",
+        help="A file for what comes out, compressed if called .gz, .zst or .xz; made whole or not at all.",
+        show_default=False,
     ),
+]
+OnError = Annotated[
+    ErrorChoice,
+    typer.Option(help="A line that cannot be translated: stop; skip it, an empty line; copy it."),
+]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on with OUTPUT.part, which Ctrl-C has left of the same command."),
 ]
 Streaming = Annotated[
     bool, typer.Option("--stream", help="Show each word as soon as it is decided (greedy or --sample).")

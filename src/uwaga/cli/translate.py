@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.nbest import NbestChoice, moses_lines
-from uwaga.errors import SettingsError
+from uwaga.cli.notes import Notes
+from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from uwaga.cli.lines import Chunk
+    from uwaga.cli.lines import Chunk, Pace
     from uwaga.contracts import Translation
     from uwaga.decoding import SearchOptions, SearchOverrides
     from uwaga.translator import Translator
+    from uwaga.translator.pipeline import OnError
     from uwaga.translator.segmentation import Split
 
-NAMED = 3
-"""Cut translations that are reported one by one; of the others only the number is."""
+ON_ERROR: dict[the.ErrorChoice, OnError] = {
+    the.ErrorChoice.stop: "raise",
+    the.ErrorChoice.skip: "return",
+    the.ErrorChoice.copy: "copy",
+}
 
 Texts = Annotated[
     list[str] | None,
@@ -90,6 +97,8 @@ def translate(
     top_p: the.TopP = None,
     seed: the.Seed = None,
     split: the.Split = the.SplitChoice.auto,
+    on_error: the.OnError = the.ErrorChoice.stop,
+    resume: the.Resume = False,
     attention: the.Attention = False,
     batch_tokens: the.BatchTokens = None,
     source: the.SourceLanguage = None,
@@ -101,16 +110,19 @@ def translate(
     threads: the.Threads = 0,
 ) -> None:
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
-    from uwaga.cli.lines import chunks_of
+    from uwaga.cli.lines import Pace, chunks_of
 
     if attention and not as_json:
         raise SettingsError("--attention is shown by --json only: add it")
     moses = nbest_format is NbestChoice.moses
     if moses and (as_json or stream):
         raise SettingsError("--nbest-format moses is a format of its own: leave out --json and --stream")
+    if resume and output is None:
+        raise SettingsError("--resume goes on with a file: add the --output that was interrupted")
     if stream:
         the.check_streaming(as_json, nbest, beam, sample)
-    chunks = chunks_of(text, input_)
+    pace = Pace() if sys.stderr.isatty() else None
+    chunks = chunks_of(text, input_, pace)
     from uwaga.translator import Translator
 
     lengths: SearchOverrides = {"length_penalty": length_penalty, "min_length": min_length}
@@ -120,39 +132,69 @@ def translate(
     asked: SearchOverrides = {**kind, **lengths, **limits, **draws, "batch_tokens": batch_tokens}
     loaded = Translator.load(model, device, dtype, threads, engine, source, target, shortlist)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
-    job = _Job(loaded, options, prefix, split.value, as_json, stream, "text" if text else "line", moses)
-    job.run(chunks, input_, output)
+    notes = Notes("text" if text else "line", model in (None, [], ["bundled"]))
+    how = _Shape(as_json, stream, moses)
+    job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace)
+    job.run(chunks, input_, output, resume)
+    notes.finish()
+
+
+class _Shape(NamedTuple):
+    """How translations are printed: as JSON, as they grow, as an n-best list of Moses; or plainly."""
+
+    as_json: bool
+    streams: bool
+    moses: bool
 
 
 @dataclass
 class _Job:
-    """What is done with each chunk of lines; ``cut`` are the lines whose translations a limit has cut."""
+    """What is done with each chunk of lines."""
 
     translator: Translator
     options: SearchOptions
     prefix: str | None
     split: Split
-    as_json: bool
-    streams: bool
-    unit: str
-    moses: bool = False
-    cut: list[int] = field(default_factory=list)
+    shape: _Shape
+    on_error: OnError
+    notes: Notes
+    pace: Pace | None
 
-    def run(self, chunks: Iterator[Chunk], source: Path | None, output: Path | None) -> None:
-        """Translate every chunk, and say at the end what was cut."""
-        from uwaga.cli.lines import lines_out
+    def run(self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, resume: bool) -> None:
+        """Translate every chunk, but with ``resume`` not the lines that an interrupted call has done."""
+        from uwaga.cli.lines import copy_lines, lines_out, partial_of
         from uwaga.cli.meter import meter
 
-        work = self._stream if self.streams else self._translate
-        with lines_out(output) as write, meter(source, "translating") as advance:
-            for chunk in chunks:
-                work(chunk, write)
-                advance(chunk)
-        self._report()
+        partial = None if output is None else partial_of(output)
+        if partial is not None and not resume and partial.is_file():
+            typer.echo(f"note: {partial} is of an interrupted call, which --resume goes on with", err=True)
+        work = self._stream if self.shape.streams else self._translate
+        done = 0
+        try:
+            with lines_out(output, partial) as write, meter(source, "translating") as advance:
+                if partial is not None and resume:
+                    done = copy_lines(partial, write)
+                last = 0
+                for chunk in chunks:
+                    started = time.monotonic()
+                    last = chunk.first - 1 + len(chunk.lines)
+                    if last > done:
+                        work(chunk.after(done), write)
+                    advance(chunk)
+                    if self.pace is not None:
+                        self.pace.took(time.monotonic() - started)
+                if last < done:
+                    raise DataError(f"{partial} has {done} lines, the input {last}: it is of another input")
+        except KeyboardInterrupt:
+            if partial is not None and partial.is_file():
+                typer.echo(f"{partial} holds the lines done; add --resume to go on with them", err=True)
+            raise
+        if partial is not None and resume:
+            partial.unlink(missing_ok=True)
 
     def _translate(self, chunk: Chunk, write: Callable[[str], None]) -> None:
         """One line out for each one in."""
-        show = _json if self.as_json else _plain
+        show = _json if self.shape.as_json else _plain
         translations = list(
             self.translator.translate_lines(
                 chunk.lines,
@@ -161,35 +203,34 @@ class _Job:
                 split=self.split,
                 chunk=len(chunk.lines),
                 first=chunk.first,
-                unit=self.unit,
+                unit=self.notes.unit,
+                on_error=self.on_error,
             )
         )
-        if self.moses:
+        if self.shape.moses:
             write("".join(moses_lines(one, at) for at, one in enumerate(translations, chunk.first - 1)))
         else:
             write("".join(show(translation) + "\n" for translation in translations))
-        self.cut += [chunk.first + at for at, one in enumerate(translations) if one.truncated]
+        for number, translation in enumerate(translations, start=chunk.first):
+            self.notes.take(number, translation)
 
     def _stream(self, chunk: Chunk, write: Callable[[str], None]) -> None:
         """The same, word by word."""
         for number, line in enumerate(chunk.lines, start=chunk.first):
-            name = f"{self.unit} {number}"
-            pieces = self.translator.stream_line(
-                line, self.options, prefix=self.prefix, split=self.split, name=name
-            )
+            name = f"{self.notes.unit} {number}"
+            try:
+                pieces = self.translator.stream_line(
+                    line, self.options, prefix=self.prefix, split=self.split, name=name
+                )
+            except DataError as error:
+                if self.on_error == "raise":
+                    raise
+                write((line if self.on_error == "copy" else "") + "\n")
+                self.notes.fail(error, self.on_error == "copy")
+                continue
             if _written(pieces, write):
-                self.cut.append(number)
-
-    def _report(self) -> None:
-        """Say on standard error which translations a limit has cut."""
-        for number in self.cut[:NAMED]:
-            typer.echo(
-                f"warning: the translation of {self.unit} {number} was cut at the length limit "
-                "(--max-length, or the model's)",
-                err=True,
-            )
-        if len(self.cut) > NAMED:
-            typer.echo(f"warning: and so were {len(self.cut) - NAMED} more", err=True)
+                self.notes.cut.append(number)
+            self.notes.doubt(number, self.translator.doubts(line, self.split))
 
 
 def _written(pieces: Generator[str, None, bool], write: Callable[[str], None]) -> bool:

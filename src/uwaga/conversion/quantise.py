@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.formats import read
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
+from uwaga.checkpoints.usual import UsualScore, usual_score
 from uwaga.checkpoints.uwaga.int8 import write_quantised
 from uwaga.conversion.compare import Agreement, comparison_sources, measure_agreement
 from uwaga.conversion.own_sentences import own_sources
+from uwaga.decoding import search
+from uwaga.engine import NativeModel
 
 
 def quantise(
@@ -22,7 +26,8 @@ def quantise(
         folder: a Transformer or a decoder-only model, of any format but int8.
         out: the folder to make.
         keep: patterns of the names of matrices that stay bfloat16, as ``output`` or ``decoder.5.*``.
-        sample: sentences to compare on; None for those of :mod:`uwaga.conversion.own_sentences`.
+        sample: sentences to compare on, and to measure the usual score on where there are a hundred; None for
+            those of :mod:`uwaga.conversion.own_sentences`, and the model's own figures are kept.
 
     Raises:
         ModelError: the model cannot be read, is of another family or in int8 already, or ``out`` cannot be
@@ -39,5 +44,23 @@ def quantise(
         sources, what = comparison_sources(sample, checkpoint.source, exact), "sentences"
     card = checkpoint.card.text or f"# {folder.name}\n"
     card += "\nWeights quantised to int8 by `uwaga convert --int8`.\n"
-    write_quantised(out, checkpoint, packed, card)
+    usual = checkpoint.usual if sample is None else measure_usual(checkpoint, rounded, sources)
+    write_quantised(out, replace(checkpoint, usual=usual), packed, card)
     return replace(measure_agreement(exact, rounded, sources), measured_on=what)
+
+
+def measure_usual(
+    checkpoint: Checkpoint, model: NativeModel, sources: Sequence[Sequence[int]]
+) -> UsualScore | None:
+    """What the scores of a model's own translations of a sample usually are.
+
+    Args:
+        checkpoint: the model as it is stored: says how to search, and the figures kept of a small sample.
+        model: the engine to measure.
+        sources: token ids with their end symbols.
+    """
+    if checkpoint.task != "translate":
+        return None
+    options = checkpoint.decoding.changed({"sample": False, "nbest": 1})
+    found = [best for [best, *_] in search(model, sources, options)]
+    return usual_score(found) or checkpoint.usual

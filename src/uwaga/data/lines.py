@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import IO, Any, cast
 
 from uwaga.errors import DataError, MissingExtraError
 
 LONGEST_LINE = 1 << 20  # bytes; what is longer is no sentence, and must not fill the memory
 SAMPLE = 1 << 16
 BLOCK = 1 << 17
+GZIP_LEVEL = 6
 MOST_CONTROL = 0.01  # share of control bytes in a text's beginning
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f"))
 
@@ -23,15 +25,9 @@ class _ZstdFile(io.RawIOBase):
     """Zstandard frames one after another; unlike zstandard's own reader, it notices a cut file."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            import zstandard
-        except ImportError:
-            raise MissingExtraError(
-                f"{path}: reading zstd files needs zstandard: pip install 'uwaga[zstd]'"
-            ) from None
-        self._library = zstandard
+        self._library = _zstandard(path, "reading")
         self._file = path.open("rb")
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._frame = self._library.ZstdDecompressor().decompressobj()
         self._started = False
         self._ready = b""
 
@@ -98,6 +94,50 @@ def open_bytes(path: Path) -> io.BufferedReader:
         raise DataError(f"{path}: no such file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def check_compression(path: Path) -> None:
+    """Refuse a file name that asks for a compression which is not installed.
+
+    Raises:
+        MissingExtraError: it ends in .zst, and zstandard is not installed.
+    """
+    if path.suffix.lower() == ".zst":
+        _zstandard(path, "writing")
+
+
+@contextlib.contextmanager
+def compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """A file that compresses what is written to it into ``file``, as the end of ``path`` says.
+
+    ``.gz``, ``.zst`` and ``.xz``, in capitals too; for any other end it is ``file`` itself. Made again, the
+    bytes are the same.
+
+    Raises:
+        MissingExtraError: as :func:`check_compression`.
+    """
+    kind = path.suffix.lower()
+    if kind == ".gz":
+        packed: Any = gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0)
+    elif kind == ".xz":
+        packed = lzma.LZMAFile(file, "wb")  # noqa: SIM115
+    elif kind == ".zst":
+        packed = _zstandard(path, "writing").ZstdCompressor().stream_writer(file, closefd=False)
+    else:
+        yield file
+        return
+    with packed:
+        yield packed
+
+
+def _zstandard(path: Path, work: str) -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError(
+            f"{path}: {work} zstd files needs zstandard: pip install 'uwaga[zstd]'"
+        ) from None
+    return zstandard
 
 
 def read_lines(path: Path) -> Iterator[bytes | None]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uwaga.errors import DataError, MissingExtraError, SettingsError
+from uwaga.checkpoints.files.atomic import new_file
+from uwaga.errors import MissingExtraError, SettingsError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,13 +63,6 @@ def save_figure(figure: Figure, path: Path) -> None:
 
     kind = path.suffix.lower().removeprefix(".")
     dates = {"svg": "Date", "pdf": "CreationDate"}
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with rc_context({"svg.hashsalt": "uwaga"}), partial.open("wb") as file:
-            metadata = {dates[kind]: None} if kind in dates else None
-            figure.savefig(file, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
-        os.replace(partial, path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    with rc_context({"svg.hashsalt": "uwaga"}), new_file(path) as file:
+        metadata = {dates[kind]: None} if kind in dates else None
+        figure.savefig(file, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 import re
+import secrets
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -97,9 +97,10 @@ def train_tokeniser(lines: Iterable[str], settings: TextSettings, prefix: Path) 
 def _write(model: bytes, path: Path) -> Tokeniser:
     tokeniser = Tokeniser.from_bytes(model, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        temporary.write_bytes(model)
+        with temporary.open("xb") as file:  # not through a link that somebody has put there
+            file.write(model)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

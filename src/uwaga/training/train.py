@@ -89,6 +89,7 @@ def _finish(run: Run) -> Path:
         settings.data.languages,
         model_card(settings, weights.origin, result, run.progress),
         dtype=settings.training.save_dtype,
+        usual=result.usual,
     )
     reporter.say(f"model written to {folder}; try: uwaga translate --model {folder} 'a sentence'")
     return folder

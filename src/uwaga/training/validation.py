@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from uwaga.checkpoints.usual import UsualScore, usual_score
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
 from uwaga.decoding import from_settings
@@ -20,12 +21,16 @@ from uwaga.training.step import batch_loss
 
 @dataclass(frozen=True)
 class Validation:
-    """Mean negative log-likelihood per target token in nats; BLEU and chrF where text was decoded."""
+    """Mean negative log-likelihood per target token in nats; BLEU and chrF where text was decoded.
+
+    ``usual``: what the scores of the decoded texts usually are.
+    """
 
     loss: float
     bleu: MetricScore | None = None
     chrf: MetricScore | None = None
     sample: tuple[str, str, str] | None = None
+    usual: UsualScore | None = None
 
     def score(self, metric: str) -> float:
         """The value of a metric, turned so that higher is better."""
@@ -62,7 +67,9 @@ def validate(
             tokenize=training.bleu_tokenise,
         )
         sample = (pairs[0].source, texts[0], pairs[0].references[0])
-        return Validation(loss, report["bleu"], report["chrf"], sample)
+        return Validation(
+            loss, report["bleu"], report["chrf"], sample, usual_score([one[0] for one in found])
+        )
     finally:
         model.train()
 

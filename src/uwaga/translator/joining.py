@@ -13,6 +13,9 @@ from uwaga.contracts import Floats, Hypothesis, Translation
 from uwaga.text.subwords import Subwords
 from uwaga.translator.segmentation import Passage
 
+COPIED = Hypothesis((), 0.0, 0.0, ())
+"""Stands for the translation of a sentence that is copied."""
+
 BREAKS = re.compile(r"[\r\n]")
 
 
@@ -24,7 +27,8 @@ def assemble(
     Several sentences are put together so that a translation reads as if it were of one sentence:
     between the pieces of two sentences stands the end symbol's, ``token_scores`` and the rows and columns
     of ``attention`` (zero outside each sentence's own block) follow. ``log_prob`` is the sum and
-    ``score`` the mean over the sentences. A text without sentences has score 0.
+    ``score`` the mean over the sentences. Sentences that are copied, for which a list holds :data:`COPIED`,
+    have no tokens and do not count. A text without others has score 0.
     """
     ways = [_together(passage, way, source, target) for way in best_ways(lists, nbest)]
     return replace(ways[0], alternatives=tuple(ways[1:]))
@@ -49,25 +53,31 @@ def sentence_text(tokens: Sequence[int], target: Subwords) -> str:
 
 def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, target: Subwords) -> Translation:
     text = passage.before
+    for sentence, hypothesis in zip(passage.sentences, way, strict=True):
+        copied = hypothesis is COPIED
+        text += (sentence.copy or "") if copied else sentence_text(hypothesis.tokens, target)
+        text += sentence.after
+    made = [one for one in zip(passage.sentences, way, strict=True) if one[1] is not COPIED]
     tokens: list[int] = []
-    for number, (sentence, hypothesis) in enumerate(zip(passage.sentences, way, strict=True), start=1):
-        text += sentence_text(hypothesis.tokens, target) + sentence.after
+    for number, (_, hypothesis) in enumerate(made, start=1):
         tokens += hypothesis.tokens
-        if number < len(way) and not hypothesis.truncated:
+        if number < len(made) and not hypothesis.truncated:
             tokens.append(target.symbols.end)
-    source_ids = [token for sentence in passage.sentences for token in sentence.ids]
+    source_ids = [token for sentence, _ in made for token in sentence.ids]
     if source_ids and source_ids[-1] == source.symbols.end:
         source_ids.pop()
+    found = [hypothesis for _, hypothesis in made]
     return Translation(
         text=text,
-        score=math.fsum(one.score for one in way) / max(len(way), 1),
+        score=math.fsum(one.score for one in found) / max(len(found), 1),
         tokens=tuple(target.pieces(tokens)),
-        token_scores=tuple(score for one in way for score in one.token_scores),
-        log_prob=math.fsum(one.log_prob for one in way),
-        truncated=any(one.truncated for one in way),
+        token_scores=tuple(score for one in found for score in one.token_scores),
+        log_prob=math.fsum(one.log_prob for one in found),
+        truncated=any(one.truncated for one in found),
         source_tokens=tuple(source.pieces(source_ids)),
-        attention=_blocks([one.attention for one in way]),
+        attention=_blocks([one.attention for one in found]),
         source=passage.text,
+        warnings=passage.warnings,
     )
 
 

@@ -12,6 +12,7 @@ from uwaga.checkpoints import formats
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
 from uwaga.checkpoints.hub import find_model
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
+from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.checks import check_one_of, check_whole, check_word, shown
@@ -48,6 +49,7 @@ class LoadedTranslator(NamedTuple):
     scorer: Scorer
     text: TextOptions
     known: Languages
+    usual: UsualScore | None
 
 
 class LoadOptions(NamedTuple):
@@ -144,6 +146,7 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
         scorer,
         checkpoint.text,
         languages,
+        checkpoint.usual,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from uwaga.decoding.checks import check_one_of
@@ -14,6 +14,8 @@ from uwaga.text.normalisation import in_capitals
 from uwaga.text.options import TextOptions
 from uwaga.text.sentences import split_sentences
 from uwaga.text.subwords import Subwords
+from uwaga.translator.cutting import cut_to_fit
+from uwaga.translator.guards import base_language, is_copied, translates, unlike_language
 
 Split = Literal["auto", "sentences", "never"]
 
@@ -33,18 +35,25 @@ class Sentence:
     """One input of the model.
 
     ``ids`` are its tokens, end symbol included; ``after`` stands between its translation and the next.
+    ``copy`` is its translation where that is the text itself, else None.
     """
 
     ids: tuple[int, ...]
     after: str
+    copy: str | None = None
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A ``text`` taken apart; ``before`` are the line breaks in front of the first sentence."""
+    """A ``text`` taken apart.
+
+    ``before`` are the line breaks in front of the first sentence; ``warnings`` say what else was done to the
+    text, or what is strange about it.
+    """
 
     before: str
     sentences: tuple[Sentence, ...]
+    warnings: tuple[str, ...] = ()
     text: str = ""
 
 
@@ -65,25 +74,30 @@ class Segmenter:
         """Take a text apart.
 
         Lines are translated apart and their breaks kept. A line is split into sentences where it is
-        longer than ``limit`` or ``options.split_above`` (``auto``), always (``sentences``) or never. White
-        space at the ends of a line goes, and a run of blanks inside it becomes one space.
+        longer than ``limit`` or ``options.split_above`` (``auto``), always (``sentences``) or never. A
+        sentence beyond ``limit`` is cut further, which the passage's warnings say. White
+        space at the ends of a line goes, and a run of blanks inside it becomes one space. Of a model that
+        is known to go from one language to another, what is the same in both is marked to be copied.
 
         Raises:
-            TextTooLongError: a sentence is longer than the model can take; it belongs to ``name``.
+            TextTooLongError: a line that must not be split is longer than the model can take; it belongs to
+                ``name``.
             SettingsError: there is no such ``split``.
         """
         check_one_of("split", split, get_args(Split))
         pieces = LINE_BREAK.split(text)
-        before, sentences = "", list[Sentence]()
+        before, sentences, warnings = "", list[Sentence](), list[str]()
+        if translates(self.languages) and (strange := unlike_language(text, self.languages[0])):
+            warnings.append(strange)
         for line, line_break in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
-            added = list(self._line(line, split, name))
+            added = list(self._line(line, split, name, warnings))
             sentences += added
             if not sentences:
                 before += line_break
                 continue
             after = "" if added else sentences[-1].after
-            sentences[-1] = Sentence(sentences[-1].ids, after + line_break)
-        return Passage(before, tuple(sentences), text)
+            sentences[-1] = replace(sentences[-1], after=after + line_break)
+        return Passage(before, tuple(sentences), tuple(warnings), text)
 
     def cut_all(self, texts: Sequence[str], split: Split, names: Sequence[str]) -> list[Passage]:
         """As :meth:`cut`, several texts; ``names`` are for error messages.
@@ -105,37 +119,61 @@ class Segmenter:
         ids = self.source.encode(text.lower() if self.options.lower_capitals and in_capitals(text) else text)
         return tuple(self.source.add_special_tokens(ids)) if ids else ()
 
-    def _line(self, line: str, split: Split, name: str) -> Iterator[Sentence]:
+    def _line(self, line: str, split: Split, name: str, warnings: list[str]) -> Iterator[Sentence]:
         whole = self.ids(line)
         if not whole:
             return
         bounds = [bound for bound in (self.limit, self.options.split_above or None) if bound is not None]
         fits = len(whole) <= min(bounds, default=len(whole))
-        if split == "never" or (split == "auto" and fits):
-            yield self._checked(whole, line, name)
+        if split == "never":
+            yield self._sentence(within(whole, self.limit, name, f"sentence {_shortened(line)!r}"), line)
+            return
+        if split == "auto" and fits:
+            yield self._sentence(whole, line)
             return
         lead = self.source.language_prefix(line.strip())
         for number, part in enumerate(split_sentences(line, self.languages[0])):
-            ids = self.ids(part if number == 0 else lead + part)
-            if ids:
-                yield self._checked(ids, part, name)
-
-    def _checked(self, ids: tuple[int, ...], part: str, name: str) -> Sentence:
-        if self.limit is not None and len(ids) > self.limit:
-            raise TextTooLongError(
-                f"{name}: the sentence {_shortened(part)!r} has {len(ids)} tokens, end symbol included, and "
-                f"the model takes at most {self.limit}; break it into shorter sentences"
+            before = "" if number == 0 else lead
+            ids = self.ids(before + part)
+            if self.limit is None or len(ids) <= self.limit:
+                if ids:
+                    yield self._sentence(ids, part)
+                continue
+            rest = part if number else part.strip().removeprefix(lead.strip())
+            parts = list(self._cut(rest, lead, self.limit))
+            warnings.append(
+                f"the sentence {_shortened(part)!r} has {len(ids)} tokens, end symbol included, the model "
+                f"takes at most {self.limit}: it was translated in {len(parts)} parts"
             )
-        return Sentence(ids, "" if _base(self.languages[1]) in UNSPACED else " ")
+            yield from parts
+
+    def _cut(self, sentence: str, lead: str, limit: int) -> Iterator[Sentence]:
+        """A sentence that is too long as several, each behind the ``lead`` that says its language."""
+        framing = max(len(self.ids(lead)), len(self.source.add_special_tokens([])))
+        if framing >= limit:
+            raise TextTooLongError(f"the model takes at most {limit} tokens, too few for any text")
+
+        def count(part: str) -> int:
+            return max(0, len(self.ids(lead + part)) - framing)
+
+        parts = [part for part in cut_to_fit(sentence, limit - framing, count) if count(part)]
+        for part, following in zip(parts, [*parts[1:], " "], strict=True):
+            apart = part[-1:].isspace() or following[:1].isspace()
+            whole = self._sentence(self.ids(lead + part), part)
+            yield whole if apart else replace(whole, after="")
+
+    def _sentence(self, ids: tuple[int, ...], part: str) -> Sentence:
+        copied = translates(self.languages) and is_copied(part)
+        return Sentence(ids, self._space(), BLANKS.sub(" ", part.strip()) if copied else None)
+
+    def _space(self) -> str:
+        """What stands between two sentences of the target language."""
+        return "" if base_language(self.languages[1]) in UNSPACED else " "
 
 
 def _shortened(text: str) -> str:
     text = text.strip()
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _base(language: str) -> str:
-    return re.split("[-_]", language.lower())[0]
 
 
 def prefix_ids(
@@ -170,6 +208,6 @@ def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tup
     if limit is not None and len(ids) > limit:
         raise TextTooLongError(
             f"{name}: the {side} has {len(ids)} tokens, end symbol included, and the model takes at most "
-            f"{limit}; score shorter pairs"
+            f"{limit}; make it shorter"
         )
     return ids

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, overload
 
 from uwaga.checkpoints.languages import LanguagePair, Languages
+from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder, Translation
-from uwaga.decoding import SearchOptions, SearchOverrides, search
+from uwaga.decoding import SearchOptions, SearchOverrides
 from uwaga.errors import DataError, SettingsError
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 from uwaga.translator.forced_decoding import force, no_attention
 from uwaga.translator.joining import assemble, sentence_text
+from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.scoring import Score, Scorer, as_score, in_batches, step_scorer
 from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, prefix_ids, within
 from uwaga.translator.streaming import grow
@@ -40,6 +42,7 @@ class Translator:
         scorer: how to score known targets; step by step with ``decoder`` where none is given.
         text: how the model wants its texts.
         known: the languages that calls may choose from; None for a model of the one pair.
+        usual: what its scores usually are, where that has been measured.
     """
 
     def __init__(
@@ -52,8 +55,10 @@ class Translator:
         scorer: Scorer | None = None,
         text: TextOptions | None = None,
         known: Languages | None = None,
+        usual: UsualScore | None = None,
     ) -> None:
         self.decoder = decoder
+        self.usual = usual
         self.source = source
         self.target = target
         self.decoding = decoding or SearchOptions()
@@ -161,6 +166,7 @@ class Translator:
             self._scorer,
             self.text,
             self._known.chosen(source, target),
+            self.usual,
         )
 
     def with_decoder(self, decoder: Decoder) -> Translator:
@@ -177,6 +183,7 @@ class Translator:
         target: str | None = ...,
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
+        on_error: OnError = ...,
         **options: Unpack[SearchOverrides],
     ) -> Translation: ...
 
@@ -189,6 +196,7 @@ class Translator:
         target: str | None = ...,
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
+        on_error: OnError = ...,
         **options: Unpack[SearchOverrides],
     ) -> list[Translation]: ...
 
@@ -200,12 +208,14 @@ class Translator:
         target: str | None = None,
         prefix: str | Sequence[str] | None = None,
         split: Split = "auto",
+        on_error: OnError = "raise",
         **options: Unpack[SearchOverrides],
     ) -> Translation | list[Translation]:
         """Translate a text, or several.
 
         A text's lines are translated apart and its line breaks kept; a line longer than the model can take
-        is translated sentence by sentence. A text without anything to read gives an empty translation.
+        is translated sentence by sentence, and a sentence that still is in parts, with a warning. A text
+        without anything to read gives an empty translation; one without letters is copied.
 
         A model's settings may say that it samples (``do_sample`` in a checkpoint's generation_config.json):
         it then does unless ``beam``, or ``sample`` False, asks for the best translation instead.
@@ -217,6 +227,8 @@ class Translator:
             prefix: what the target begins with: one for all texts, or one per text. Of a text in several
                 sentences it is the first one's.
             split: ``auto``, ``sentences`` (translate every sentence apart) or ``never``.
+            on_error: what happens where a text cannot be translated: ``raise``; ``return`` a translation
+                without text whose ``error`` it is; ``copy`` the text, with the error too.
             **options: how to search, by name. What is missing or None is as the model's own settings say.
 
                 - ``beam``: width of the beam, 1 for greedy; ``nbest``: how many translations of a text, at
@@ -237,16 +249,16 @@ class Translator:
             a translation for a text, a list of them, in the same order, for a sequence.
 
         Raises:
-            TextTooLongError: a sentence is longer than the model can take.
+            TextTooLongError: with ``never``, a text is longer than the model can take.
             SettingsError: an unknown or impossible option.
             DataError: a text is not valid Unicode.
         """
         here = self.between(source, target)
-        wanted = here.options(**options)
+        way = here._pipeline(here.options(**options), split)
         if isinstance(text, str):
-            return here._translate([text], wanted, prefix, split, ["the text"])[0]
+            return way.run([text], prefix, ["the text"], on_error)[0]
         names = [f"text {number}" for number in range(1, len(text) + 1)]
-        return here._translate(text, wanted, prefix, split, names)
+        return way.run(text, prefix, names, on_error)
 
     def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
         """The model's own decoding settings with what a call asks for instead; see :meth:`translate`.
@@ -266,6 +278,7 @@ class Translator:
         chunk: int = 1024,
         first: int = 1,
         unit: str = "line",
+        on_error: OnError = "raise",
     ) -> Iterator[Translation]:
         """Translate any number of lines, ``chunk`` of them at a time, in constant memory.
 
@@ -277,16 +290,17 @@ class Translator:
             chunk: lines translated together.
             first: the number of the first line, for error messages.
             unit: what a line is called in them.
+            on_error: as in :meth:`translate`.
 
         Raises:
             TextTooLongError: names the line.
         """
         here = self.between()
-        options = options or here.options()
+        way = here._pipeline(options or here.options(), split)
         rest = iter(lines)
         while part := list(islice(rest, chunk)):
             names = [f"{unit} {number}" for number in range(first, first + len(part))]
-            yield from here._translate(part, options, prefix, split, names)
+            yield from way.run(part, prefix, names, on_error)
             first += len(part)
 
     def stream(
@@ -330,6 +344,10 @@ class Translator:
         [passage] = self._segmenter.cut_all([line], split, [name])
         [prefixes] = prefix_ids([passage], prefix, self.target)
         return self._pieces(passage, options, prefixes)
+
+    def doubts(self, line: str, split: Split = "auto") -> tuple[str, ...]:
+        """What is strange about a text before it is translated, as ``warnings`` of its translation has it."""
+        return self.between()._segmenter.cut(line, split, "the text").warnings
 
     def score(
         self,
@@ -383,7 +401,7 @@ class Translator:
         [ids], [wanted] = here.pair_ids([(source, target)], 1)
         hypothesis = force(here.decoder, ids, wanted, here.decoding.start)
         return assemble(
-            Passage("", (Sentence(ids, ""),), source), [[hypothesis]], 1, here.source, here.target
+            Passage("", (Sentence(ids, ""),), text=source), [[hypothesis]], 1, here.source, here.target
         )
 
     def pair_ids(
@@ -407,25 +425,8 @@ class Translator:
             targets.append(within(ids, self.decoder.max_target, f"pair {number}", "target"))
         return sources, targets
 
-    def _translate(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions,
-        prefix: str | Sequence[str] | None,
-        split: Split,
-        names: Sequence[str],
-    ) -> list[Translation]:
-        passages = self._segmenter.cut_all(texts, split, names)
-        prefixes = prefix_ids(passages, prefix, self.target)
-        sentences = [sentence.ids for passage in passages for sentence in passage.sentences]
-        flat = [tokens for each in prefixes for tokens in each]
-        lists = iter(search(self.decoder, sentences, options, prefixes=flat))
-        return [
-            assemble(
-                passage, list(islice(lists, len(passage.sentences))), options.nbest, self.source, self.target
-            )
-            for passage in passages
-        ]
+    def _pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
+        return Pipeline(self.decoder, self._segmenter, self.target, options, split, self.usual)
 
     def _pieces(
         self, passage: Passage, options: SearchOptions, prefixes: Sequence[Sequence[int]]
@@ -434,8 +435,11 @@ class Translator:
         if passage.before:
             yield passage.before
         for sentence, prefix in zip(passage.sentences, prefixes, strict=True):
-            cut = yield from grow(self.decoder, sentence.ids, options, self._sentence_text, prefix)
-            truncated = truncated or cut
+            if sentence.copy is not None and not prefix:
+                yield sentence.copy
+            else:
+                cut = yield from grow(self.decoder, sentence.ids, options, self._sentence_text, prefix)
+                truncated = truncated or cut
             if sentence.after:
                 yield sentence.after
         return truncated

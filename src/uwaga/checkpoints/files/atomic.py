@@ -1,21 +1,115 @@
-"""Whole folders that appear in one step or not at all."""
+"""Whole files and folders that appear in one step or not at all."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
 import glob
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
-from uwaga.errors import ModelError
+from uwaga.errors import DataError, ModelError
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 _HERE = -100  # AT_FDCWD
+
+LONGEST_STEM = 40
+"""Characters of a file's name in that of its temporary one: a name has a longest length."""
+
+
+@contextlib.contextmanager
+def new_file(path: Path, interrupted: Path | None = None) -> Iterator[IO[bytes]]:
+    """A file to write, which takes its name when all is written.
+
+    After an error there is no file, or still the old one. A file that is replaced keeps its mode, and a link
+    is followed. What is no regular file, a device or a pipe, is written to as it is. On the way the content
+    lies beside the file under a random name, opened exclusively and locked; one that a killed process has
+    left there is removed.
+
+    Args:
+        path: the file.
+        interrupted: where what has been written is kept after Ctrl-C; None for nowhere.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    ours: list[str | None] = [None, str(path)]
+    temporary: Path | None = None
+    try:
+        place = path.resolve()
+        ours.append(str(place))
+        if place.exists() and not place.is_file():
+            with place.open("wb") as file:
+                yield file
+            return
+        _remove_abandoned(place)
+        temporary, handle = _open_beside(place)
+        ours.append(str(temporary))
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(handle)
+        except KeyboardInterrupt:
+            if interrupted is not None:
+                os.replace(temporary, interrupted)
+            raise
+        os.replace(temporary, place)
+    except RuntimeError as error:  # links in a circle
+        raise DataError(f"{path}: cannot be written: {error}") from None
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or error.filename not in ours:
+            raise
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _open_beside(place: Path) -> tuple[Path, int]:
+    """A new file beside ``place``, of the same mode, and its descriptor; locked for as long as it is open."""
+    mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else None
+    if mode is not None and not os.access(place, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    while True:
+        temporary = place.with_name(f".{place.name[:LONGEST_STEM]}.{secrets.token_hex(8)}.part")
+        try:
+            handle = os.open(temporary, flags, 0o666)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(place)) from None
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if temporary.exists():  # else somebody took it for a leftover before it was locked
+            break
+        os.close(handle)
+    if mode is not None:
+        os.fchmod(handle, mode)
+    return temporary, handle
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Remove what processes that no longer live have left of ``place``: files of ours that none holds."""
+    if not place.parent.is_dir():
+        return
+    name = re.compile(re.escape(f".{place.name[:LONGEST_STEM]}.") + r"[0-9a-f]{16}\.part")
+    for path in [one for one in place.parent.iterdir() if name.fullmatch(one.name)]:
+        with contextlib.suppress(OSError):
+            if not stat.S_ISREG(path.lstat().st_mode) or path.lstat().st_uid != os.geteuid():
+                continue
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(handle)
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -15,6 +15,7 @@ from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.files.atomic import write_folder
 from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.skip_init import skip_init
+from uwaga.checkpoints.usual import UsualScore
 from uwaga.checkpoints.uwaga import schema
 from uwaga.checkpoints.uwaga.checks import check_tokenisers
 from uwaga.checkpoints.uwaga.schema import CONFIG, FILES, SOURCE, TARGET, WEIGHTS, FolderConfig
@@ -35,6 +36,7 @@ def save_model(
     languages: tuple[str, str],
     card: str,
     dtype: schema.Dtype = "float32",
+    usual: UsualScore | None = None,
 ) -> None:
     """Write a model folder in one step, replacing an older model of the same name.
 
@@ -48,6 +50,7 @@ def save_model(
         languages: codes of source and target.
         card: Markdown: data, licence, metrics with their sacreBLEU signatures.
         dtype: number format of the stored weights.
+        usual: what its scores usually are, where that has been measured.
 
     Raises:
         ModelError: the parts do not fit each other, the folder holds something that is not a uwaga model,
@@ -58,7 +61,7 @@ def save_model(
     joint = source.model_bytes == target.model_bytes
     values = {
         "format": schema.FORMAT,
-        "version": schema.VERSION,
+        "version": schema.FIRST_VERSION if usual is None else schema.VERSION,
         "languages": languages,
         "normalisation": source.normalisation,
         "weights": dtype,
@@ -66,7 +69,7 @@ def save_model(
         "symbols": vars(target.symbols),
         "model": settings.model_dump(),
         "decoding": decoding.model_dump(),
-    }
+    } | ({} if usual is None else {"usual_score": usual.model_dump()})
     config = schema.check_config(values, f"{folder / CONFIG}")
     check_tokenisers(folder, config, source, target)
     files = {

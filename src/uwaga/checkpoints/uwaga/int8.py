@@ -27,6 +27,7 @@ from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.uwaga import int8_tokenisers
 from uwaga.checkpoints.uwaga.int8_config import (
+    DECODER_ONLY_VERSION,
     FIRST_VERSION,
     NAME,
     VERSION,
@@ -80,7 +81,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
     matrices = packed.matrices
     values: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION if isinstance(settings, DecoderOnlySettings) else FIRST_VERSION,
+        "version": _version(checkpoint),
         "languages": checkpoint.languages.stated,
         "tokenisers": library_of(source),
         "frame": frame_of(source),
@@ -97,6 +98,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
             "bytes": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
         },
+        "usual_score": None if checkpoint.usual is None else checkpoint.usual.model_dump(),
     } | _decoding_values(checkpoint)
     config = check_quantised_config(values, str(folder / CONFIG))
     text = json.dumps(config.model_dump(mode="json", exclude_none=True), indent=2, ensure_ascii=False)
@@ -142,7 +144,16 @@ def read_quantised(folder: Path) -> Checkpoint:
         text=text,
         card=read_card(folder),
         packed=packed,
+        usual=config.usual_score,
     )
+
+
+def _version(checkpoint: Checkpoint) -> int:
+    """The oldest version that can say what this model is."""
+    if checkpoint.usual is not None:
+        return VERSION
+    alone = isinstance(checkpoint.settings, DecoderOnlySettings)
+    return DECODER_ONLY_VERSION if alone else FIRST_VERSION
 
 
 def _tensors(packed: Packed) -> dict[str, NDArray[Any]]:

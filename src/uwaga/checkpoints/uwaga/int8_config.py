@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from uwaga.checkpoints.files.json_file import read_mapping
+from uwaga.checkpoints.usual import UsualScore
 from uwaga.checkpoints.uwaga.checks import LARGEST_BUFFERS
 from uwaga.checkpoints.uwaga.schema import CONFIG, Language, SymbolIds, TokenId, Vocabulary
 from uwaga.checkpoints.uwaga.schema import INT8_FORMAT as FORMAT
@@ -21,8 +22,9 @@ from uwaga.settings import DecoderOnlySettings, DecodingSettings, StrictModel, T
 from uwaga.text.options import TextOptions
 
 NAME = "uwaga int8"
-VERSION, FIRST_VERSION = 2, 1
-"""Version 2 knows decoder-only models by their settings; whatever version 1 can say is written as that."""
+VERSION, DECODER_ONLY_VERSION, FIRST_VERSION = 3, 2, 1
+"""Version 2 knows decoder-only models by their settings, version 3 a model's usual score; whatever an older
+version can say is written as that."""
 
 
 class Frame(StrictModel):
@@ -60,6 +62,7 @@ class QuantisedConfig(StrictModel):
     decoding: DecodingSettings | None = None
     search: dict[str, Any] | None = None
     weights: WeightFile
+    usual_score: UsualScore | None = None
 
     @model_validator(mode="after")
     def _one_way_to_decode(self) -> QuantisedConfig:

@@ -52,6 +52,7 @@ def read_folder(folder: Path) -> Checkpoint:
         text=text,
         card=read_card(folder),
         weights=weights,
+        usual=config.usual_score,
     )
 
 

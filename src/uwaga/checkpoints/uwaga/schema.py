@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from uwaga.checkpoints.card import CARD
+from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.from_settings import from_settings
@@ -18,7 +19,8 @@ from uwaga.settings import FAMILIES, DecodingSettings, ModelSettings, StrictMode
 from uwaga.text.options import TextOptions
 
 FORMAT = "uwaga model"
-VERSION = 1
+VERSION, FIRST_VERSION = 2, 1
+"""Version 2 knows a model's usual score; a folder without one is written as version 1."""
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -77,6 +79,7 @@ class FolderConfig(StrictModel):
     symbols: SymbolIds
     model: ModelSettings
     decoding: DecodingSettings
+    usual_score: UsualScore | None = None
 
     @model_validator(mode="after")
     def _symbols_fit(self) -> FolderConfig:
@@ -140,7 +143,10 @@ def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSetti
 
 def config_bytes(config: FolderConfig) -> bytes:
     """``config`` as the bytes of ``config.json``."""
-    return (json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n").encode()
+    values = config.model_dump(mode="json")
+    if config.usual_score is None:
+        del values["usual_score"]  # which version 1 does not know
+    return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _read_json(path: Path) -> object:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
-import secrets
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +12,9 @@ from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from uwaga.checkpoints.files.atomic import new_file
 from uwaga.engine.shortlist import Shortlist
-from uwaga.errors import ModelError, SettingsError
+from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.settings import StrictModel, parse
 from uwaga.text.subwords import Subwords
 
@@ -58,19 +56,11 @@ def write_shortlist(
     }
     tensors = {name: np.ascontiguousarray(getattr(shortlist, name)) for name in TENSORS}
     content = save(tensors, {name: str(value) for name, value in card.items()})
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with partial.open("xb") as file:
+        with new_file(path) as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        reason = "no space left" if full else error.strerror or str(error)
-        raise ModelError(f"{path}: cannot be written: {reason}; nothing was changed") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    except DataError as error:
+        raise ModelError(f"{error}; nothing was changed") from None
 
 
 def read_shortlist(

@@ -1,0 +1,69 @@
+"""An n-best list of different texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from uwaga.contracts import WIDEST_BEAM, Decoder, Hypothesis
+from uwaga.decoding import SearchOptions, search
+
+WIDENINGS = (2, 4, 8)
+"""How many times as wide a beam is tried where the one asked for holds too few different texts."""
+
+
+def search_texts(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    options: SearchOptions,
+    prefixes: Sequence[Sequence[int]],
+    decode: Callable[[Sequence[int]], str],
+) -> list[list[Hypothesis]]:
+    """As :func:`uwaga.decoding.search`, but the n-best of a beam are different texts.
+
+    Of hypotheses that are other segmentations of one text the best stays, with its own score. Where fewer
+    than ``nbest`` are left, beams two, four and eight times as wide are searched for more; these stand by
+    their scores behind the first, which is always what the beam gives that was asked for. Samples are left
+    as they were drawn: they may be alike.
+    """
+    if options.sample or options.nbest == 1:
+        return search(decoder, sources, options, prefixes=prefixes)
+    found = [_merged(one, decode) for one in _searched(decoder, sources, options, prefixes, 1)]
+    for times in WIDENINGS:
+        short = [index for index, texts in enumerate(found) if len(texts) < options.nbest]
+        if not short or options.beam * times > WIDEST_BEAM:
+            break
+        wider = _searched(
+            decoder, [sources[at] for at in short], options, [prefixes[at] for at in short], times
+        )
+        for at, more in zip(short, wider, strict=True):
+            first = list(found[at].items())[:1]
+            others = [*list(found[at].items())[1:], *_merged(more, decode).items()]
+            others.sort(key=lambda item: -item[1].score)
+            merged = dict(first)
+            for text, hypothesis in others:
+                merged.setdefault(text, hypothesis)
+            found[at] = merged
+    return [list(texts.values())[: options.nbest] for texts in found]
+
+
+def _searched(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    options: SearchOptions,
+    prefixes: Sequence[Sequence[int]],
+    times: int,
+) -> list[list[Hypothesis]]:
+    """All that a beam so many times as wide finishes."""
+    beam = options.beam * times
+    return search(decoder, sources, replace(options, beam=beam, nbest=beam), prefixes=prefixes)
+
+
+def _merged(
+    hypotheses: Sequence[Hypothesis], decode: Callable[[Sequence[int]], str]
+) -> dict[str, Hypothesis]:
+    """The best hypothesis of each text, best first."""
+    texts: dict[str, Hypothesis] = {}
+    for one in hypotheses:
+        texts.setdefault(decode(one.tokens), one)
+    return texts

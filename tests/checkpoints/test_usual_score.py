@@ -1,0 +1,61 @@
+"""The usual score of a model in its folder, float and int8, of older formats and newer ones."""
+
+import json
+
+import pytest
+import tiny_models as tiny
+
+from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.uwaga.int8 import read_quantised
+from uwaga.checkpoints.uwaga.read import read_folder
+from uwaga.conversion.quantise import quantise
+from uwaga.data.corpus import Pair
+from uwaga.errors import ModelError
+from uwaga.settings import TrainingSettings
+from uwaga.training.validation import validate
+from uwaga.translator import Translator
+
+
+def test_I11_7_the_usual_score_is_kept_and_older_folders_load(tmp_path):
+    usual = UsualScore(mean=-0.5, low=-1.5, sentences=200)
+    joint = tiny.tokeniser()
+    model = tiny.transformer(tiny.TINY, joint, joint)
+    parts = (model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "# Card\n")
+    save_model(tmp_path / "old", *parts)
+    save_model(tmp_path / "new", *parts, usual=usual)
+    found = {name: json.loads((tmp_path / name / "config.json").read_text()) for name in ("old", "new")}
+    assert (found["old"]["version"], found["new"]["version"]) == (1, 2)  # a reader of 1 is told
+    assert "usual_score" not in found["old"]
+    assert read_folder(tmp_path / "old").usual is None
+    assert read_folder(tmp_path / "new").usual == usual
+    assert Translator.load(tmp_path / "new", device="cpu").usual == usual
+    quantise(tmp_path / "new", tmp_path / "int8")
+    assert json.loads((tmp_path / "int8" / "config.json").read_text())["version"] == 3
+    assert read_quantised(tmp_path / "int8").usual == usual
+    quantise(tmp_path / "old", tmp_path / "measured", sample=tiny.ENGLISH * 13)
+    measured = read_quantised(tmp_path / "measured").usual
+    assert measured.sentences == 13 * len(tiny.ENGLISH)
+    assert measured.low <= measured.mean < 0
+    quantise(tmp_path / "old", tmp_path / "unmeasured")
+    assert json.loads((tmp_path / "unmeasured" / "config.json").read_text())["version"] == 1
+    (tmp_path / "new" / "config.json").write_text(json.dumps(found["new"] | {"usual_score": {"mean": 1}}))
+    with pytest.raises(ModelError, match="usual_score"):
+        read_folder(tmp_path / "new")
+
+
+def test_I11_7_training_measures_it_on_the_dev_set():
+    joint = tiny.tokeniser()
+    model = tiny.transformer(tiny.TINY, joint, joint)
+    lines = [f"{number} {line}" for number in range(60) for line in tiny.ENGLISH if len(line) < 40]
+    pairs = [Pair(line, (line,), 1) for line in lines]
+    settings = TrainingSettings(steps=1, validation_beam=1)
+    found = validate(model, [], pairs[:99], joint, joint, settings, tiny.DECODING)
+    assert found.usual is None
+    found = validate(model, [], pairs[:100], joint, joint, settings, tiny.DECODING)
+    assert found.usual.sentences == 100
+    translator = Translator(model.eval(), joint, joint, tiny.SEARCH)
+    made = translator.translate(lines[:100], beam=1)
+    means = [one.log_prob / len(one.token_scores) for one in made]
+    assert found.usual.mean == pytest.approx(sum(means) / 100, abs=1e-3)
+    assert found.usual.low == pytest.approx(sorted(means)[1], abs=1e-3)

@@ -1,0 +1,124 @@
+"""Files that verbs write: whole or not at all, under their own name, compressed as it says."""
+
+import contextlib
+import gzip
+import lzma
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from uwaga.checkpoints.files import atomic
+from uwaga.checkpoints.files.atomic import new_file
+from uwaga.cli import lines
+from uwaga.data.lines import read_lines
+from uwaga.errors import DataError, MissingExtraError
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".xz", ".GZ"])
+def test_I11_6_a_file_is_compressed_as_its_name_says(tmp_path, suffix):
+    if suffix == ".zst":
+        pytest.importorskip("zstandard")
+    path = tmp_path / f"x.de{suffix}"
+    with lines.lines_out(path) as write:
+        for number in range(3000):
+            write(f"Zeile {number} äöü\n")
+    assert path.stat().st_size < 20_000
+    assert [line.decode() for line in read_lines(path)] == [f"Zeile {number} äöü" for number in range(3000)]
+    first = path.read_bytes()
+    with lines.lines_out(path) as write:
+        write("".join(f"Zeile {number} äöü\n" for number in range(3000)))
+    if suffix == ".xz":
+        assert lzma.decompress(path.read_bytes()).count(b"\n") == 3000
+    if suffix.lower() == ".gz":
+        assert gzip.decompress(path.read_bytes()).count(b"\n") == 3000
+        assert path.read_bytes()[:10] == first[:10]  # no time and no name in it
+
+
+def test_I11_6_without_zstandard_one_line_says_so_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    wanted = pytest.raises(MissingExtraError, match=r"x\.zst: writing zstd files needs zstandard")
+    with wanted, lines.lines_out(tmp_path / "x.zst"):
+        raise AssertionError("never reached")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_I11_13_no_planted_link_is_followed(tmp_path, monkeypatch):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    output = tmp_path / "out"
+    (tmp_path / f".out.{os.getpid()}.part").symlink_to(victim)  # as the name was once
+    with new_file(output) as file:
+        file.write(b"new")
+    assert victim.read_text() == "precious"
+    assert output.read_bytes() == b"new"
+    monkeypatch.setattr(atomic.secrets, "token_hex", lambda size: "0" * (2 * size))
+    (tmp_path / f".out.{'0' * 16}.part").symlink_to(victim)
+    with pytest.raises(DataError, match="cannot be written"), new_file(output):
+        raise AssertionError("never reached")
+    assert victim.read_text() == "precious"
+
+
+def test_I11_13_the_mode_of_a_file_is_kept_and_a_link_followed(tmp_path):
+    real = tmp_path / "real"
+    real.write_text("old")
+    real.chmod(0o640)
+    (tmp_path / "link").symlink_to("real")
+    with new_file(tmp_path / "link") as file:
+        file.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert real.read_bytes() == b"new"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    before = os.umask(0o027)
+    try:
+        with new_file(tmp_path / "fresh") as file:
+            file.write(b"x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o640
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(DataError, match="cannot be written"), new_file(tmp_path / "circle"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["circle", "fresh", "link", "real"]
+
+
+def test_I11_13_after_an_error_there_is_the_old_file(tmp_path):
+    (tmp_path / "out").write_text("old")
+    with contextlib.suppress(ZeroDivisionError), new_file(tmp_path / "out") as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_I11_13_what_a_killed_process_left_goes_and_what_a_living_one_writes_stays(tmp_path):
+    dead = tmp_path / f".out.{'a' * 16}.part"
+    dead.write_text("half")
+    with new_file(tmp_path / "out") as living:
+        living.write(b"first")
+        assert not dead.exists()
+        with new_file(tmp_path / "out") as other:
+            other.write(b"second")
+        assert (tmp_path / "out").read_text() == "second"
+    assert (tmp_path / "out").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_I11_13_a_terminated_verb_leaves_nothing(tmp_path):
+    command = [sys.executable, "-m", "uwaga", "translate", "--output", "out", "--threads", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        process.stdin.write(b"Hello.\n")
+        process.stdin.flush()
+        for _ in range(600):
+            if any(Path(tmp_path).iterdir()):
+                break
+            time.sleep(0.05)
+        assert any(tmp_path.iterdir())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert process.stderr.read() == b""
+    assert list(tmp_path.iterdir()) == []

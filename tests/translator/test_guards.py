@@ -1,0 +1,179 @@
+"""What is cut, copied or doubted on the way of a text, and n-best lists of different texts."""
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import uwaga
+from uwaga.checkpoints.usual import UsualScore, usual_score
+from uwaga.contracts import Hypothesis
+from uwaga.decoding import from_settings
+from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.translator import Translator, guards
+from uwaga.translator.cutting import cut_to_fit
+from uwaga.translator.nbest import WIDENINGS
+
+JOINT = tiny.tokeniser()
+SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
+MODEL = tiny.transformer(SHAPE, JOINT, JOINT)
+LIMIT = MODEL.max_source
+CLAUSES = "The dog sees the cat, and the cat sees the dog, and she has read the book twice, and he has not."
+
+
+def make(languages=("en", "de"), usual=None, **decoding):
+    search, text = from_settings(tiny.DECODING.model_copy(update=decoding))
+    return Translator(MODEL, JOINT, JOINT, search, languages, text=text, usual=usual)
+
+
+def test_I11_3_a_sentence_beyond_the_limit_is_cut_at_commas_and_says_so():
+    assert len(JOINT.encode(CLAUSES)) + 1 > LIMIT
+    made = make().translate(CLAUSES)
+    [warning] = made.warnings
+    assert f"at most {LIMIT}" in warning
+    assert "parts" in warning
+    passage = make()._segmenter.cut(CLAUSES, "auto", "it")
+    parts = [JOINT.decode(list(one.ids[:-1])) for one in passage.sentences]
+    assert " ".join(parts) == CLAUSES
+    assert all(part.endswith((",", ".")) for part in parts)
+    assert all(len(one.ids) <= LIMIT for one in passage.sentences)
+    assert made.text == " ".join(one.text for one in make().translate(parts))
+    assert "".join(make().stream(CLAUSES)) == make().translate(CLAUSES, beam=1).text
+    assert make().translate("I want to buy a car.").warnings == ()
+
+
+@pytest.mark.parametrize("text", ["house " * 80, "x" * 500, "é\u0301" * 300, "Wo, wo " * 40 + "z" * 200])
+def test_I11_3_spaces_and_then_characters_are_the_last_resort(text):
+    made = make()._segmenter.cut(text, "auto", "it")
+    assert all(0 < len(one.ids) <= LIMIT for one in made.sentences)
+    joined = "".join(JOINT.decode(list(one.ids[:-1])) + one.after for one in made.sentences)
+    assert joined.split() == JOINT.decode(JOINT.encode(" ".join(text.split()))).split()
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="ab ,;.，é\u0301 \u00a0", max_size=200), st.integers(3, 30))
+def test_I11_3_parts_fit_are_few_and_joined_are_the_text(text, limit):
+    parts = cut_to_fit(text, limit, len)
+    assert "".join(parts) == text
+    assert all(len(part) <= limit for part in parts)
+
+
+def test_I11_3_one_text_that_fails_does_not_take_the_others_along():
+    long = "house " * 60
+    texts = ["I want to buy a car.", long, "Where is the station?", None, "Yes."]
+    good = [one for one in texts if isinstance(one, str) and one != long]
+    wanted = iter(make().translate(good))
+    with pytest.raises(TextTooLongError, match="text 2"):
+        make().translate(texts[:3], split="never")
+    for how in ("return", "copy"):
+        made = make().translate(texts, split="never", on_error=how)
+        assert len(made) == len(texts)
+        assert isinstance(made[1].error, TextTooLongError)
+        assert "text 2" in str(made[1].error)
+        assert made[1].to_dict()["error"] == str(made[1].error)
+        assert made[1].text == (long if how == "copy" else "")
+        assert isinstance(made[3].error, DataError)
+        assert "text 4" in str(made[3].error)
+        assert [made[at].error for at in (0, 2, 4)] == [None] * 3
+    for at in (0, 2, 4):
+        assert made[at].text == next(wanted).text
+    lines = list(make().translate_lines(texts[:3], split="never", on_error="return", first=7))
+    assert "line 8" in str(lines[1].error)
+    with pytest.raises(SettingsError, match="on_error must be one of raise, return, copy"):
+        make().translate("a", on_error="ignore")
+
+
+def test_I11_5_an_nbest_list_holds_different_texts():
+    """A decoder whose vocabulary spells one text in several ways; the head is that of the beam alone."""
+    translator = uwaga.load(threads=1)
+    for text in ("Hello!", "I want to buy a car.", "Tom is my friend."):
+        made = translator.translate(text, beam=10, nbest=10)
+        ways = [made, *made.alternatives]
+        assert len(ways) == 10
+        assert len({one.text for one in ways}) == 10
+        assert made.tokens == translator.translate(text, beam=10).tokens
+        scores = [one.score for one in made.alternatives]
+        assert scores == sorted(scores, reverse=True)
+    drawn = translator.translate("Hello!", sample=True, nbest=10, temperature=0.1, seed=1)
+    assert len(drawn.alternatives) == 9  # samples are independent: they may be alike
+
+
+def test_I11_5_the_search_for_more_texts_is_bounded():
+    one_token = make().translate("I want to buy a car.", beam=3, nbest=3, max_length=1)
+    assert len({one.text for one in (one_token, *one_token.alternatives)}) == 1 + len(one_token.alternatives)
+    assert max(WIDENINGS) <= 8
+
+
+@pytest.mark.parametrize(
+    "text", ["😀😀", "3.14", "12:30 – 14:00!", "https://example.org/a?b=c", "a.b@example.org", "...", "№ 7"]
+)
+def test_I11_7_what_has_no_letters_is_copied(text):
+    made = make().translate(f"  {text} ", attention=True, nbest=2)
+    assert (made.text, made.tokens, made.token_scores, made.score) == (text, (), (), 0.0)
+    assert "".join(make().stream(text)) == text
+    mixed = make().translate(f"I want.\n{text}\nYes.", attention=True)
+    assert mixed.text.split("\n")[1] == text
+    assert len(mixed.token_scores) == len(mixed.tokens) + (not mixed.truncated)
+    assert mixed.attention.shape == (len(mixed.token_scores), len(mixed.source_tokens) + 1)
+    np.testing.assert_allclose(mixed.attention.sum(axis=1), 1.0, atol=1e-5)
+    assert make().translate(text, prefix="Der Hund").text.startswith("Der Hund")
+    unnamed = make(("src", "tgt")).translate(text)  # may be a model that does sums
+    assert unnamed.tokens
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 9), max_size=20),
+    st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    st.integers(12, 20),
+)
+def test_I11_7_a_loop_is_found_wherever_it_stands(before, cycle, turns):
+    assert guards.loops([*before, *cycle * turns])
+    assert guards.loops([*cycle * turns, *before])
+    assert not guards.loops(list(range(100)))
+    assert not guards.loops([1, 2, 3] * 3)
+
+
+def test_I11_7_a_translation_that_loops_is_marked():
+    looping = Hypothesis((5, 6) * 10, -1.0, -20.0, (-1.0,) * 21)
+    assert "repeats itself" in guards.warnings_of([(1, 2, 3)], [looping], None)[0]
+    assert guards.warnings_of([(7, 8) * 10], [looping], None) == []  # as its source does
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "strange"),
+    [
+        ("Привет, как дела?", "en", "Cyrillic"),
+        ("今天天气很好", "en", "Cjk"),
+        ("Good morning", "ru", "Latin"),
+        ("Good morning", "en", None),
+        ("Ünïcödé", "de", None),
+        ("Привет from Moscow, the capital", "en", None),
+        ("12 + 3 = 15 😀", "ru", None),
+        ("Good morning", "xyz", None),
+        ("こんにちは世界", "ja", None),
+        ("नमस्ते", "hin_Deva", None),
+    ],
+)
+def test_I11_7_letters_of_another_script_are_doubted(text, language, strange):
+    found = guards.unlike_language(text, language)
+    assert (found is None) == (strange is None)
+    assert found is None or (strange in found and found.startswith(guards.UNLIKE))
+
+
+def test_I11_7_scores_far_below_the_usual_are_doubted():
+    text = "I want to buy a car."
+    made = make().translate(text)
+    mean = made.log_prob / len(made.token_scores)
+    low = make(usual=UsualScore(mean=0.0, low=mean / 2, sentences=100)).translate(text)
+    assert low.warnings[0].startswith(guards.UNLIKE)
+    assert low.to_dict()["warnings"] == list(low.warnings)
+    assert make(usual=UsualScore(mean=0.0, low=2 * mean, sentences=100)).translate(text).warnings == ()
+    assert "warnings" not in made.to_dict()
+
+
+def test_I11_7_usual_scores_by_hand():
+    made = [Hypothesis((1,), 0.0, -float(number), (0.0, 0.0)) for number in range(200)]
+    assert usual_score(made) == UsualScore(mean=-199 / 4, low=-197 / 2, sentences=200)
+    assert usual_score(made[:99]) is None
