@@ -206,3 +206,10 @@ def test_I11_26_every_python_that_is_promised_is_tested_and_gets_a_wheel():
     assert matrix("test.yml") == promised
     built = project["tool"]["cibuildwheel"]["build"]
     assert built == [f"cp{version.replace('.', '')}-*" for version in promised]
+
+
+def test_I11_26_the_page_on_installing_has_every_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (ROOT / "docs/guides/install.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `?(\w+)`? \|.*\|[ +]+[\d,]+ \|$", page, re.MULTILINE)
+    assert sorted(rows) == sorted(["none", *project["optional-dependencies"]])
