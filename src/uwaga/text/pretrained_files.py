@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uwaga.errors import ModelError
+from uwaga.text.regular_file import read_regular
 
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
@@ -103,12 +104,8 @@ def read_bytes(path: Path, what: str = "tokeniser") -> bytes:
     Raises:
         ModelError: missing, unreadable or impossibly large.
     """
-    if path.exists() and not path.is_file():  # a pipe or device, which may never end
-        raise ModelError(f"{path}: not a file")
     try:
-        if path.stat().st_size > LARGEST:
-            raise ModelError(f"{path}: larger than {LARGEST} bytes, not a tokeniser's file")
-        return path.read_bytes()
+        return read_regular(path, LARGEST)
     except OSError as error:
         raise ModelError(
             f"{path}: the {what} cannot be read: {error.strerror or error}; fetch the model again"

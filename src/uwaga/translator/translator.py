@@ -17,7 +17,7 @@ from uwaga.text.subwords import Subwords
 from uwaga.translator.forced_decoding import force, no_attention
 from uwaga.translator.joining import assemble, sentence_text
 from uwaga.translator.scoring import Score, Scorer, in_batches, step_scorer
-from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, prefix_ids, within
+from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed, prefix_ids, within
 from uwaga.translator.streaming import grow
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Translator:
         return Translator(decoder, *sides, self.decoding, self.languages, text=self.text, known=self._known)
 
     @overload
-    def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first
+    def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
         self,
         text: str,
         *,
@@ -179,7 +179,7 @@ class Translator:
     @overload
     def translate(
         self,
-        text: Sequence[str],
+        text: Iterable[str],
         *,
         source: str | None = ...,
         target: str | None = ...,
@@ -190,7 +190,7 @@ class Translator:
 
     def translate(
         self,
-        text: str | Sequence[str],
+        text: str | Iterable[str],
         *,
         source: str | None = None,
         target: str | None = None,
@@ -207,7 +207,7 @@ class Translator:
         it then does unless ``beam``, or ``sample`` False, asks for the best translation instead.
 
         Args:
-            text: one text, or a sequence of them.
+            text: one text, or any number of them: a list, a generator.
             source: code of the language to translate from, of a model that knows several.
             target: code of the language to translate to; see :meth:`between`.
             prefix: what the target begins with: one for all texts, or one per text. Of a text in several
@@ -230,7 +230,7 @@ class Translator:
                   ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
 
         Returns:
-            a translation for a text, a list of them, in the same order, for a sequence.
+            a translation for a text, a list of them, in the same order, for several.
 
         Raises:
             TextTooLongError: a sentence is longer than the model can take.
@@ -241,8 +241,9 @@ class Translator:
         wanted = here.options(**options)
         if isinstance(text, str):
             return here._translate([text], wanted, prefix, split, ["the text"])[0]
-        names = [f"text {number}" for number in range(1, len(text) + 1)]
-        return here._translate(text, wanted, prefix, split, names)
+        texts = listed(text)
+        names = [f"text {number}" for number in range(1, len(texts) + 1)]
+        return here._translate(texts, wanted, prefix, split, names)
 
     def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
         """The model's own decoding settings with what a call asks for instead; see :meth:`translate`.

@@ -14,9 +14,10 @@ from uwaga.checkpoints.ctranslate2.binary import ModelFile
 from uwaga.checkpoints.files.json_file import read_optional
 from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET
 from uwaga.contracts import Symbols
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, shown
 from uwaga.text.framed_pieces import FramedPieces
 from uwaga.text.marian import PAD, read_sentencepiece
+from uwaga.text.regular_file import read_regular
 
 PIECES = "sentencepiece.model"
 SAYS_TOKENS = 6
@@ -51,7 +52,7 @@ def epsilon(folder: Path) -> float:
         return EPSILON
     if type(value) is not float or not 0.0 < value < 1.0:
         raise ModelError(
-            f"{folder / CONFIG}: 'layer_norm_epsilon' must be a number between 0 and 1, not {value!r}"
+            f"{folder / CONFIG}: 'layer_norm_epsilon' must be a number between 0 and 1, not {shown(value)}"
         )
     return value
 
@@ -90,7 +91,7 @@ def read_vocabularies(
                 "into several languages), which uwaga lacks for CTranslate2's folders"
             )
         if token not in pieces:
-            raise ModelError(f"{folder}: the vocabulary lacks {token!r}, which is the {name}")
+            raise ModelError(f"{folder}: the vocabulary lacks {shown(token)}, which is the {name}")
         return pieces.index(token)
 
     unknown, end = number(target, "unk_token"), number(target, "eos_token")
@@ -148,7 +149,7 @@ def _tokeniser(
     for number, piece in enumerate(names):
         name = piece if piece not in ids else f"<unused{number}>"
         if name in ids:
-            raise ModelError(f"{folder}: the {side} vocabulary has {piece!r} twice")
+            raise ModelError(f"{folder}: the {side} vocabulary has {shown(piece)} twice")
         ids[name] = number
     return FramedPieces(model, ids, symbols, f"{folder} ({side} vocabulary)", before, behind)
 
@@ -173,10 +174,9 @@ def read_side(folder: Path, side: str) -> tuple[str, ...]:
 
 def _vocabulary(path: Path) -> tuple[str, ...]:
     try:
-        if path.stat().st_size > LARGEST:
-            raise ModelError(f"{path}: larger than {LARGEST} bytes, not a vocabulary")
-        text = path.read_bytes().decode("utf-8")  # a line may hold any of the other line breaks
+        text = read_regular(path, LARGEST).decode("utf-8")  # a line may hold any of the other line breaks
         pieces = json.loads(text) if path.suffix == ".json" else text.removesuffix("\n").split("\n")
+        json.dumps(pieces, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:

@@ -12,9 +12,12 @@ from safetensors import SafetensorError, safe_open
 
 from uwaga.checkpoints.files.stored_tensor import NUMPY, StoredTensor
 from uwaga.errors import ModelError
+from uwaga.text.regular_file import read_regular
 
 STORED = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 """What safetensors calls them."""
+LARGEST_INDEX = 1 << 26
+"""Bytes of an index of shards."""
 SHOWN = 3
 """Names in one message."""
 
@@ -74,7 +77,7 @@ def read_index(index: Path) -> dict[str, Path]:
         ModelError: it is not such an index, or names a file of another folder.
     """
     try:
-        mapping = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        mapping = json.loads(read_regular(index, LARGEST_INDEX).decode("utf-8"))["weight_map"]
         names = {str(name): str(file) for name, file in mapping.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelError(f"{index}: not an index of weight files; fetch it again") from None

@@ -31,7 +31,9 @@ from uwaga.checkpoints.uwaga.int8_config import (
     NAME,
     VERSION,
     QuantisedConfig,
+    check_layers,
     check_quantised_config,
+    check_size,
     read_decoding,
     read_quantised_config,
 )
@@ -49,7 +51,7 @@ from uwaga.checkpoints.uwaga.schema import (
 from uwaga.checkpoints.uwaga.schema import INT8_FORMAT as FORMAT
 from uwaga.checkpoints.uwaga.schema import INT8_WEIGHTS as WEIGHTS
 from uwaga.decoding import SearchOptions
-from uwaga.engine.layout import Sizes, products, vectors
+from uwaga.engine.layout import products, vectors
 from uwaga.engine.packing import PARTS, Matrix, Packed, Precision
 from uwaga.errors import ModelError
 from uwaga.settings import DecoderOnlySettings
@@ -113,11 +115,9 @@ def read_quantised(folder: Path) -> Checkpoint:
     config = read_quantised_config(folder)
     source, target = read_tokenisers(folder, config)
     path = folder / WEIGHTS
-    # Layers are held against the file before they are listed: each has a vector of this width.
-    layers = Sizes.of(config.model)
-    _check_size(path, config, (layers.encoder_layers + layers.decoder_layers) * config.model.width)
+    check_layers(path, config)
     wanted = _wanted(config)
-    _check_size(path, config, sum(_bytes(shape, kind) for shape, kind in wanted.values()))
+    check_size(path, config, sum(_bytes(shape, kind) for shape, kind in wanted.values()))
     check_header(
         path,
         {name: shape for name, (shape, _) in wanted.items()},
@@ -189,17 +189,6 @@ def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTen
         if not np.isfinite(values).all():
             raise ModelError(f"{path}: {name!r} holds numbers that are not finite; convert the model again")
     return Packed(matrices, others, "int8")
-
-
-def _check_size(path: Path, config: QuantisedConfig, least: int) -> None:
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
-    size = path.stat().st_size
-    if size != config.weights.bytes or least > size:
-        raise ModelError(
-            f"{path}: has {size} bytes, {CONFIG} asks for {max(config.weights.bytes, least)}; it is "
-            "cut short or of another model: convert the model again"
-        )
 
 
 def _check_sum(path: Path, wanted: str) -> None:
