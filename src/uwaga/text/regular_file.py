@@ -33,7 +33,7 @@ def read_regular(path: Path, most: int) -> bytes:
         OSError: as :func:`open_regular`, or it has more than ``most`` bytes.
     """
     with open_regular(path) as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise OSError(errno.EFBIG, f"larger than {most} bytes", str(path))
-    return content
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise OSError(errno.EFBIG, f"larger than {most} bytes", str(path))
+        return file.read(size)

@@ -58,7 +58,6 @@ def read_package(path: Path) -> Checkpoint:
             found = _read(Path(name), path)
         except ModelError as error:
             raise ModelError(str(error).replace(f"{name}/", f"{path}:")) from None
-    # The weights stay mapped although their file has gone.
     assert found.weights is not None
     return replace(found, weights=found.weights.moved(Path(f"{path}:model/model.bin")))
 
