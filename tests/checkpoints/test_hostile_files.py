@@ -4,6 +4,8 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -259,3 +261,104 @@ def test_I11_11_an_int8_folder_with_a_million_layers_is_not_listed(tmp_path):
     assert describe(tmp_path / "int8").problems
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["int8", "uwaga", "marian"])
+@pytest.mark.parametrize("engine", ["native", "torch"])
+@pytest.mark.parametrize("harm", ["cut", "rewritten"])
+def test_I11_12_a_file_cut_or_rewritten_under_a_loaded_model_changes_nothing(kind, engine, harm, tmp_path):
+    """In a process of its own: a mapped file that is cut short kills it."""
+    from marian_folders import make
+
+    from uwaga.conversion.quantise import quantise
+
+    if (kind, engine) == ("int8", "torch"):
+        pytest.skip("int8 is the native engine's")
+    folder = tmp_path / "m"
+    if kind == "int8":
+        quantise(MODEL, folder)
+    elif kind == "uwaga":
+        shutil.copytree(MODEL, folder)
+    else:
+        make(folder)
+    code = f"""
+import sys, pathlib, uwaga
+folder = pathlib.Path({str(folder)!r})
+model = uwaga.load(folder, engine={engine!r}, threads=1)
+text = "twenty one"
+before = uwaga.load(folder, engine={engine!r}, threads=1).translate(text, max_length=9)
+for path in folder.glob("*.safetensors"):
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        if {harm!r} == "cut":
+            file.truncate(size // 3)
+        else:
+            file.write(b"\\xff" * size)
+assert model.translate(text, max_length=9) == before
+try:
+    uwaga.load(folder, engine={engine!r}, threads=1)
+except uwaga.errors.ModelError:
+    print("held")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "held\n"), done.stderr[-2000:]
+
+
+def test_I11_12_a_file_changed_between_reading_its_header_and_its_weights_is_refused(tmp_path):
+    from uwaga.checkpoints.files.safetensors_read import open_tensors
+
+    shutil.copytree(MODEL, tmp_path / "m")
+    path = tmp_path / "m" / "model.safetensors"
+    tensors = open_tensors(path)
+    first, *_, last = tensors
+    kept = tensors[first].values
+    assert np.shares_memory(kept, tensors[first].values)
+    os.truncate(path, path.stat().st_size - 4)
+    assert kept.sum() == tensors[first].values.sum()
+    with pytest.raises(ModelError, match="changed while it was read"):
+        tensors[last].values.sum()
+
+
+def test_I11_12_a_shortlist_cut_under_a_loaded_model_changes_nothing(tmp_path):
+    from hostile_files import make_files
+
+    folder, shortlist = make_files(MODEL, tmp_path)
+    model = uwaga.load(folder, shortlist=shortlist, threads=1)
+    before = model.translate("twenty one")
+    os.truncate(shortlist, 100)
+    assert model.translate("twenty one") == before
+    with pytest.raises(ModelError, match="list"):
+        uwaga.load(folder, shortlist=shortlist)
+
+
+def test_I11_16_every_flipped_bit_of_a_float_folder_is_found(tmp_path):
+    bundled = Path(uwaga.__file__).parent / "bundled"
+    folder = tmp_path / "m"
+    shutil.copytree(bundled, folder)
+    path, rng = folder / "model.safetensors", np.random.default_rng(3)
+    whole = bytearray(path.read_bytes())
+    for place in rng.integers(0, len(whole), 20).tolist():
+        whole[place] ^= 1 << int(rng.integers(0, 8))
+        path.write_bytes(whole)
+        with pytest.raises(ModelError, match=r"model\.safetensors"):
+            uwaga.load(folder)
+        path.write_bytes(whole := bytearray((bundled / path.name).read_bytes()))
+    config = json.loads((folder / "config.json").read_text())
+    del config["sha256"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert uwaga.load(folder).translate("Hello.") == uwaga.load().translate("Hello.")  # written before
+
+
+def test_I11_16_folders_are_written_with_their_sum(tmp_path):
+    import hashlib
+
+    import tiny_models as tiny
+
+    from uwaga.checkpoints.uwaga.folder import save_model
+
+    joint = tiny.tokeniser()
+    model = tiny.transformer(tiny.TINY, joint, joint)
+    save_model(tmp_path / "m", model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card")
+    content = (tmp_path / "m" / "model.safetensors").read_bytes()
+    stated = json.loads((tmp_path / "m" / "config.json").read_text())["sha256"]
+    assert stated == hashlib.sha256(content).hexdigest()

@@ -53,7 +53,7 @@ class FamilyModel:
 
 
 class HuggingFaceFolder:
-    """A folder that is being read; its tensors are mapped when they are first asked for."""
+    """A folder that is being read; its tensors are looked up when they are first asked for."""
 
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         self.path, self.config = path, config
@@ -68,7 +68,7 @@ class HuggingFaceFolder:
             MissingExtraError: only torch can read the file, and it is not installed.
         """
         for name, read in (
-            (SAFE, _open_private),
+            (SAFE, open_tensors),
             (SAFE_INDEX, open_shards),
             (OLD, open_torch_file),
             (OLD_INDEX, open_torch_shards),
@@ -158,7 +158,3 @@ class Family:
 
     read: FamilyReader
     languages: Callable[[HuggingFaceFolder], Pairs] = no_languages
-
-
-def _open_private(path: Path) -> dict[str, StoredTensor]:
-    return open_tensors(path, private=True)

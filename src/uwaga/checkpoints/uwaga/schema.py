@@ -74,6 +74,11 @@ class FolderConfig(StrictModel):
         description="what the tokenisers do to text; checked against them"
     )
     weights: Dtype = Field(description="number format of the stored floating-point weights")
+    sha256: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="checksum of model.safetensors; None in folders that were written before there was one",
+    )
     vocabulary: Vocabulary
     symbols: SymbolIds
     model: ModelSettings
