@@ -374,7 +374,9 @@ def child(cases, made, scratch, pipe):
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
             taken = memory()[1] - before
-            if name != "texts" and taken > 2 * made["memory"].get(name, 0) + SLACK:
+            if number < 0:
+                (scratch.parent / "taken").write_text(str(taken))
+            elif name != "texts" and taken > 2 * made["memory"].get(name, 0) + SLACK:
                 wrong = f"{taken} KiB of memory"
         except BaseException:
             wrong = traceback.format_exc()
@@ -411,9 +413,14 @@ def run(cases, made, scratch, failed):
 
 
 def prepared(place):
-    """All formats, with the memory that each takes when it is sound."""
-    made = make_all(place)
-    made["memory"] = {}
+    """All formats, with the KiB of memory that each takes when it is sound."""
+    made = make_all(place) | {"memory": {}}
+    for name in [name for name in made if name != "memory"]:
+        failed = []
+        run([(name, -1)], made, place / "x", failed)
+        if failed:
+            raise AssertionError(failed)
+        made["memory"][name] = int((place / "taken").read_text())
     return made
 
 
@@ -423,6 +430,7 @@ def main(arguments=None):
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kind", choices=("texts", "files", "both"), default="both")
     parser.add_argument("--case", nargs=2, metavar=("FORMAT", "NUMBER"))
     wanted = parser.parse_args(arguments)
     begun, failed, done = time.monotonic(), [], 0
@@ -432,11 +440,13 @@ def main(arguments=None):
         if wanted.case:
             done = run([(wanted.case[0], int(wanted.case[1]))], made, Path(name) / "x", failed)
         rng, number = random.Random(wanted.seed), wanted.seed * 10**6
-        while not wanted.case and done < 2 * wanted.count and time.monotonic() - begun < wanted.seconds:
+        enough = wanted.count * (2 if wanted.kind == "both" else 1)
+        while not wanted.case and done < enough and time.monotonic() - begun < wanted.seconds:
             cases = []
             for _ in range(BATCH):
                 number += 1
-                cases.append((rng.choice(formats) if number % 2 else "texts", number))
+                kind = ("texts", "files")[number % 2] if wanted.kind == "both" else wanted.kind
+                cases.append(("texts" if kind == "texts" else rng.choice(formats), number))
             done += run(cases, made, Path(name) / "x", failed)
     print(f"{done} cases in {time.monotonic() - begun:.0f} s, {len(failed)} failed", flush=True)
     for name, number, wrong in failed:

@@ -89,13 +89,29 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         ModelError: missing, unreadable, or not a JSON mapping.
     """
+    content = read_bytes(path)
     try:
-        values = json.loads(read_bytes(path))
+        values = json.loads(content)
+        refuse_surrogates(content, values)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON: {error}; fetch the model again") from None
     if not isinstance(values, dict):
         raise ModelError(f"{path}: not a mapping; fetch the model again")
     return values
+
+
+def refuse_surrogates(content: bytes, values: object) -> None:
+    """Refuse halves of surrogate pairs, which JSON can escape but which are no text.
+
+    Args:
+        content: the JSON.
+        values: what it says.
+
+    Raises:
+        ValueError: there is one.
+    """
+    if b"\\ud" in content or b"\\uD" in content:
+        json.dumps(values, ensure_ascii=False).encode("utf-8")
 
 
 def read_bytes(path: Path, what: str = "tokeniser") -> bytes:

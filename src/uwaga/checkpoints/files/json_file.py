@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uwaga.errors import ModelError
+from uwaga.text.pretrained_files import refuse_surrogates
 from uwaga.text.regular_file import read_regular
 
 LARGEST = 1 << 24
@@ -21,7 +22,9 @@ def read_mapping(path: Path) -> dict[str, Any]:
         ModelError: missing, too large, or not a JSON mapping.
     """
     try:
-        values = json.loads(read_regular(path, LARGEST).decode("utf-8"))
+        content = read_regular(path, LARGEST)
+        values = json.loads(content.decode("utf-8"))
+        refuse_surrogates(content, values)
     except OSError as error:
         raise ModelError(
             f"{path}: cannot be read: {error.strerror or error}; fetch the model again"
