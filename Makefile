@@ -16,7 +16,7 @@ DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
-.PHONY: help demo test tests quick processors faults lint format docs serve-docs bench sdist wheel clean
+.PHONY: help demo test tests quick processors faults fuzz lint format docs serve-docs bench sdist wheel clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -24,6 +24,7 @@ help:
 	@echo "make quick   the tests without the slow ones"
 	@echo "make processors  the numerical tests with the kernels that other processors get"
 	@echo "make faults  kill, fill disks, start two at once: COUNT=100 times; takes about an hour"
+	@echo "make fuzz    hostile files and texts, COUNT of each or SECONDS long"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make bench   the benchmarks"
 	@echo "make sdist   what a release uploads as its source, into dist/"
@@ -71,11 +72,13 @@ processors: $(DEV_INSTALLED)
 		UWAGA_ISA=$$isa $(NUMERICAL) tests/engine || exit 1; \
 	done
 
-# How often each verb is killed; full disks and pairs of processes are a fifth of it.
-COUNT ?= 100
-
+# How often each verb is killed, COUNT=100 where nothing is said; full disks and pairs are a fifth of it.
 faults: $(DEV_INSTALLED)
-	$(BIN)/python tests/faults.py --count $(COUNT)
+	$(BIN)/python tests/faults.py --count $(or $(COUNT),100)
+
+# Mutated model files and calls with random texts and options, COUNT=20000 of each or until SECONDS=3600 are over.
+fuzz: $(DEV_INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/support/fuzz.py --count $(or $(COUNT),20000) --seconds $(or $(SECONDS),3600)
 
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .

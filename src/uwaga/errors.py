@@ -1,5 +1,27 @@
 """The errors a user can meet. Each message names the thing that is wrong and the way out."""
 
+SHOWN = 60
+"""Characters of a value that a message quotes."""
+
+
+def shown(value: object) -> str:
+    """A value as messages quote it: short, whatever a stranger's file holds.
+
+    Args:
+        value: of any kind and size.
+    """
+    if isinstance(value, str | bytes):
+        value = value[: SHOWN + 1]
+    elif isinstance(value, int) and value.bit_length() > 4 * SHOWN:
+        return f"a whole number of {value.bit_length()} bits"
+    elif isinstance(value, dict | list | tuple | set) and len(value) > SHOWN:
+        return f"a {type(value).__name__} of {len(value)}"
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits in it
+        return f"a {type(value).__name__}"
+    return text if len(text) <= SHOWN + 2 else f"{text[:SHOWN]}..."
+
 
 class UwagaError(Exception):
     """Base of every error that is the input's fault; the command line prints it without a traceback."""

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import resource
@@ -183,6 +184,7 @@ def rewrite(folder, change):
     tensors = safetensors.torch.load_file(path)
     change(tensors)
     safetensors.torch.save_file(tensors, path)
+    edit(folder, "sha256", value=hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def test_a_wrong_shape_names_both_sides(folder):

@@ -59,7 +59,7 @@ def test_a_folder_translates_as_the_engine_in_int8(folder):
     assert "int8" in (folder / "card.md").read_text()
 
 
-def test_weights_lie_in_the_mapped_file(folder):
+def test_weights_lie_in_the_memory_that_the_file_was_read_into(folder):
     packed = read_quantised(folder).packed
     for matrix in packed.matrices.values():
         panels = matrix.arrays[0]

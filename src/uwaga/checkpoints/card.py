@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
+from uwaga.settings.yaml_reader import load_yaml
+from uwaga.text.regular_file import open_regular
 
 CARD, README = "card.md", "README.md"
 LARGEST = 1 << 22
@@ -32,7 +33,7 @@ def read_card(folder: Path) -> Card:
     """
     for name in (CARD, README):
         try:
-            with (folder / name).open("rb") as file:
+            with open_regular(folder / name) as file:
                 text = file.read(LARGEST).decode("utf-8", errors="replace")
         except OSError:
             continue
@@ -44,8 +45,8 @@ def _front(text: str) -> Card:
     values: object = None
     if found := FRONT.match(text):
         try:
-            values = yaml.safe_load(found[1])
-        except (yaml.YAMLError, ValueError, RecursionError):
+            values = load_yaml(found[1])
+        except ValueError:
             values = None
     values = values if isinstance(values, dict) else {}
     licence = values.get("license_name") or values.get("license") or values.get("licence")

@@ -54,7 +54,7 @@ class Checkpoint:
         text: what happens to texts before the model sees them, unless told otherwise.
         card: what the model's card states.
         weights: the weights on demand, in float32; None of an int8 folder.
-        packed: the weights as the engine reads them, of an int8 folder alone; they lie in the mapped file.
+        packed: the weights as the engine reads them, of an int8 folder alone.
         usual: what its scores usually are, where its folder says it.
     """
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from uwaga.decoding.checks import check_word
-from uwaga.errors import SettingsError
+from uwaga.errors import SettingsError, shown
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.marian import MarianTokeniser
 from uwaga.text.subwords import Subwords
@@ -93,6 +93,7 @@ class Languages:
         Raises:
             SettingsError: the model lacks a language.
         """
+        _check_codes(source, target)
         pair = (source or self.usual[0], target or self.usual[1])
         made = replace(self, usual=pair)
         if isinstance(self.source, FramedTokeniser) and isinstance(self.target, FramedTokeniser):
@@ -227,6 +228,12 @@ def resolve_languages(
                 f"{asked!r} it cannot; leave the languages out or choose another model"
             )
     return found[0], found[1]
+
+
+def _check_codes(source: object, target: object) -> None:
+    for side, code in (("source", source), ("target", target)):
+        if code is not None and not isinstance(code, str):
+            raise SettingsError(f"the {side} language must be a code such as 'en', not {shown(code)}")
 
 
 def _base(language: str) -> str:

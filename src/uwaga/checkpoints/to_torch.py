@@ -11,7 +11,7 @@ from uwaga.checkpoints.skip_init import skip_init
 from uwaga.checkpoints.uwaga.schema import CONFIG, Dtype
 from uwaga.checkpoints.uwaga.weights import DTYPES, distinct_tensors
 from uwaga.checkpoints.weight_map import Weights
-from uwaga.engine.mapped import all_finite, let_go
+from uwaga.engine.finite import all_finite
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
@@ -25,9 +25,8 @@ def to_torch(
 ) -> Seq2Seq | MaskedEncoder:
     """The model of a checkpoint on its device, ready to run and without gradients.
 
-    Other libraries' weights in float32 stay in the mapped file until they are written to; that leaves the
-    file as it is, but two models of one :class:`Checkpoint` would share what is written. Read the place again
-    for a second model that is to be trained.
+    Weights in float32 are the memory that the file was read into: two models of one :class:`Checkpoint` would
+    share what is written. Read the place again for a second model that is to be trained.
 
     Args:
         checkpoint: of any format but int8.
@@ -99,5 +98,4 @@ def _read(name: str, weights: Weights) -> Tensor:
         return torch.from_numpy(values)
     made = torch.empty(values.shape, dtype=torch.float32)
     made.numpy()[...] = values
-    let_go(values)
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -103,15 +104,15 @@ class Weights:
     def parameters(self) -> int:
         """How many numbers are stored of the weights, each once."""
         used = {view.name for name in self.shapes for view in self.table.weights[name]}
-        distinct = {id(self.stored[name].values): self.stored[name] for name in used & set(self.stored)}
-        return sum(tensor.values.size for tensor in distinct.values())
+        distinct = {id(self.stored[name].content): self.stored[name] for name in used & set(self.stored)}
+        return sum(math.prod(tensor.shape) for tensor in distinct.values())
 
     def moved(self, path: Path) -> Weights:
         """The same weights, said to lie in another file."""
         return replace(self, stored={name: replace(one, path=path) for name, one in self.stored.items()})
 
     def read(self, name: str) -> Floats:
-        """The numbers of a weight in float32: a view of the mapped file where they are stored so.
+        """The numbers of a weight in float32.
 
         Raises:
             ModelError: a scale of whole numbers is damaged.
@@ -212,10 +213,12 @@ def _check_shapes(
                     "projections"
                 )
             found = (found[0] // view.of * (view.last - view.first), *found[1:])
-        if found == wanted or (len(wanted) == 1 and wanted[0] == max(found, default=0) == tensor.values.size):
+        if found == wanted or (
+            len(wanted) == 1 and wanted[0] == max(found, default=0) == math.prod(tensor.shape)
+        ):
             continue
         if longer and (found[1:] == wanted[1:] or len(wanted) == 1):
-            stored = tensor.values.size if len(wanted) == 1 else found[0]
+            stored = math.prod(tensor.shape) if len(wanted) == 1 else found[0]
             raise ModelError(
                 f"{tensor.path}: {view.name!r} is for {stored} tokens, but the vocabulary has "
                 f"{longer.rows}; the files are of different models"

@@ -59,7 +59,7 @@ def convert(
 ) -> None:
     """Write a Transformer in int8, or as a folder that other programs load.
 
-    ``--int8``: a quarter of the size, memory-mapped, faster. A sample is translated (GPT-2: continued) in
+    ``--int8``: a quarter of the size, faster. A sample is translated (GPT-2: continued) in
     float32 and in int8, and how far they agree is printed.
 
     ``--to``: a Hugging Face folder, for transformers and CTranslate2's converter. It translates the same

@@ -33,7 +33,7 @@ def step_limit(
     """
     hard = [limit for limit in (options.max_length, max_target) if limit is not None]
     limits = list(hard)
-    if math.isfinite(options.max_ratio):
+    if math.isfinite(options.max_ratio * source):
         needed = max(options.min_length, prefix) + 1
         limits.append(max(needed, math.floor(options.max_ratio * source) + options.max_extra))
     if not limits:

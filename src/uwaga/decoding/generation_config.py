@@ -17,7 +17,7 @@ from typing import Any
 
 from uwaga.contracts import Symbols
 from uwaga.decoding.options import SearchOptions
-from uwaga.errors import SettingsError
+from uwaga.errors import SettingsError, shown
 
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "num_beam_groups": (1,),
@@ -58,7 +58,7 @@ def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
     """
     for name, neutral in _NEUTRAL.items():
         if values.get(name) is not None and values[name] not in neutral:
-            raise SettingsError(f"generation setting {name!r} = {values[name]!r} is not supported")
+            raise SettingsError(f"generation setting {name!r} = {shown(values[name])} is not supported")
     beam = int(_value(values, "num_beams", 1))
     sample = bool(_value(values, "do_sample", False))
     if sample and beam > 1:

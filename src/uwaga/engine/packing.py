@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from uwaga.contracts import Floats
 from uwaga.engine import _core
 from uwaga.engine.layout import EngineSettings, Product, products, vectors, weight_name
-from uwaga.engine.mapped import let_go
 from uwaga.errors import ModelError, SettingsError
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -90,10 +89,11 @@ def pack(
         _check_finite(whole, product.name)
         form: Precision = "bfloat16" if product.name in kept else precision
         matrices[product.name] = _matrix(product, whole, form, levels)
-        for part in parts:
-            let_go(part)
+        del parts, whole
         if product.bias:
-            made[f"{product.name}.bias"] = _together([read(f"{part}.bias") for part in product.parts])
+            made[f"{product.name}.bias"] = np.array(
+                _together([read(f"{part}.bias") for part in product.parts])
+            )
     for name in vectors(settings, target):
         made["output.bias" if name == "output_bias" else name] = np.array(read(name), dtype=np.float32)
     for name, vector in made.items():

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import re
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-import yaml
 from pydantic import ValidationError
 
-from uwaga.errors import SettingsError
+from uwaga.errors import SettingsError, shown
 from uwaga.settings.base import StrictModel
 from uwaga.settings.training import FAMILIES, Settings
+from uwaga.settings.yaml_reader import LARGEST, load_yaml
 
 Group = TypeVar("Group", bound=StrictModel)
+SHOWN = 120
+"""Characters of a key or of an argument in a message."""
 
 
 def parse(kind: type[Group], values: object, where: str) -> Group:
@@ -48,15 +49,18 @@ def read_yaml(path: Path) -> dict[str, Any]:
         SettingsError: the file is missing, cannot be read or does not hold a YAML mapping.
     """
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 (a safe loader)
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LARGEST + 1)
     except FileNotFoundError:
         raise SettingsError(
             f"{path}: no such settings file; `uwaga train --init {path}` writes one to start from"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise SettingsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    try:
+        values = load_yaml(text)
+    except ValueError as error:
+        raise SettingsError(f"{path}: not valid YAML: {error}") from None
     if not isinstance(values, dict):
         raise SettingsError(f"{path}: expected a mapping of settings, found {type(values).__name__}")
     return values
@@ -72,49 +76,39 @@ def change_setting(values: dict[str, Any], change: str) -> None:
     """
     key, equals, text = change.partition("=")
     if not equals or not key:
-        raise SettingsError(f"{change}: expected KEY=VALUE, for example training.seed=2")
+        raise SettingsError(f"{change[:SHOWN]}: expected KEY=VALUE, for example training.seed=2")
     try:
-        value = yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
-    except yaml.YAMLError:
-        raise SettingsError(f"{change}: {text!r} is not a YAML value") from None
+        value = load_yaml(text)
+    except ValueError as error:
+        raise SettingsError(f"{key[:SHOWN]}: {shown(text)} is not a YAML value: {error}") from None
     *groups, last = key.split(".")
     for depth, group in enumerate(groups):
         inner = values.setdefault(group, {})
         if isinstance(inner, str) and (depth, group) == (0, "model"):
             inner = values[group] = {"preset": inner}
         if not isinstance(inner, dict):
-            raise SettingsError(f"{change}: {group} holds a value, not a group of settings")
+            raise SettingsError(f"{change[:SHOWN]}: {group} holds a value, not a group of settings")
         values = inner
     values[last] = value
-
-
-class _Loader(yaml.SafeLoader):
-    """The safe loader, which also reads 1e-4 as a number (YAML 1.2) and not as text (YAML 1.1)."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)$"),
-    list("-+0123456789."),
-)
 
 
 def _explain(kind: type[StrictModel], detail: Any) -> str:
     place, group = _follow(kind, [str(part) for part in detail["loc"]])
     name = ".".join(place)
+    name = name if len(name) <= SHOWN else f"{name[:SHOWN]}..."
     if detail["type"] == "extra_forbidden":
         known = list(group.model_fields)
-        near = difflib.get_close_matches(place[-1], known, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(place[-1][:SHOWN], known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
         return f"unknown setting {name!r}; {hint}"
     if detail["type"] == "missing":
         return f"setting {name!r} is missing"
     if detail["type"] == "union_tag_invalid":
         found = detail["input"]["family"] if isinstance(detail["input"], dict) else detail["input"]
-        near = difflib.get_close_matches(str(found), list(FAMILIES), n=1, cutoff=0.5)
+        near = difflib.get_close_matches(str(found)[:SHOWN], list(FAMILIES), n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(FAMILIES)}"
-        return f"{name}.family: no model family is called {found!r}; {hint}"
-    return f"{name}: {detail['msg']} (found {detail['input']!r})" if name else str(detail["msg"])
+        return f"{name}.family: no model family is called {shown(found)}; {hint}"
+    return f"{name}: {detail['msg']} (found {shown(detail['input'])})" if name else str(detail["msg"])
 
 
 def _follow(kind: type[StrictModel], place: list[str]) -> tuple[list[str], type[StrictModel]]:

@@ -158,6 +158,10 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
         raise ModelError(f"{path}: not valid JSON: {error}; fetch it again") from None
     if not isinstance(values, dict) or not all(type(number) is int for number in values.values()):
         raise ModelError(f"{path}: not a mapping from pieces to numbers")
+    try:
+        "".join(values).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ModelError(f"{path}: a piece holds half a surrogate pair, which is no text") from None
     missing = [piece for piece in (END, UNKNOWN, PAD) if piece not in values]
     if missing:
         raise ModelError(f"{path}: the vocabulary lacks {', '.join(missing)}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uwaga.errors import ModelError
+from uwaga.text.regular_file import read_regular
 
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
@@ -88,13 +89,29 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         ModelError: missing, unreadable, or not a JSON mapping.
     """
+    content = read_bytes(path)
     try:
-        values = json.loads(read_bytes(path))
+        values = json.loads(content)
+        refuse_surrogates(content, values)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON: {error}; fetch the model again") from None
     if not isinstance(values, dict):
         raise ModelError(f"{path}: not a mapping; fetch the model again")
     return values
+
+
+def refuse_surrogates(content: bytes, values: object) -> None:
+    """Refuse halves of surrogate pairs, which JSON can escape but which are no text.
+
+    Args:
+        content: the JSON.
+        values: what it says.
+
+    Raises:
+        ValueError: there is one.
+    """
+    if b"\\ud" in content or b"\\uD" in content:
+        json.dumps(values, ensure_ascii=False).encode("utf-8")
 
 
 def read_bytes(path: Path, what: str = "tokeniser") -> bytes:
@@ -103,12 +120,8 @@ def read_bytes(path: Path, what: str = "tokeniser") -> bytes:
     Raises:
         ModelError: missing, unreadable or impossibly large.
     """
-    if path.exists() and not path.is_file():  # a pipe or device, which may never end
-        raise ModelError(f"{path}: not a file")
     try:
-        if path.stat().st_size > LARGEST:
-            raise ModelError(f"{path}: larger than {LARGEST} bytes, not a tokeniser's file")
-        return path.read_bytes()
+        return read_regular(path, LARGEST)
     except OSError as error:
         raise ModelError(
             f"{path}: the {what} cannot be read: {error.strerror or error}; fetch the model again"

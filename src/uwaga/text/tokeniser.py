@@ -12,6 +12,10 @@ from sentencepiece import SentencePieceProcessor, set_random_generator_seed
 
 from uwaga.contracts import Symbols
 from uwaga.errors import DataError, ModelError
+from uwaga.text.regular_file import read_regular
+
+LARGEST = 1 << 28
+"""Bytes of a model file; real ones have less than ten million."""
 
 MARK = "\u2581"  # SentencePiece writes a space as this; the character itself is therefore spelt in bytes
 MARK_BYTES = ("<0xE2>", "<0x96>", "<0x81>")
@@ -70,7 +74,7 @@ class Tokeniser:
             ModelError: missing, unreadable or damaged.
         """
         try:
-            model = path.read_bytes()
+            model = read_regular(path, LARGEST)
         except FileNotFoundError:
             raise ModelError(f"{path}: no such tokeniser file; is the model folder complete?") from None
         except OSError as error:

@@ -115,7 +115,9 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
     try:
         model = library.Tokenizer.from_str(content.decode("utf-8"))
         values = json.loads(content)
-    except Exception as error:  # the library raises bare Exception
+    except BaseException as error:  # the library raises bare Exception, and panics that are not even that
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise ModelError(
             f"{path}: damaged, or of a newer version of `tokenizers`: {_first_line(error)}; fetch it again"
         ) from None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from uwaga.decoding.checks import check_one_of
-from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.errors import DataError, SettingsError, TextTooLongError, shown
 from uwaga.text.normalisation import in_capitals
 from uwaga.text.options import TextOptions
 from uwaga.text.sentences import split_sentences
@@ -176,6 +176,17 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def listed(texts: Iterable[str]) -> list[str]:
+    """Several texts as a list.
+
+    Raises:
+        DataError: what is given is no text and not several.
+    """
+    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
+        raise DataError(f"a text, or several in a list or from a generator, not {type(texts).__name__}")
+    return list(texts)
+
+
 def prefix_ids(
     passages: Sequence[Passage], prefix: str | Sequence[str] | None, target: Subwords
 ) -> list[list[list[int]]]:
@@ -187,9 +198,17 @@ def prefix_ids(
         target: tokeniser of the target side.
 
     Raises:
-        SettingsError: there are not as many prefixes as texts.
+        SettingsError: there are not as many prefixes as texts, or one is no text.
     """
-    given = [prefix or ""] * len(passages) if prefix is None or isinstance(prefix, str) else list(prefix)
+    if prefix is None or isinstance(prefix, str):
+        given = [prefix or ""] * len(passages)
+    elif isinstance(prefix, Iterable):
+        given = list(prefix)
+    else:
+        raise SettingsError(f"prefix must be text, or one for each text, not {shown(prefix)}")
+    for each in given:
+        if not isinstance(each, str):
+            raise SettingsError(f"prefix must be text, or one for each text, not {shown(each)}")
     if len(given) != len(passages):
         raise SettingsError(f"{len(given)} prefixes for {len(passages)} texts: give one for all or one each")
     tokens = [target.encode(each.strip()) for each in given]

@@ -19,7 +19,7 @@ from uwaga.translator.forced_decoding import force, no_attention
 from uwaga.translator.joining import assemble, sentence_text
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.scoring import Score, Scorer, as_score, in_batches, step_scorer
-from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, prefix_ids, within
+from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed, prefix_ids, within
 from uwaga.translator.streaming import grow
 from uwaga.translator.summary import summary, whence
 
@@ -175,7 +175,7 @@ class Translator:
         return Translator(decoder, *sides, self.decoding, self.languages, text=self.text, known=self._known)
 
     @overload
-    def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first
+    def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
         self,
         text: str,
         *,
@@ -190,7 +190,7 @@ class Translator:
     @overload
     def translate(
         self,
-        text: Sequence[str],
+        text: Iterable[str],
         *,
         source: str | None = ...,
         target: str | None = ...,
@@ -202,7 +202,7 @@ class Translator:
 
     def translate(
         self,
-        text: str | Sequence[str],
+        text: str | Iterable[str],
         *,
         source: str | None = None,
         target: str | None = None,
@@ -221,7 +221,7 @@ class Translator:
         it then does unless ``beam``, or ``sample`` False, asks for the best translation instead.
 
         Args:
-            text: one text, or a sequence of them.
+            text: one text, or any number of them: a list, a generator.
             source: code of the language to translate from, of a model that knows several.
             target: code of the language to translate to; see :meth:`between`.
             prefix: what the target begins with: one for all texts, or one per text. Of a text in several
@@ -246,7 +246,7 @@ class Translator:
                   ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
 
         Returns:
-            a translation for a text, a list of them, in the same order, for a sequence.
+            a translation for a text, a list of them, in the same order, for several.
 
         Raises:
             TextTooLongError: with ``never``, a text is longer than the model can take.
@@ -257,8 +257,9 @@ class Translator:
         way = here._pipeline(here.options(**options), split)
         if isinstance(text, str):
             return way.run([text], prefix, ["the text"], on_error)[0]
-        names = [f"text {number}" for number in range(1, len(text) + 1)]
-        return way.run(text, prefix, names, on_error)
+        texts = listed(text)
+        names = [f"text {number}" for number in range(1, len(texts) + 1)]
+        return way.run(texts, prefix, names, on_error)
 
     def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
         """The model's own decoding settings with what a call asks for instead; see :meth:`translate`.

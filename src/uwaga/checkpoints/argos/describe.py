@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from dataclasses import fields, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from uwaga.checkpoints.argos.package import METADATA, NAME, OPTIONS, codes, read_metadata
+from uwaga.checkpoints.argos.package import METADATA, NAME, OPTIONS, codes, needed_members, read_metadata
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.ctranslate2.describe import describe_folder
 from uwaga.checkpoints.ctranslate2.folder import MODEL
 from uwaga.checkpoints.description import SEARCH, Description, WeightSummary
+from uwaga.checkpoints.files.zip import open_archive
 from uwaga.checkpoints.languages import stated_pairs
 from uwaga.errors import ModelError
 
@@ -35,23 +34,13 @@ def describe_package(path: Path) -> Description:
 
 def _packed(path: Path) -> Description:
     """Of a package what can be said without unpacking its weights."""
-    try:
-        with zipfile.ZipFile(path) as package:
-            inside = {
-                PurePosixPath(*PurePosixPath(one.filename).parts[1:]): one for one in package.infolist()
-            }
-            described = inside.get(PurePosixPath(METADATA))
-            binary = inside.get(PurePosixPath("model", MODEL))
-            if described is None or binary is None or described.file_size > LARGEST:
-                raise ModelError(
-                    f"{path}: not an Argos package, which is one folder with {METADATA} and model/"
-                )
-            with package.open(described) as file:
-                values = json.loads(file.read(LARGEST))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise ModelError(f"{path}: damaged or not an Argos package ({error}); fetch it again") from None
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+    with open_archive(path, "an Argos package") as package:
+        inside = needed_members(package)
+        described, binary = inside.get(METADATA), inside.get(f"model/{MODEL}")
+        if described is None or binary is None:
+            raise ModelError(f"{path}: not an Argos package, which is one folder with {METADATA} and model/")
+        values = json.loads(package.read(described, LARGEST))
+        size = package.members[binary].file_size
     if not isinstance(values, dict):
         raise ModelError(f"{path}: {METADATA} is not a mapping")
     return Description(
@@ -59,7 +48,7 @@ def _packed(path: Path) -> Description:
         format=NAME,
         family="TransformerSpec",
         sizes={},
-        weights=WeightSummary(None, binary.file_size, ()),
+        weights=WeightSummary(None, size, ()),
         vocabulary=(),
         languages=stated_pairs(codes(values), (), ()),
         licence=None,

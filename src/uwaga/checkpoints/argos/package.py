@@ -9,10 +9,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import stat
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -22,9 +19,11 @@ from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.ctranslate2.folder import read_folder
 from uwaga.checkpoints.ctranslate2.vocabulary import PIECES
+from uwaga.checkpoints.files.zip import Archive, open_archive
 from uwaga.checkpoints.languages import UNKNOWN
 from uwaga.decoding import SearchOptions
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, shown
+from uwaga.text.regular_file import read_regular
 
 NAME = "Argos Translate"
 METADATA = "metadata.json"
@@ -33,12 +32,9 @@ MODEL_FILES = (
     *("model.bin", "config.json", "shared_vocabulary.json", "shared_vocabulary.txt"),
     *("source_vocabulary.json", "source_vocabulary.txt", "target_vocabulary.json", "target_vocabulary.txt"),
 )
-MOST_FILES = 10_000
 LARGEST = {"model.bin": 1 << 33, PIECES: 1 << 28}
 LARGEST_OTHER = 1 << 26
 """Bytes of any other file, unpacked."""
-DENSEST = 200
-"""Bytes out of one byte in; weights give less than 10."""
 
 OPTIONS = SearchOptions(
     beam=4, length_penalty=0.2, max_length=256, max_ratio=math.inf, min_length=1, unknown=False
@@ -62,7 +58,6 @@ def read_package(path: Path) -> Checkpoint:
             found = _read(Path(name), path)
         except ModelError as error:
             raise ModelError(str(error).replace(f"{name}/", f"{path}:")) from None
-    # The weights stay mapped although their file has gone.
     assert found.weights is not None
     return replace(found, weights=found.weights.moved(Path(f"{path}:model/model.bin")))
 
@@ -71,7 +66,7 @@ def _read(folder: Path, place: Path) -> Checkpoint:
     values = read_metadata(folder / METADATA, str(place))
     kind = values.get("type", "translate")
     if kind != "translate":
-        raise ModelError(f"{place}: a package of the type {kind!r}, not of a translation")
+        raise ModelError(f"{place}: a package of the type {shown(kind)}, not of a translation")
     pieces = folder / PIECES
     if not pieces.is_file():
         found = (
@@ -97,7 +92,7 @@ def read_metadata(path: Path, name: str) -> Mapping[str, Any]:
         ModelError: it is no JSON mapping.
     """
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(read_regular(path, LARGEST_OTHER).decode("utf-8"))
     except (OSError, ValueError, RecursionError):
         raise ModelError(f"{name}: no readable {METADATA}, so it is not an Argos package") from None
     if not isinstance(values, dict):
@@ -108,33 +103,31 @@ def read_metadata(path: Path, name: str) -> Mapping[str, Any]:
 def _unpack(path: Path, folder: Path) -> None:
     """Put the needed files into ``folder`` under names of our own."""
     (folder / "model").mkdir()
-    try:
-        with zipfile.ZipFile(path) as package:
-            for name, member in _needed(path, package).items():
-                _copy(path, package, member, folder / name)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ModelError(f"{path}: damaged or not an Argos package ({error}); fetch it again") from None
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be unpacked: {error.strerror or error}") from None
+    with open_archive(path, "an Argos package") as package:
+        for name, member in needed_members(package).items():
+            target = folder / name
+            package.bound(member, LARGEST.get(target.name, LARGEST_OTHER))
+            with package.open(member) as packed, target.open("xb") as file:
+                shutil.copyfileobj(packed, file, 1 << 20)
 
 
-def _needed(path: Path, package: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """The members to unpack, by the names that they get."""
-    members = package.infolist()
-    if len(members) > MOST_FILES:
-        raise ModelError(f"{path}: holds {len(members)} files, not a package that uwaga unpacks")
+def needed_members(package: Archive) -> dict[str, str]:
+    """The members that a package must or may have, by their names inside its folder.
+
+    Raises:
+        ModelError: one lies outside of the package, or it is not one folder.
+    """
+    path = package.path
     wanted = {METADATA, PIECES, CODES, *(f"model/{name}" for name in MODEL_FILES)}
-    found: dict[str, zipfile.ZipInfo] = {}
+    found: dict[str, str] = {}
     roots: set[str] = set()
-    for member in members:
-        parts = PurePosixPath(member.filename).parts
-        if ".." in parts or "\\" in member.filename or member.filename.startswith("/"):
-            raise ModelError(f"{path}: holds {member.filename!r}, a file outside of it; refused")
+    for member in package.members:
+        parts = PurePosixPath(member).parts
+        if ".." in parts or "\\" in member or member.startswith("/"):
+            raise ModelError(f"{path}: holds {shown(member)}, a file outside of it; refused")
         inside = "/".join(parts[1:])
-        if member.is_dir() or inside not in wanted:
+        if inside not in wanted:
             continue
-        if stat.S_ISLNK(member.external_attr >> 16) or member.flag_bits & 1:
-            raise ModelError(f"{path}: {member.filename!r} is a link or encrypted; refused")
         if inside in found:
             raise ModelError(f"{path}: holds {inside!r} twice; refused")
         roots.add(parts[0])
@@ -142,15 +135,3 @@ def _needed(path: Path, package: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     if len(roots) != 1:
         raise ModelError(f"{path}: not an Argos package, which is one folder with {METADATA} and model/")
     return found
-
-
-def _copy(path: Path, package: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:
-    """Unpack one file; zipfile gives no more bytes than the package states, and checks their sum."""
-    most = LARGEST.get(target.name, LARGEST_OTHER)
-    if member.file_size > min(most, DENSEST * member.compress_size + 4096):
-        raise ModelError(
-            f"{path}: {member.filename!r} would unpack from {member.compress_size} to {member.file_size} "
-            "bytes; refused"
-        )
-    with package.open(member) as packed, target.open("xb") as file:
-        shutil.copyfileobj(packed, file, 1 << 20)

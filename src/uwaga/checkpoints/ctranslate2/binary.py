@@ -2,7 +2,7 @@
 
 The layout is that of its ``python/ctranslate2/specs/model_spec.py``: version, name and revision of the
 specification, arrays (name, shape, number format, bytes), then second names of arrays. Everything is
-little-endian; versions 2 to 6 differ in how they say the number format.
+little-endian; versions differ in how they say the number format, and the first (2019) names no specification.
 """
 
 from __future__ import annotations
@@ -19,9 +19,14 @@ from numpy.typing import NDArray
 
 from uwaga.contracts import Floats
 from uwaga.errors import ModelError
+from uwaga.text.regular_file import read_regular
 
-VERSIONS = range(2, 7)
+VERSIONS = range(1, 7)
+FIRST_REVISION = 1
+"""Of specifications; its names are those of OpenNMT-tf."""
 MOST_AXES = 8
+LARGEST = 1 << 37
+"""Bytes of a file."""
 BFLOAT16 = "bfloat16"
 FORMATS = ("<f4", "<i1", "<i2", "<i4", "<f2", BFLOAT16)
 """By number, as ``DataType`` in its ``types.h``."""
@@ -35,7 +40,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Variable:
-    """An array as it is stored, mapped from the file; ``scale`` is what its whole numbers are divided by."""
+    """An array as it is stored; ``scale`` is what its whole numbers are divided by."""
 
     name: str
     stored: Array
@@ -97,7 +102,7 @@ class ModelFile:
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Read a ``model.bin``; arrays stay in the file until they are used.
+    """Read a ``model.bin`` into memory.
 
     Raises:
         ModelError: missing, cut short, longer than it says, of an unknown version, or it contradicts itself.
@@ -109,10 +114,12 @@ def read_model_file(path: Path) -> ModelFile:
             f"{path}: CTranslate2 format {version}, or not such a file; uwaga reads formats {VERSIONS.start} "
             f"to {VERSIONS.stop - 1}: convert the model again with CTranslate2 2 to 4"
         )
-    specification, revision = bytes_.text(), bytes_.whole("I")
+    specification, revision = (bytes_.text(), bytes_.whole("I")) if version >= 2 else ("", FIRST_REVISION)
     stored: dict[str, tuple[Array, bool]] = {}
     for _ in range(bytes_.whole("I")):
         name, shape = bytes_.text(), bytes_.shape()
+        if revision == FIRST_REVISION:
+            name = _renamed(name)
         if name in stored:
             raise ModelError(f"{path}: {name!r} stands in it twice; the file is damaged")
         stored[name] = bytes_.array(name, shape, version)
@@ -136,18 +143,36 @@ def read_model_file(path: Path) -> ModelFile:
     return ModelFile(path, version, specification, revision, {name: made[one] for name, one in names.items()})
 
 
+def _renamed(name: str) -> str:
+    """A name of the first revision as later ones have it; each rule counts once, as in CTranslate2."""
+    rules = [
+        *(("transformer/", ""), (":0", ""), ("w_embs", "embeddings/weight"), ("kernel", "weight")),
+        *(
+            ("LayerNorm", "layer_norm"),
+            ("dense", "projection"),
+            ("conv1d_", "linear_"),
+            ("conv1d", "linear_0"),
+        ),
+    ]
+    for old, new in rules:
+        name = name.replace(old, new, 1)
+    if "encoder" in name:
+        return name.replace("multi_head", "self_attention", 1)
+    return name.replace("masked_multi_head", "self_attention", 1).replace("multi_head", "attention", 1)
+
+
 class _Bytes:
-    """A mapped file that is read from its beginning; every read is checked against what is left."""
+    """A file in memory that is read from its beginning; every read is checked against what is left."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            if path.stat().st_size == 0:
-                raise ModelError(f"{path}: the file is empty; fetch or convert the model again")
-            self._map = np.memmap(path, dtype=np.uint8, mode="r")
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            self._map = np.frombuffer(read_regular(path, LARGEST), dtype=np.uint8)
+        except OSError as error:
+            reason = error.strerror or str(error)
             raise ModelError(f"{path}: cannot be read: {reason}; fetch or convert the model again") from None
+        if not len(self._map):
+            raise ModelError(f"{path}: the file is empty; fetch or convert the model again")
         self._at = 0
 
     @property

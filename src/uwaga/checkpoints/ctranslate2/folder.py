@@ -32,7 +32,7 @@ Value = TypeVar("Value")
 MODEL = "model.bin"
 SPECIFICATIONS = {"TransformerSpec": 0, "TransformerBase": 8, "TransformerBig": 16, "": 8}
 """Those that are encoder-decoder Transformers, with their heads where the file does not say them."""
-REVISIONS = range(2, 8)
+REVISIONS = range(1, 8)
 ACTIVATIONS = ("relu", "gelu_tanh", "silu", "gelu")
 UNSUPPORTED = {4: "the sigmoid approximation of GELU", 5: "tanh", 6: "sigmoid"}
 NEUTRAL = {
@@ -170,7 +170,10 @@ class _Stored:
                 stored = self.variable(full).stored
                 if stored.size != 1:
                     raise ModelError(f"{self.file.path}: {full!r} should be one number, not {stored.shape}")
-                return float(stored.reshape(()))
+                value = float(stored.reshape(()))
+                if not math.isfinite(value):
+                    raise ModelError(f"{self.file.path}: {full!r} is {value}, not a number")
+                return value
         return None
 
     def flag(self, scope: str, name: str, default: bool) -> bool:

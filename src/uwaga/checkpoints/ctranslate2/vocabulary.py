@@ -14,9 +14,11 @@ from uwaga.checkpoints.ctranslate2.binary import ModelFile
 from uwaga.checkpoints.files.json_file import read_optional
 from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET
 from uwaga.contracts import Symbols
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, shown
 from uwaga.text.framed_pieces import FramedPieces
-from uwaga.text.marian import PAD, read_sentencepiece
+from uwaga.text.marian import MARK, PAD, read_sentencepiece
+from uwaga.text.regular_file import read_regular
+from uwaga.text.spaced_pieces import SpacedPieces
 
 PIECES = "sentencepiece.model"
 SAYS_TOKENS = 6
@@ -51,7 +53,7 @@ def epsilon(folder: Path) -> float:
         return EPSILON
     if type(value) is not float or not 0.0 < value < 1.0:
         raise ModelError(
-            f"{folder / CONFIG}: 'layer_norm_epsilon' must be a number between 0 and 1, not {value!r}"
+            f"{folder / CONFIG}: 'layer_norm_epsilon' must be a number between 0 and 1, not {shown(value)}"
         )
     return value
 
@@ -90,7 +92,7 @@ def read_vocabularies(
                 "into several languages), which uwaga lacks for CTranslate2's folders"
             )
         if token not in pieces:
-            raise ModelError(f"{folder}: the vocabulary lacks {token!r}, which is the {name}")
+            raise ModelError(f"{folder}: the vocabulary lacks {shown(token)}, which is the {name}")
         return pieces.index(token)
 
     unknown, end = number(target, "unk_token"), number(target, "eos_token")
@@ -107,8 +109,13 @@ def read_vocabularies(
     )
 
 
-def tokenisers(folder: Path, words: Vocabularies, pieces: Path | None) -> tuple[FramedPieces, FramedPieces]:
+def tokenisers(
+    folder: Path, words: Vocabularies, pieces: Path | None
+) -> tuple[FramedPieces | SpacedPieces, FramedPieces | SpacedPieces]:
     """The tokenisers of both sides.
+
+    Without a SentencePiece model, and where no piece has its mark of a space, texts are cut already: spaces
+    stand between their pieces.
 
     Args:
         folder: the folder.
@@ -120,37 +127,45 @@ def tokenisers(folder: Path, words: Vocabularies, pieces: Path | None) -> tuple[
     """
     before, behind = words.before, words.behind
     if pieces is None and (folder / SOURCE).is_file() and (folder / TARGET).is_file():
-        models = [read_sentencepiece(folder / SOURCE), read_sentencepiece(folder / TARGET)]
+        models: list[SentencePieceProcessor | None] = [
+            read_sentencepiece(folder / SOURCE),
+            read_sentencepiece(folder / TARGET),
+        ]
         before, behind = (), (words.source_symbols.end,)  # as Marian's tokeniser has it
     elif pieces is not None or (folder / PIECES).is_file():
         models = [read_sentencepiece(pieces or folder / PIECES)] * 2
-    else:
+    elif any(piece.startswith(MARK) for piece in words.source):
         raise ModelError(
             f"{folder}: holds no tokeniser; put {SOURCE} and {TARGET} of the Marian folder that the model "
             f"was converted from there, or the {PIECES} of both sides"
         )
+    else:
+        models = [None, None]
     source = _tokeniser(models[0], words.source, words.source_symbols, folder, "source", before, behind)
     target = _tokeniser(models[1], words.target, words.symbols, folder, "target", (), (words.symbols.end,))
     return source, target
 
 
 def _tokeniser(
-    model: SentencePieceProcessor,
+    model: SentencePieceProcessor | None,
     pieces: tuple[str, ...],
     symbols: Symbols,
     folder: Path,
     side: str,
     before: tuple[int, ...],
     behind: tuple[int, ...],
-) -> FramedPieces:
+) -> FramedPieces | SpacedPieces:
     names = [*pieces, *(f"<unused{number}>" for number in range(len(pieces), symbols.pad)), PAD]
     ids: dict[str, int] = {}
     for number, piece in enumerate(names):
         name = piece if piece not in ids else f"<unused{number}>"
         if name in ids:
-            raise ModelError(f"{folder}: the {side} vocabulary has {piece!r} twice")
+            raise ModelError(f"{folder}: the {side} vocabulary has {shown(piece)} twice")
         ids[name] = number
-    return FramedPieces(model, ids, symbols, f"{folder} ({side} vocabulary)", before, behind)
+    where = f"{folder} ({side} vocabulary)"
+    if model is None:
+        return SpacedPieces(ids, symbols, where, before, behind)
+    return FramedPieces(model, ids, symbols, where, before, behind)
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -160,6 +175,8 @@ def _config(folder: Path) -> dict[str, Any]:
 def read_side(folder: Path, side: str) -> tuple[str, ...]:
     """The pieces of a side, ``source`` or ``target``; as in CTranslate2 a shared vocabulary goes first.
 
+    The unknown token comes behind the last piece where the file lacks it, as there.
+
     Raises:
         ModelError: a file is missing or damaged.
     """
@@ -167,16 +184,17 @@ def read_side(folder: Path, side: str) -> tuple[str, ...]:
         for ending in ("json", "txt"):
             path = folder / f"{name}.{ending}"
             if path.is_file():
-                return _vocabulary(path)
+                pieces = _vocabulary(path)
+                unknown = _config(folder).get("unk_token", DEFAULTS["unk_token"])
+                return pieces if unknown in pieces or not isinstance(unknown, str) else (*pieces, unknown)
     raise ModelError(f"{folder}: holds neither shared_vocabulary nor {side}_vocabulary (.json or .txt)")
 
 
 def _vocabulary(path: Path) -> tuple[str, ...]:
     try:
-        if path.stat().st_size > LARGEST:
-            raise ModelError(f"{path}: larger than {LARGEST} bytes, not a vocabulary")
-        text = path.read_bytes().decode("utf-8")  # a line may hold any of the other line breaks
+        text = read_regular(path, LARGEST).decode("utf-8")  # a line may hold any of the other line breaks
         pieces = json.loads(text) if path.suffix == ".json" else text.removesuffix("\n").split("\n")
+        json.dumps(pieces, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:

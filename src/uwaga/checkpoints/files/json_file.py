@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from uwaga.errors import ModelError
+from uwaga.text.pretrained_files import refuse_surrogates
+from uwaga.text.regular_file import read_regular
 
 LARGEST = 1 << 24
 """Bytes of a configuration; some list every word they ban."""
@@ -19,12 +21,10 @@ def read_mapping(path: Path) -> dict[str, Any]:
     Raises:
         ModelError: missing, too large, or not a JSON mapping.
     """
-    if path.exists() and not path.is_file():  # a pipe or device, which may never end
-        raise ModelError(f"{path}: not a file")
     try:
-        if path.stat().st_size > LARGEST:
-            raise ModelError(f"{path}: larger than {LARGEST} bytes, not a model's configuration")
-        values = json.loads(path.read_text(encoding="utf-8"))
+        content = read_regular(path, LARGEST)
+        values = json.loads(content.decode("utf-8"))
+        refuse_surrogates(content, values)
     except OSError as error:
         raise ModelError(
             f"{path}: cannot be read: {error.strerror or error}; fetch the model again"

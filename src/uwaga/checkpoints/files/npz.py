@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-import zipfile
-import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from uwaga.errors import ModelError
+from uwaga.checkpoints.files.zip import Archive, open_archive
+from uwaga.errors import ModelError, shown
 
-MOST_ARRAYS = 100_000
-DENSEST = 200
-"""Bytes out of one byte in; weights give less than 10."""
+LARGEST = 1 << 36
+"""Bytes of one array."""
+LONGEST_HEADER = 10_000
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -26,39 +25,52 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     Raises:
         ModelError: missing, damaged, an array that is not as large as it says, or one of objects.
     """
+    with open_archive(path, "a .npz file") as archive:
+        return {name.removesuffix(".npy"): _array(path, archive, name) for name in archive.members}
+
+
+def read_array_header(
+    path: Path, name: str, stream: IO[bytes]
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is stored column by column, and number format of an array.
+
+    Raises:
+        ModelError: of an unknown format, damaged, or an array of objects.
+    """
+    version = npy.read_magic(stream)
+    if version not in HEADERS:
+        raise ModelError(f"{path}: {shown(name)} is of the unknown format {version}")
     try:
-        with zipfile.ZipFile(path) as file:
-            members = file.infolist()
-            if len(members) > MOST_ARRAYS:
-                raise ModelError(f"{path}: {len(members)} arrays, not a model's weights")
-            return {member.filename.removesuffix(".npy"): _array(path, file, member) for member in members}
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise ModelError(f"{path}: damaged or not a .npz file ({error}); fetch it again") from None
+        shape, by_column, dtype = HEADERS[version](stream, LONGEST_HEADER)
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        SyntaxError,
+        RuntimeError,
+        AttributeError,
+        MemoryError,
+    ) as error:
+        raise ModelError(f"{path}: {shown(name)} has a damaged header ({str(error)[:80]})") from None
+    if any(type(axis) is not int or axis < 0 for axis in shape):
+        raise ModelError(f"{path}: {shown(name)} has the shape {shown(shape)}")
+    if dtype.hasobject:
+        raise ModelError(f"{path}: {shown(name)} holds objects, not numbers; refused, nothing was executed")
+    return shape, by_column, dtype
 
 
-def _array(path: Path, file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    name = member.filename
-    if (
-        member.file_size > DENSEST * member.compress_size + 4096
-        or member.file_size > path.stat().st_size * 200
-    ):
-        raise ModelError(
-            f"{path}: {name!r} would unpack from {member.compress_size} to {member.file_size} bytes; refused"
-        )
-    with file.open(member) as stream:
-        version = npy.read_magic(stream)
-        if version not in HEADERS:
-            raise ModelError(f"{path}: {name!r} is of the unknown format {version}")
-        shape, by_column, dtype = HEADERS[version](stream)
-        if dtype.hasobject:
-            raise ModelError(f"{path}: {name!r} holds objects, not numbers; refused, nothing was executed")
+def _array(path: Path, archive: Archive, name: str) -> NDArray[Any]:
+    archive.bound(name, LARGEST)
+    with archive.open(name) as stream:
+        shape, by_column, dtype = read_array_header(path, name, stream)
         content = stream.read()
-    if math.prod(shape) * dtype.itemsize != len(content):
+    size = math.prod(shape) * dtype.itemsize
+    if size != len(content):
         raise ModelError(
-            f"{path}: {name!r} of shape {shape} needs {math.prod(shape) * dtype.itemsize} bytes, but has "
+            f"{path}: {shown(name)} of shape {shown(shape)} needs {shown(size)} bytes, but has "
             f"{len(content)}; the file is damaged"
         )
+    if not dtype.itemsize:
+        raise ModelError(f"{path}: {shown(name)} is of {dtype}, not numbers that are read here")
     array: NDArray[Any] = np.frombuffer(content, dtype)
     return array.reshape(shape, order="F" if by_column else "C")

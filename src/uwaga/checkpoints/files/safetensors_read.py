@@ -4,57 +4,99 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
+from uwaga.checkpoints.files.private_memory import Bytes, PrivateFile, PrivateTensor
 from uwaga.checkpoints.files.stored_tensor import NUMPY, StoredTensor
 from uwaga.errors import ModelError
+from uwaga.text.regular_file import read_regular
 
 STORED = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 """What safetensors calls them."""
+LARGEST_INDEX = 1 << 26
+"""Bytes of an index of shards."""
 SHOWN = 3
 """Names in one message."""
 
 
-def open_tensors(path: Path, private: bool = False) -> dict[str, StoredTensor]:
-    """The tensors of a file, memory-mapped: their pages are read when they are used.
+def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTensor]:
+    """The tensors of a file, each of which is read into memory of its own when it is asked for.
 
     Args:
         path: the file.
-        private: let the arrays be written to; what is written is the process's own and never the file's.
+        sha256: what its checksum must be, None where nobody has stated it.
 
     Raises:
         ModelError: the file is missing, cut short or damaged, or holds a number format that is not read.
     """
     count_tensors(path)  # safetensors itself holds sizes, offsets and formats against the file
-    try:
-        whole = np.memmap(path, dtype=np.uint8, mode="c" if private else "r")
-        size = int.from_bytes(whole[:8].tobytes(), "little")
-        header = json.loads(whole[8 : 8 + size].tobytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise damaged(path, error) from None
-    header.pop("__metadata__", None)
-    data = whole[8 + size :]
+    file = PrivateFile(path)
+    if sha256 is not None and file.sha256() != sha256:
+        raise ModelError(
+            f"{path}: damaged, its checksum is not what config.json says; fetch or save the model again"
+        )
+    size = int.from_bytes(file.part(0, 8).tobytes(), "little")
+    if size > file.size - 8:
+        raise damaged(path, ValueError("it ends in its header"))
     found = {}
-    for name, entry in header.items():
-        if entry["dtype"] not in NUMPY:
-            raise ModelError(f"{path}: {name!r} is stored as {entry['dtype']}, which is not read here")
-        start, end = entry["data_offsets"]
-        kind = np.dtype(NUMPY[entry["dtype"]])
-        if not 0 <= start <= end <= len(data) or end - start != math.prod(entry["shape"]) * kind.itemsize:
-            raise damaged(path, ValueError(f"{name!r} lies outside the file"))
-        part = data[start:end]
-        if part.ctypes.data % kind.itemsize:
-            part = part.copy()
-        found[name] = StoredTensor(name, path, entry["dtype"], part.view(kind).reshape(entry["shape"]))
+    for entry in _entries(path, file.part(8, size).tobytes(), file.size - 8 - size):
+        tensor = PrivateTensor(file, 8 + size + entry.start, entry.shape, entry.kind)
+        found[entry.name] = StoredTensor(entry.name, path, entry.format, tensor)
     return found
 
 
+def tensors_of(path: Path, whole: Bytes) -> dict[str, StoredTensor]:
+    """The tensors of a file whose bytes are in memory, where they lie there.
+
+    Raises:
+        ModelError: as :func:`open_tensors`.
+    """
+    size = int.from_bytes(whole[:8].tobytes(), "little")
+    data = whole[8 + size :]
+    found = {}
+    for entry in _entries(path, whole[8 : 8 + size].tobytes(), len(data)):
+        part = data[entry.start : entry.end]
+        if part.ctypes.data % entry.kind.itemsize:
+            part = part.copy()
+        values = part.view(entry.kind).reshape(entry.shape)
+        found[entry.name] = StoredTensor(entry.name, path, entry.format, values)
+    return found
+
+
+class _Entry(NamedTuple):
+    """A tensor of a header: its bytes go from ``start`` to ``end`` behind it."""
+
+    name: str
+    format: str
+    kind: np.dtype[Any]
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+def _entries(path: Path, header: bytes, size: int) -> Iterator[_Entry]:
+    try:
+        values = json.loads(header)
+        values.pop("__metadata__", None)
+        for name, entry in values.items():
+            if entry["dtype"] not in NUMPY:
+                raise ModelError(f"{path}: {name!r} is stored as {entry['dtype']}, which is not read here")
+            (start, end), shape = entry["data_offsets"], tuple(entry["shape"])
+            kind = np.dtype(NUMPY[entry["dtype"]])
+            if not 0 <= start <= end <= size or end - start != math.prod(shape) * kind.itemsize:
+                raise damaged(path, ValueError(f"{name!r} lies outside the file"))
+            yield _Entry(name, entry["dtype"], kind, shape, start, end)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise damaged(path, error) from None
+
+
 def open_shards(index: Path) -> dict[str, StoredTensor]:
-    """The tensors of the files that an index lists, memory-mapped as one.
+    """The tensors of the files that an index lists, as one; see :func:`open_tensors`.
 
     Raises:
         ModelError: the index or a file is missing, damaged, or they do not fit each other.
@@ -62,7 +104,7 @@ def open_shards(index: Path) -> dict[str, StoredTensor]:
     listed = read_index(index)
     found: dict[str, StoredTensor] = {}
     for path in sorted(set(listed.values())):
-        found |= open_tensors(path, private=True)
+        found |= open_tensors(path)
     check_shards(index, listed, found)
     return found
 
@@ -74,7 +116,7 @@ def read_index(index: Path) -> dict[str, Path]:
         ModelError: it is not such an index, or names a file of another folder.
     """
     try:
-        mapping = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        mapping = json.loads(read_regular(index, LARGEST_INDEX).decode("utf-8"))["weight_map"]
         names = {str(name): str(file) for name, file in mapping.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelError(f"{index}: not an index of weight files; fetch it again") from None

@@ -1,4 +1,4 @@
-"""Writing a safetensors file whose tensors the engine can use where they are mapped."""
+"""Writing a safetensors file whose tensors the engine can use where they are read to."""
 
 from __future__ import annotations
 

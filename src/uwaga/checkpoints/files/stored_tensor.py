@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.checkpoints.files.private_memory import PrivateTensor
 from uwaga.contracts import Floats
 
 NUMPY: Mapping[str, Any] = {
@@ -43,18 +44,27 @@ class StoredTensor:
         name: as the file has it.
         path: the file.
         format: number format as safetensors calls it.
-        values: a view of the mapped file; bfloat16 as its bits.
+        content: its numbers, or where they lie in a file; bfloat16 as its bits.
     """
 
     name: str
     path: Path
     format: str
-    values: NDArray[Any]
+    content: NDArray[Any] | PrivateTensor
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """Its numbers, read when they are asked for; bfloat16 as its bits.
+
+        Raises:
+            ModelError: the file was changed since it was opened.
+        """
+        return self.content.read() if isinstance(self.content, PrivateTensor) else self.content
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Its axes as they are stored."""
-        return self.values.shape
+        return self.content.shape
 
     @property
     def floating(self) -> bool:
@@ -73,6 +83,10 @@ class StoredTensor:
 
     def equals(self, other: StoredTensor) -> bool:
         """Whether another holds the same numbers."""
+        if self.content is other.content:
+            return True
+        if self.shape != other.shape:
+            return False
         ours, theirs = self.values, other.values
         if ours.shape != theirs.shape or self.format != other.format:
             return ours.shape == theirs.shape and bool(np.array_equal(self.floats(), other.floats()))

@@ -1,8 +1,10 @@
-"""``pytorch_model.bin``, which only torch can read: tensors alone, memory-mapped, nothing in it executed."""
+"""``pytorch_model.bin``, which only torch can read: tensors alone, sums checked, nothing in it executed."""
 
 from __future__ import annotations
 
 import pickle
+import struct
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +12,21 @@ import numpy as np
 
 from uwaga.checkpoints.files.safetensors_read import check_shards, read_index
 from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
+from uwaga.checkpoints.files.zip import open_archive
 from uwaga.errors import MissingExtraError, ModelError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+DAMAGE = (
+    *(RuntimeError, ValueError, EOFError, OSError, LookupError, TypeError, AttributeError),
+    *(AssertionError, ArithmeticError, ImportError, struct.error),
+)
+"""What torch raises of a stream of its own form that is broken."""
+
 
 def open_torch_file(path: Path) -> dict[str, StoredTensor]:
-    """The tensors of a file; their pages are read when they are used.
+    """The tensors of a file, in memory.
 
     Raises:
         ModelError: it is missing, cut short or damaged, or holds more than tensors.
@@ -49,16 +58,16 @@ def _loaded(path: Path) -> dict[str, Any]:
             "model.safetensors"
         ) from None
     try:
-        try:
-            values = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except (RuntimeError, ValueError):  # files older than torch 1.6 cannot be mapped
-            values = torch.load(path, map_location="cpu", weights_only=True)
+        if zipfile.is_zipfile(path):  # not so before torch 1.6
+            with open_archive(path, "a model") as archive:
+                archive.check_sums()
+        values = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise ModelError(
             f"{path}: holds more than tensors, or is damaged; refused, nothing in it was executed; "
             "fetch the model as model.safetensors"
         ) from None
-    except (RuntimeError, ValueError, EOFError, OSError, KeyError) as error:
+    except DAMAGE as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ModelError(f"{path}: damaged or cut short ({reason}); fetch it again") from None
     if not isinstance(values, dict) or not all(isinstance(one, torch.Tensor) for one in values.values()):

@@ -66,7 +66,7 @@ def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
         "tie_output": reader.flag("tie_word_embeddings", True),
         "dropout": 0.0,
     }
-    settings = reader.settings(EncoderOnlySettings, values)
+    settings = folder.settings(EncoderOnlySettings, values, size)
     pad = reader.whole("pad_token_id", 0)
     reader.within(size, pad_token_id=pad)
     tokeniser = read_bert_tokeniser(folder.path, TokenIds(size, pad=pad)).source

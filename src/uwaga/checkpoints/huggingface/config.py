@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, cast
 from uwaga.checkpoints.files.json_file import read_mapping, read_optional
 from uwaga.checkpoints.uwaga.schema import CONFIG
 from uwaga.decoding import SearchOptions, from_generation_config
-from uwaga.errors import ModelError, SettingsError
+from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.settings import StrictModel, parse
 
 Settings = TypeVar("Settings", bound=StrictModel)
@@ -45,7 +45,7 @@ def search_options(
     values = dict(unstated or {}) | {name: value for name, value in stated.items() if value is not None}
     try:
         return from_generation_config(values)
-    except (SettingsError, TypeError, ValueError) as error:
+    except (SettingsError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise ModelError(f"{path if path.exists() else folder / CONFIG}: {error}") from None
 
 
@@ -61,7 +61,9 @@ class ConfigReader:
         value = self.values.get(name)
         value = default if value is None else value
         if type(value) is not int or not least <= value < 1 << 31:
-            raise ModelError(f"{self.path}: {name!r} must be a whole number, {least} or more, not {value!r}")
+            raise ModelError(
+                f"{self.path}: {name!r} must be a whole number, {least} or more, not {shown(value)}"
+            )
         return value
 
     def number(self, name: str, default: float) -> float:
@@ -69,7 +71,7 @@ class ConfigReader:
         value = self.values.get(name)
         value = default if value is None else value
         if type(value) not in (int, float) or not 0 < value < math.inf:
-            raise ModelError(f"{self.path}: {name!r} must be a number above 0, not {value!r}")
+            raise ModelError(f"{self.path}: {name!r} must be a number above 0, not {shown(value)}")
         return float(value)
 
     def flag(self, name: str, default: bool) -> bool:
@@ -77,15 +79,15 @@ class ConfigReader:
         value = self.values.get(name)
         value = default if value is None else value
         if type(value) is not bool:
-            raise ModelError(f"{self.path}: {name!r} must be true or false, not {value!r}")
+            raise ModelError(f"{self.path}: {name!r} must be true or false, not {shown(value)}")
         return value
 
     def activation(self, name: str, default: str) -> Activation:
         """An activation function by its name there."""
         value = self.values.get(name) or default
-        if value not in ACTIVATIONS:
+        if not isinstance(value, str) or value not in ACTIVATIONS:
             raise ModelError(
-                f"{self.path}: {name!r} = {value!r} is not supported; uwaga has {', '.join(ACTIVATIONS)}"
+                f"{self.path}: {name!r} = {shown(value)} is not supported; uwaga has {', '.join(ACTIVATIONS)}"
             )
         return cast(Activation, ACTIVATIONS[value])
 
@@ -95,7 +97,7 @@ class ConfigReader:
         for name, off in {**everywhere, **neutral}.items():
             value = self.values.get(name)
             if value is not None and value not in off:
-                raise ModelError(f"{self.path}: {name!r} = {value!r} is a feature that uwaga lacks")
+                raise ModelError(f"{self.path}: {name!r} = {shown(value)} is a feature that uwaga lacks")
 
     def start(self) -> int:
         """The token that decoding starts from."""
@@ -109,7 +111,7 @@ class ConfigReader:
         given = read_optional(self.path.parent / GENERATION).get("decoder_start_token_id")
         given = self.values.get("decoder_start_token_id") if given is None else given
         if given is not None and (type(given) is not int or given < 0):
-            raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not {given!r}")
+            raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not {shown(given)}")
         return given
 
     def within(self, size: int, **tokens: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
@@ -16,13 +16,14 @@ from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.files.torch_files import open_torch_file, open_torch_shards
 from uwaga.checkpoints.huggingface.config import ConfigReader, search_options
 from uwaga.checkpoints.languages import UNKNOWN, Languages, task_prefixes
+from uwaga.checkpoints.plausible import LARGEST_BUFFERS, check_against_weights
 from uwaga.checkpoints.shapes import weight_shapes
-from uwaga.checkpoints.uwaga.checks import LARGEST_BUFFERS
 from uwaga.checkpoints.weight_map import Table, map_weights
 from uwaga.errors import ModelError
 from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, TransformerSettings
 from uwaga.text.pretrained import Sides
 
+Settings = TypeVar("Settings", TransformerSettings, DecoderOnlySettings, EncoderOnlySettings)
 SAFE, SAFE_INDEX = "model.safetensors", "model.safetensors.index.json"
 OLD, OLD_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 NAME = "Hugging Face"
@@ -52,7 +53,7 @@ class FamilyModel:
 
 
 class HuggingFaceFolder:
-    """A folder that is being read; its tensors are mapped when they are first asked for."""
+    """A folder that is being read; its tensors are looked up when they are first asked for."""
 
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         self.path, self.config = path, config
@@ -67,7 +68,7 @@ class HuggingFaceFolder:
             MissingExtraError: only torch can read the file, and it is not installed.
         """
         for name, read in (
-            (SAFE, _open_private),
+            (SAFE, open_tensors),
             (SAFE_INDEX, open_shards),
             (OLD, open_torch_file),
             (OLD_INDEX, open_torch_shards),
@@ -75,6 +76,21 @@ class HuggingFaceFolder:
             if (self.path / name).is_file():
                 return read(self.path / name)
         raise ModelError(f"{self.path}: holds neither {SAFE} nor {OLD}, so it is not a complete model folder")
+
+    def settings(self, kind: type[Settings], values: Mapping[str, Any], vocabulary: int) -> Settings:
+        """The settings of a model, checked together and held against the stored weights.
+
+        Args:
+            kind: their class.
+            values: by name.
+            vocabulary: tokens of the larger side.
+
+        Raises:
+            ModelError: names the file and the setting.
+        """
+        made = self.reader.settings(kind, values)
+        check_against_weights(str(self.reader.path), made, vocabulary, self.tensors)
+        return made
 
     def checkpoint(self, read: FamilyReader) -> Checkpoint:
         """The record of the model, as its family understands the folder.
@@ -142,7 +158,3 @@ class Family:
 
     read: FamilyReader
     languages: Callable[[HuggingFaceFolder], Pairs] = no_languages
-
-
-def _open_private(path: Path) -> dict[str, StoredTensor]:
-    return open_tensors(path, private=True)

@@ -52,7 +52,7 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
         "tie_output": reader.flag("tie_word_embeddings", True),
         "dropout": 0.0,
     }
-    settings = reader.settings(DecoderOnlySettings, values)
+    settings = folder.settings(DecoderOnlySettings, values, size)
     end = reader.whole("eos_token_id", size - 1)
     start = reader.whole("bos_token_id", end)
     pad = reader.whole("pad_token_id", end)

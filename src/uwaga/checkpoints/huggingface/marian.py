@@ -47,7 +47,7 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
         "sinusoids": "halves",
         "tie": ("all" if shared else "decoder") if tied else "none",
     }
-    settings = reader.settings(TransformerSettings, values)
+    settings = folder.settings(TransformerSettings, values, max(source_size, target_size))
     start, end, pad = reader.start(), reader.whole("eos_token_id"), reader.whole("pad_token_id")
     reader.within(target_size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     ids = read_vocabulary(path / VOCABULARY, source_size)

@@ -16,7 +16,7 @@ from uwaga.checkpoints.huggingface.mbart import MBART
 from uwaga.checkpoints.huggingface.pegasus import PEGASUS
 from uwaga.checkpoints.huggingface.t5 import T5
 from uwaga.checkpoints.uwaga.schema import CONFIG
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, shown
 
 FAMILIES: dict[str, Family] = {
     "bart": BART,
@@ -54,5 +54,5 @@ def family_of(path: Path, config: dict[str, object]) -> Family:
     if isinstance(name, str) and name in FAMILIES:
         return FAMILIES[name]
     raise ModelError(
-        f"{path / CONFIG}: the family {name!r} is unknown; uwaga runs {', '.join(sorted(FAMILIES))}"
+        f"{path / CONFIG}: the family {shown(name)} is unknown; uwaga runs {', '.join(sorted(FAMILIES))}"
     )

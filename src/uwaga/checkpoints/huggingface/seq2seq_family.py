@@ -69,7 +69,7 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
     tied = reader.flag("tie_word_embeddings", True)
     values = layout.common_settings(reader, traits.activation, traits.scaled)
     values |= {**traits.settings, "tie": "all" if tied else "none"}
-    settings = reader.settings(TransformerSettings, values)
+    settings = folder.settings(TransformerSettings, values, size)
     end, pad = reader.whole("eos_token_id", traits.end), reader.whole("pad_token_id", traits.pad)
     begin = reader.stated_start()
     begin = traits.start if begin is None else begin

@@ -8,7 +8,7 @@ from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.huggingface.config import ACTIVATIONS, ConfigReader
 from uwaga.checkpoints.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.weight_map import Table, View
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, shown
 from uwaga.settings import TransformerSettings
 from uwaga.text.pretrained import TokenIds, read_t5_tokeniser
 
@@ -63,7 +63,7 @@ def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
         "tie": "all",
         "dropout": 0.0,
     }
-    settings = reader.settings(TransformerSettings, values)
+    settings = folder.settings(TransformerSettings, values, size)
     pad, end = reader.whole("pad_token_id", 0), reader.whole("eos_token_id", 1)
     stated = reader.stated_start()
     start = pad if stated is None else stated
@@ -126,7 +126,9 @@ def _activation(reader: ConfigReader) -> tuple[str, bool]:
     inner = "gelu_new" if name == "gated-gelu" else inner
     if gate not in ("", "gated") or inner not in ACTIVATIONS:
         known = ", ".join(f"{one}, gated-{one}" for one in ACTIVATIONS)
-        raise ModelError(f"{reader.path}: 'feed_forward_proj' = {name!r} is not supported; uwaga has {known}")
+        raise ModelError(
+            f"{reader.path}: 'feed_forward_proj' = {shown(name)} is not supported; uwaga has {known}"
+        )
     return ACTIVATIONS[inner], gate == "gated"
 
 

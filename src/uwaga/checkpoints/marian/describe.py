@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
-from numpy.lib import format as npy
 
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.description import SEARCH, Description, Pairs, WeightSummary, attempt
-from uwaga.checkpoints.files.npz import HEADERS
+from uwaga.checkpoints.files.npz import read_array_header
 from uwaga.checkpoints.files.stored_tensor import FORMATS
+from uwaga.checkpoints.files.zip import open_archive
 from uwaga.checkpoints.languages import UNKNOWN, stated_pairs, target_codes
 from uwaga.checkpoints.marian.npz import LARGEST, NAME, SETTINGS
 from uwaga.checkpoints.marian.vocabulary import find_model, read_decoding, read_vocabularies
 from uwaga.decoding import SearchOptions
 from uwaga.errors import ModelError
+from uwaga.settings.yaml_reader import load_yaml
 
 SIZES = {
     "width": "dim-emb",
@@ -73,26 +71,18 @@ def _headers(path: Path) -> tuple[Mapping[str, Any], WeightSummary, list[int]]:
     """The settings, what the weights are, and the rows of the embeddings."""
     count, formats, settings = 0, set[str](), None
     tables: list[int] = []
-    try:
-        with zipfile.ZipFile(path) as file:
-            for member in file.infolist():
-                name = member.filename.removesuffix(".npy")
-                with file.open(member) as stream:
-                    version = npy.read_magic(stream)
-                    if version not in HEADERS:
-                        raise ModelError(f"{path}: {name!r} is of the unknown format {version}")
-                    shape, _, dtype = HEADERS[version](stream)
-                    if name == SETTINGS:
-                        settings = yaml.safe_load(stream.read(LARGEST).rstrip(b"\0").decode("utf-8"))
-                    elif np.issubdtype(dtype, np.floating):
-                        count += math.prod(shape)
-                        formats.add(FORMATS.get(dtype.name, dtype.name))
-                        if name.endswith("Wemb") and len(shape) == 2:
-                            tables.append(shape[0])
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, yaml.YAMLError, RuntimeError) as error:
-        raise ModelError(f"{path}: damaged or not a model of Marian's ({error}); fetch it again") from None
+    with open_archive(path, "a model of Marian's") as archive:
+        for member in archive.members:
+            name = member.removesuffix(".npy")
+            with archive.open(member) as stream:
+                shape, _, dtype = read_array_header(path, member, stream)
+                if name == SETTINGS:
+                    settings = load_yaml(stream.read(LARGEST).rstrip(b"\0").decode("utf-8"))
+                elif np.issubdtype(dtype, np.floating):
+                    count += math.prod(shape)
+                    formats.add(FORMATS.get(dtype.name, dtype.name))
+                    if name.endswith("Wemb") and len(shape) == 2:
+                        tables.append(shape[0])
     if not isinstance(settings, dict) or not settings:
         raise ModelError(f"{path}: holds no {SETTINGS!r}, so it is not a model that Marian saved")
     return settings, WeightSummary(count, path.stat().st_size, tuple(sorted(formats))), tables

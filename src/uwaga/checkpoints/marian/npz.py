@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from numpy.typing import NDArray
 
 from uwaga.checkpoints.card import read_card
@@ -20,10 +19,12 @@ from uwaga.checkpoints.files.npz import read_npz
 from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
 from uwaga.checkpoints.languages import UNKNOWN, Languages
 from uwaga.checkpoints.marian.vocabulary import Texts, read_texts
+from uwaga.checkpoints.plausible import check_against_weights
 from uwaga.checkpoints.shapes import weight_shapes
 from uwaga.checkpoints.weight_map import Longer, Table, View, map_weights
-from uwaga.errors import ModelError, SettingsError
+from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.settings import TransformerSettings, parse
+from uwaga.settings.yaml_reader import load_yaml
 
 NAME = "Marian"
 SETTINGS = "special:model.yml"
@@ -68,6 +69,7 @@ def read_marian(path: Path) -> Checkpoint:
     options = _embedded(texts.model, arrays)
     settings = _settings(texts.model, options)
     stored = {name: _stored(texts.model, name, array) for name, array in arrays.items()}
+    check_against_weights(f"{texts.model} ({SETTINGS})", settings, max(texts.sizes), stored)
     table = _table(texts, settings, TURNED_OUTPUT in stored)
     card = read_card(texts.model.parent)
     return Checkpoint(
@@ -103,9 +105,9 @@ def _embedded(path: Path, stored: dict[str, NDArray[Any]]) -> Mapping[str, Any]:
     if content is None or content.itemsize != 1 or content.size > LARGEST:
         raise ModelError(f"{path}: holds no {SETTINGS!r}, so it is not a model that Marian saved")
     try:
-        values = yaml.safe_load(content.tobytes().rstrip(b"\0").decode("utf-8"))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: {SETTINGS!r} is not YAML: {' '.join(str(error).split())}") from None
+        values = load_yaml(content.tobytes().rstrip(b"\0").decode("utf-8"))
+    except ValueError as error:
+        raise ModelError(f"{path}: {SETTINGS!r} is not YAML: {error}") from None
     if not isinstance(values, dict):
         raise ModelError(f"{path}: {SETTINGS!r} is not a mapping")
     return values
@@ -118,7 +120,7 @@ def _settings(path: Path, options: Mapping[str, Any]) -> TransformerSettings:
 
     for name, neutral in UNSUPPORTED.items():
         if stated(name, neutral[0]) not in neutral:
-            raise ModelError(f"{path}: {name} = {options[name]!r} is a feature that uwaga lacks")
+            raise ModelError(f"{path}: {name} = {shown(options[name])} is a feature that uwaga lacks")
     operations = ("preprocess", "postprocess", "postprocess-top")
     place = tuple(str(stated(f"transformer-{name}", "")).replace("d", "") for name in operations)
     embedded = str(stated("transformer-postprocess-emb", "d")).replace("d", "")
@@ -130,7 +132,9 @@ def _settings(path: Path, options: Mapping[str, Any]) -> TransformerSettings:
         )
     activation = stated("transformer-ffn-activation", "swish")
     if activation not in ACTIVATIONS:
-        raise ModelError(f"{path}: transformer-ffn-activation {activation!r} is a feature that uwaga lacks")
+        raise ModelError(
+            f"{path}: transformer-ffn-activation {shown(activation)} is a feature that uwaga lacks"
+        )
     learned = bool(
         stated("transformer-train-positions", stated("transformer-train-position-embeddings", False))
     )

@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from sentencepiece import SentencePieceProcessor
 
 from uwaga.checkpoints.uwaga.schema import SOURCE, TARGET
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
-from uwaga.errors import ModelError, SettingsError
+from uwaga.errors import ModelError, SettingsError, shown
+from uwaga.settings.yaml_reader import load_yaml
 from uwaga.text.marian import END, PAD, UNKNOWN, MarianTokeniser, read_sentencepiece
+from uwaga.text.regular_file import read_regular
 
 DECODER = "decoder.yml"
 LARGEST = 1 << 26
 """Bytes of a vocabulary or settings file."""
-ENTRY = re.compile(r"""^(?P<piece>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|.*?):[ ]+(?P<number>\d+)[ ]*$""")
+ENTRY = re.compile(r"""^(?P<piece>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|.*?):[ ]+(?P<number>[0-9]{1,9})[ ]*$""")
 ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 ESCAPED = {
     **{"0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"},
@@ -123,11 +124,11 @@ def _decoder(folder: Path) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
     try:
-        if path.stat().st_size > LARGEST:
-            raise ModelError(f"{path}: larger than {LARGEST} bytes, not settings")
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
+        values = load_yaml(read_regular(path, LARGEST).decode("utf-8"))
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ModelError(f"{path}: cannot be read: {error}") from None
     if not isinstance(values, dict):
         raise ModelError(f"{path}: not a mapping of settings")
     return values
@@ -138,7 +139,7 @@ def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
     for name in ("word-penalty", "n-best", "weights"):
         value = decoder.get(name)
         if value and value not in (0, 0.0, [1], [1.0]):
-            raise ModelError(f"{path}: {name} = {value!r} is a feature that uwaga lacks")
+            raise ModelError(f"{path}: {name} = {shown(value)} is a feature that uwaga lacks")
     normalise = decoder.get("normalize", 0)
     normalise = 1.0 if normalise is True else normalise
     try:
@@ -151,7 +152,7 @@ def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
             early_stopping=False,
             unknown=bool(decoder.get("allow-unk", False)),
         )
-    except (SettingsError, TypeError, ValueError) as error:
+    except (SettingsError, TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{path}: {error}") from None
 
 
@@ -162,7 +163,7 @@ def _named(folder: Path, decoder: Mapping[str, Any], key: str) -> list[Path]:
     for name in names if isinstance(names, list) else [names]:
         file = folder / Path(str(name)).name
         if not file.is_file():
-            raise ModelError(f"{folder / DECODER}: names {str(name)!r}, which is not in the folder")
+            raise ModelError(f"{folder / DECODER}: names {shown(str(name))}, which is not in the folder")
         found.append(file)
     return found
 
@@ -205,9 +206,9 @@ def _vocabulary(path: Path) -> dict[str, int]:
     if path.suffix == ".spm":
         return _of_sentencepiece(read_sentencepiece(path))
     try:
-        if path.stat().st_size > LARGEST:
-            raise ModelError(f"{path}: larger than {LARGEST} bytes, not a vocabulary")
-        lines = path.read_bytes().decode("utf-8").split("\n")  # a piece may hold any other line break
+        lines = (
+            read_regular(path, LARGEST).decode("utf-8").split("\n")
+        )  # a piece may hold any other line break
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: the vocabulary cannot be read: {error}") from None
     found: dict[str, int] = {}
@@ -221,7 +222,12 @@ def _vocabulary(path: Path) -> dict[str, int]:
         entry = ENTRY.match(f"{key}{line}" if key is not None else line)
         if entry is None:
             raise ModelError(f"{path}: line {number} is not a piece and its number: {line[:40]!r}")
-        found[_plain(entry["piece"])] = int(entry["number"])
+        try:
+            piece = _plain(entry["piece"])
+            piece.encode("utf-8")
+        except ValueError:  # an escape beyond Unicode, or half a surrogate pair
+            raise ModelError(f"{path}: line {number} is not Unicode: {line[:40]!r}") from None
+        found[piece] = int(entry["number"])
         key = None
     if sorted(found.values()) != list(range(len(found))):
         raise ModelError(f"{path}: its {len(found)} pieces are not numbered from 0 on, each once")

@@ -5,17 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from uwaga.checkpoints.files.safetensors_read import count_tensors
+from uwaga.checkpoints.plausible import LARGEST_BUFFERS
 from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET, WEIGHTS, FolderConfig
 from uwaga.errors import ModelError
 from uwaga.settings import TransformerSettings
 from uwaga.settings.recurrent import RecurrentSettings
 from uwaga.text.tokeniser import Tokeniser
-
-LARGEST_TOKENISER = 1 << 28
-"""Bytes. Real ones have less than ten million."""
-
-LARGEST_BUFFERS = 1 << 24
-"""Numbers that a model may keep beside its stored weights, such as position tables: 64 MiB."""
 
 
 def read_tokeniser(path: Path) -> Tokeniser:
@@ -26,8 +21,6 @@ def read_tokeniser(path: Path) -> Tokeniser:
     """
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
-    if path.stat().st_size > LARGEST_TOKENISER:
-        raise ModelError(f"{path}: larger than {LARGEST_TOKENISER >> 20} MiB, not a tokeniser")
     return Tokeniser.load(path)
 
 

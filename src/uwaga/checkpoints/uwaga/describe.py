@@ -13,10 +13,15 @@ from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.files.safetensors_read import read_header
 from uwaga.checkpoints.languages import stated_pairs, target_codes
 from uwaga.checkpoints.uwaga.int8_config import NAME as INT8
-from uwaga.checkpoints.uwaga.int8_config import read_quantised_config
+from uwaga.checkpoints.uwaga.int8_config import (
+    QuantisedConfig,
+    check_layers,
+    read_decoding,
+    read_quantised_config,
+)
 from uwaga.checkpoints.uwaga.int8_tokenisers import VOCABULARIES
 from uwaga.checkpoints.uwaga.read import NAME
-from uwaga.checkpoints.uwaga.schema import WEIGHTS, read_config
+from uwaga.checkpoints.uwaga.schema import CONFIG, INT8_WEIGHTS, WEIGHTS, read_config
 from uwaga.engine.layout import stored_shapes
 
 
@@ -56,9 +61,10 @@ def describe_int8(folder: Path) -> Description:
     """
     config = read_quantised_config(folder)
     card = read_card(folder)
-    stored = stored_shapes(config.model, *config.sizes)
+    problems: list[str] = []
     marked = target_codes(peek(folder / VOCABULARIES[0])) if config.tokenisers == "marian" else ()
-    decoding: dict[str, object] = {key: one for key, one in (config.search or {}).items() if key in SEARCH}
+    options, _ = read_decoding(config, folder / CONFIG)
+    decoding: dict[str, object] = {key: one for key, one in vars(options).items() if key in SEARCH}
     if config.decoding is not None:
         decoding = config.decoding.model_dump(mode="json")
     return Description(
@@ -66,15 +72,21 @@ def describe_int8(folder: Path) -> Description:
         format=INT8,
         family=config.model.family,
         sizes=_stated(config.model.model_dump(mode="json")),
-        weights=WeightSummary(
-            sum(math.prod(shape) for shape in stored.values()),
-            config.weights.bytes,
-            ("I8", *(["BF16"] if config.weights.kept else []), "F32"),
-        ),
+        weights=attempt(lambda: _int8_weights(folder, config), WeightSummary(None, 0, ()), problems),
         vocabulary=config.sizes,
         languages=stated_pairs(config.languages, marked, card.languages),
         licence=card.licence,
         decoding=decoding,
+        problems=tuple(problems),
+    )
+
+
+def _int8_weights(folder: Path, config: QuantisedConfig) -> WeightSummary:
+    check_layers(folder / INT8_WEIGHTS, config)
+    return WeightSummary(
+        sum(math.prod(shape) for shape in stored_shapes(config.model, *config.sizes).values()),
+        config.weights.bytes,
+        ("I8", *(["BF16"] if config.weights.kept else []), "F32"),
     )
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -72,15 +73,17 @@ def save_model(
     } | ({} if usual is None else {"usual_score": usual.model_dump()})
     config = schema.check_config(values, f"{folder / CONFIG}")
     check_tokenisers(folder, config, source, target)
+    _check_same_weights(model, config)
+    weights = weight_bytes(model, dtype)
+    config = config.model_copy(update={"sha256": hashlib.sha256(weights).hexdigest()})
     files = {
         CONFIG: schema.config_bytes(config),
+        WEIGHTS: weights,
         SOURCE: source.model_bytes,
         CARD: card.encode("utf-8"),
     }
     if not joint:
         files[TARGET] = target.model_bytes
-    _check_same_weights(model, config)
-    files[WEIGHTS] = weight_bytes(model, dtype)
     write_folder(folder, files)
 
 

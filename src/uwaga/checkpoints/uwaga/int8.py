@@ -1,4 +1,4 @@
-"""The int8 model folder: weights packed for the native engine, memory-mapped, checked before they are used.
+"""The int8 model folder: weights packed for the native engine, checked before they are used.
 
 ``config.json`` (closed, with a format version of its own), ``engine.safetensors``, the tokenisers' files and
 ``card.md``. It is made from another folder by ``uwaga convert --int8`` and runs without torch.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import mmap
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -21,7 +20,8 @@ from numpy.typing import NDArray
 from uwaga.checkpoints.card import CARD, read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.atomic import write_folder
-from uwaga.checkpoints.files.safetensors_read import check_header, open_tensors
+from uwaga.checkpoints.files.private_memory import read_private
+from uwaga.checkpoints.files.safetensors_read import check_header, tensors_of
 from uwaga.checkpoints.files.safetensors_write import NAMES, aligned_bytes
 from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.languages import Languages
@@ -32,7 +32,9 @@ from uwaga.checkpoints.uwaga.int8_config import (
     NAME,
     VERSION,
     QuantisedConfig,
+    check_layers,
     check_quantised_config,
+    check_size,
     read_decoding,
     read_quantised_config,
 )
@@ -50,7 +52,7 @@ from uwaga.checkpoints.uwaga.schema import (
 from uwaga.checkpoints.uwaga.schema import INT8_FORMAT as FORMAT
 from uwaga.checkpoints.uwaga.schema import INT8_WEIGHTS as WEIGHTS
 from uwaga.decoding import SearchOptions
-from uwaga.engine.layout import Sizes, products, vectors
+from uwaga.engine.layout import products, vectors
 from uwaga.engine.packing import PARTS, Matrix, Packed, Precision
 from uwaga.errors import ModelError
 from uwaga.settings import DecoderOnlySettings
@@ -106,7 +108,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
 
 
 def read_quantised(folder: Path) -> Checkpoint:
-    """Map an int8 folder, checking everything that is in it.
+    """Read an int8 folder into memory of its own, checking everything that is in it.
 
     Raises:
         ModelError: a file is missing, cut short, damaged or of another model, or the format is newer. The
@@ -115,18 +117,18 @@ def read_quantised(folder: Path) -> Checkpoint:
     config = read_quantised_config(folder)
     source, target = read_tokenisers(folder, config)
     path = folder / WEIGHTS
-    # Layers are held against the file before they are listed: each has a vector of this width.
-    layers = Sizes.of(config.model)
-    _check_size(path, config, (layers.encoder_layers + layers.decoder_layers) * config.model.width)
+    check_layers(path, config)
     wanted = _wanted(config)
-    _check_size(path, config, sum(_bytes(shape, kind) for shape, kind in wanted.values()))
+    check_size(path, config, sum(_bytes(shape, kind) for shape, kind in wanted.values()))
     check_header(
         path,
         {name: shape for name, (shape, _) in wanted.items()},
         {name: kind for name, (_, kind) in wanted.items()},
     )
-    _check_sum(path, config.weights.sha256)
-    packed = _packed(path, config, open_tensors(path))
+    whole = read_private(path)
+    if hashlib.sha256(whole.data).hexdigest() != config.weights.sha256:
+        raise ModelError(f"{path}: damaged, its checksum is not what {CONFIG} says; convert the model again")
+    packed = _packed(path, config, tensors_of(path, whole))
     decoding, text = read_decoding(config, folder / CONFIG)
     return Checkpoint(
         place=folder,
@@ -200,24 +202,6 @@ def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTen
         if not np.isfinite(values).all():
             raise ModelError(f"{path}: {name!r} holds numbers that are not finite; convert the model again")
     return Packed(matrices, others, "int8")
-
-
-def _check_size(path: Path, config: QuantisedConfig, least: int) -> None:
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
-    size = path.stat().st_size
-    if size != config.weights.bytes or least > size:
-        raise ModelError(
-            f"{path}: has {size} bytes, {CONFIG} asks for {max(config.weights.bytes, least)}; it is "
-            "cut short or of another model: convert the model again"
-        )
-
-
-def _check_sum(path: Path, wanted: str) -> None:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        found = hashlib.sha256(content).hexdigest()
-    if found != wanted:
-        raise ModelError(f"{path}: damaged, its checksum is not what {CONFIG} says; convert the model again")
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -11,17 +11,19 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from uwaga.checkpoints.files.json_file import read_mapping
+from uwaga.checkpoints.plausible import LARGEST_BUFFERS, layer_count
 from uwaga.checkpoints.usual import UsualScore
-from uwaga.checkpoints.uwaga.checks import LARGEST_BUFFERS
 from uwaga.checkpoints.uwaga.schema import CONFIG, Language, SymbolIds, TokenId, Vocabulary
 from uwaga.checkpoints.uwaga.schema import INT8_FORMAT as FORMAT
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.from_settings import from_settings
-from uwaga.errors import ModelError, SettingsError
+from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.settings import DecoderOnlySettings, DecodingSettings, StrictModel, TransformerSettings, parse
 from uwaga.text.options import TextOptions
 
 NAME = "uwaga int8"
+LEAST_LAYER = 1000
+"""Bytes of a layer, whatever its width: the names of its weights alone take more."""
 VERSION, DECODER_ONLY_VERSION, FIRST_VERSION = 3, 2, 1
 """Version 2 knows decoder-only models by their settings, version 3 a model's usual score; whatever an older
 version can say is written as that."""
@@ -128,7 +130,9 @@ def _as_meant(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     for name, neutral in NEUTRAL.items():
         value = old.pop(name, neutral[0] if name != "positions" else "sinusoidal")
         if value not in neutral:
-            raise ModelError(f"{path}: model.{name} is {value!r}, which a decoder-only model does not have")
+            raise ModelError(
+                f"{path}: model.{name} is {shown(value)}, which a decoder-only model does not have"
+            )
     for name in WITHOUT_MEANING:
         old.pop(name, None)
     old |= {"family": "decoder-only", "layers": old.pop("decoder_layers", 6)}
@@ -146,6 +150,31 @@ def check_quantised_config(values: object, where: str) -> QuantisedConfig:
         return parse(QuantisedConfig, values, where)
     except SettingsError as error:
         raise ModelError(str(error)) from None
+
+
+def check_layers(path: Path, config: QuantisedConfig) -> None:
+    """Hold the number of layers against the weight file, before their weights are listed.
+
+    Raises:
+        ModelError: no file, or it is not as large as the configuration says or as so many layers need.
+    """
+    check_size(path, config, layer_count(config.model) * max(LEAST_LAYER, 4 * config.model.width))
+
+
+def check_size(path: Path, config: QuantisedConfig, least: int) -> None:
+    """Hold the size of the weight file against what is stated and what is needed.
+
+    Raises:
+        ModelError: no file, or of another size.
+    """
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
+    size = path.stat().st_size
+    if size != config.weights.bytes or least > size:
+        raise ModelError(
+            f"{path}: has {size} bytes, {CONFIG} asks for {max(config.weights.bytes, least)}; it is "
+            "cut short or of another model: convert the model again"
+        )
 
 
 def read_decoding(config: QuantisedConfig, path: Path) -> tuple[SearchOptions, TextOptions]:
@@ -166,13 +195,19 @@ def _search_options(values: Mapping[str, Any], path: Path) -> SearchOptions:
     known = {field.name for field in fields(SearchOptions)}
     unknown = sorted(set(values) - known)
     if unknown:
-        raise ModelError(f"{path}: search.{unknown[0]} is unknown")
+        raise ModelError(f"{path}: search.{unknown[0][:60]} is unknown")
     given = dict(values)
+    for name, value in given.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ModelError(f"{path}: search.{name} is {value}, not a number")
+        truth = isinstance(getattr(SearchOptions, name), bool) and name != "early_stopping"
+        if truth and not isinstance(value, bool):
+            raise ModelError(f"{path}: search.{name} must be true or false, not {shown(value)}")
     if given.get("max_ratio", 0) is None:
         given["max_ratio"] = math.inf
     if isinstance(given.get("banned"), list):
         given["banned"] = tuple(given["banned"])
     try:
         return SearchOptions(**given)
-    except (SettingsError, TypeError) as error:
+    except (SettingsError, TypeError, ValueError) as error:
         raise ModelError(f"{path}: search: {error}") from None

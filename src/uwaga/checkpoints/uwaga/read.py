@@ -62,9 +62,7 @@ def _weights(path: Path, config: FolderConfig) -> Weights:
     if isinstance(config.model, TransformerSettings):
         shapes = stored_shapes(config.model, config.vocabulary.source, config.vocabulary.target)
         check_header(path, shapes, dict.fromkeys(shapes, wanted))
-    # Not private: torch copies them to where it puts weights itself. Its kernels sum in another order where
-    # memory is aligned otherwise, and a folder must compute the same bits as the model that was saved.
-    stored = open_tensors(path)
+    stored = open_tensors(path, config.sha256)
     for name, tensor in stored.items():
         if tensor.format != wanted:
             raise ModelError(

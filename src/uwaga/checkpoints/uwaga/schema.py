@@ -14,9 +14,10 @@ from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.from_settings import from_settings
-from uwaga.errors import ModelError, SettingsError
+from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.settings import FAMILIES, DecodingSettings, ModelSettings, StrictModel, parse
 from uwaga.text.options import TextOptions
+from uwaga.text.regular_file import read_regular
 
 FORMAT = "uwaga model"
 VERSION, FIRST_VERSION = 2, 1
@@ -75,6 +76,11 @@ class FolderConfig(StrictModel):
         description="what the tokenisers do to text; checked against them"
     )
     weights: Dtype = Field(description="number format of the stored floating-point weights")
+    sha256: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="checksum of model.safetensors; None in folders that were written before there was one",
+    )
     vocabulary: Vocabulary
     symbols: SymbolIds
     model: ModelSettings
@@ -112,7 +118,7 @@ def read_config(folder: Path) -> FolderConfig:
     family = model.get("family") if isinstance(model, dict) else None
     if family is not None and not (isinstance(family, str) and family in FAMILIES):
         raise ModelError(
-            f"{path}: model.family {family!r} is unknown; this uwaga knows {', '.join(FAMILIES)}"
+            f"{path}: model.family {shown(family)} is unknown; this uwaga knows {', '.join(FAMILIES)}"
         )
     return check_config(values, str(path))
 
@@ -153,9 +159,8 @@ def _read_json(path: Path) -> object:
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
     try:
-        if path.stat().st_size > LARGEST_CONFIG:
-            raise ModelError(f"{path}: larger than {LARGEST_CONFIG} bytes, not a model's configuration")
-        values: object = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse_constant)
+        content = read_regular(path, LARGEST_CONFIG).decode("utf-8")
+        values: object = json.loads(content, parse_constant=_refuse_constant)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
@@ -171,8 +176,8 @@ def _foreign(values: object) -> str:
     """What a configuration that is not ours seems to be."""
     if isinstance(values, dict) and isinstance(values.get("model_type"), str):
         return (
-            f"a Hugging Face configuration of the family {values['model_type']!r}, which this uwaga cannot "
-            "read; it reads folders that `uwaga train` has written"
+            f"a Hugging Face configuration of the family {shown(values['model_type'])}, which this uwaga "
+            "cannot read; it reads folders that `uwaga train` has written"
         )
     return (
         f'not the configuration of a uwaga model (no "format": "{FORMAT}"); give a folder `uwaga train` wrote'

@@ -1,0 +1,154 @@
+"""A file's bytes in memory of the process's own: what happens to the file afterwards changes nothing.
+
+A file that is mapped kills the process when somebody cuts it short, and changes a model's weights in silence
+when somebody writes to it. Weights are therefore copied: those that stay in use as they are into anonymous
+memory on pages of 2 MB where the system has them, of which the processor needs fewer table entries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import threading
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.errors import ModelError
+from uwaga.text.regular_file import open_regular
+
+HUGE_PAGE = 1 << 21
+BLOCK = 1 << 20
+ALIGNMENT = 64
+"""Bytes on whose multiples tensors begin. torch allots so too: its kernels sum in another order elsewhere."""
+
+Bytes = NDArray[np.uint8]
+
+
+class PrivateFile:
+    """An open file that is read into private memory, and was not changed since it was opened.
+
+    Raises:
+        ModelError: missing, unreadable or no regular file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = open_regular(path)
+        except OSError as error:
+            raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+        weakref.finalize(self, self._file.close)
+        self._lock = threading.Lock()
+        self._seen = self._state()
+        self.size = self._seen[0]
+
+    def whole(self) -> Bytes:
+        """All bytes, on huge pages where the system has them; they cannot be written to.
+
+        Raises:
+            ModelError: the file was changed meanwhile.
+        """
+        made = _arena(self.size)
+        self._fill(made, 0)
+        made.flags.writeable = False
+        return made
+
+    def sha256(self) -> str:
+        """The checksum of all bytes, in hexadecimal digits.
+
+        Raises:
+            ModelError: the file was changed meanwhile.
+        """
+        found = hashlib.sha256()
+        for start in range(0, self.size, BLOCK):
+            found.update(self.part(start, min(BLOCK, self.size - start)).data)
+        return found.hexdigest()
+
+    def part(self, start: int, size: int) -> Bytes:
+        """So many bytes from ``start``, in an array of their own.
+
+        Raises:
+            ModelError: the file was changed meanwhile.
+        """
+        owner = np.empty(size + ALIGNMENT, dtype=np.uint8)
+        first = -owner.ctypes.data % ALIGNMENT
+        made = owner[first : first + size]
+        self._fill(made, start)
+        return made
+
+    def _fill(self, into: Bytes, start: int) -> None:
+        view, done = into.data, 0
+        try:
+            with self._lock:
+                self._file.seek(start)
+                while done < len(view):
+                    count = self._file.readinto(view[done:])  # type: ignore[attr-defined]
+                    if not count:
+                        break
+                    done += count
+                unchanged = self._state() == self._seen
+        except OSError as error:
+            raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+        if done < len(view) or not unchanged:
+            raise ModelError(f"{self.path}: was changed while it was read; load the model again")
+
+    def _state(self) -> tuple[int, int]:
+        found = os.fstat(self._file.fileno())
+        return found.st_size, found.st_mtime_ns
+
+
+class PrivateTensor:
+    """A tensor that is read when it is asked for, and again only when nobody has its numbers any more."""
+
+    def __init__(self, file: PrivateFile, start: int, shape: tuple[int, ...], kind: np.dtype[Any]) -> None:
+        self.shape = shape
+        self._file, self._start, self._kind = file, start, kind
+        self._read: weakref.ref[Bytes] | None = None
+
+    def read(self) -> NDArray[Any]:
+        """Its numbers.
+
+        Raises:
+            ModelError: the file was changed since it was opened.
+        """
+        size = int(np.prod(self.shape, dtype=np.int64)) * self._kind.itemsize
+        owner = self._read() if self._read is not None else None
+        if owner is None:
+            made = self._file.part(self._start, size)
+            assert isinstance(made.base, np.ndarray)
+            self._read = weakref.ref(made.base)
+        else:
+            first = -owner.ctypes.data % ALIGNMENT
+            made = owner[first : first + size]
+        return made.view(self._kind).reshape(self.shape)
+
+
+def read_private(path: Path) -> Bytes:
+    """All bytes of a file; see :meth:`PrivateFile.whole`.
+
+    Raises:
+        ModelError: missing, unreadable, no regular file, or changed meanwhile.
+    """
+    return PrivateFile(path).whole()
+
+
+def _arena(size: int) -> Bytes:
+    """Anonymous memory that begins on a huge page, and asks for such."""
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        owner = np.empty(size + ALIGNMENT, dtype=np.uint8)
+        first = -owner.ctypes.data % ALIGNMENT
+        return owner[first : first + size]
+    room = -(-size // HUGE_PAGE) * HUGE_PAGE + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
+    memory = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    owner = np.frombuffer(memory, dtype=np.uint8)
+    first = -owner.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
+    if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return owner[first : first + size]

@@ -1,0 +1,95 @@
+"""YAML that strangers wrote: bounded in size, depth and time, and never a traceback."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from uwaga.checkpoints.card import read_card
+from uwaga.checkpoints.marian.vocabulary import read_decoding
+from uwaga.errors import SettingsError, UwagaError, shown
+from uwaga.settings.parse import change_setting, load_settings, read_yaml
+from uwaga.settings.yaml_reader import load_yaml
+
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [" + ", ".join([f"*{chr(97 + i)}"] * 9) + "]\n" for i in range(20)
+)
+BAD = {
+    "bomb": BOMB,
+    "alias": "a: &x 1\nb: *x",
+    "tagged number": 'a: !!int ""',
+    "tagged truth": "a: !!bool x",
+    "tagged date": "a: !!timestamp x",
+    "no date": "a: 2025-99-99",
+    "digits": "a: " + "9" * 5000,
+    "sixties": "a: " + "1:" * 5000 + "1",
+    "hexadecimal": "a: 0x" + "f" * 5000,
+    "object": "a: !!python/object/apply:os.system [ls]",
+    "deep": "a: " + "[" * 5000,
+    "deep and closed": "a: " + "[" * 500 + "]" * 500,
+    "deep block": "\n".join(" " * n + "a:" for n in range(400)),
+    "large": "a: " + "x" * (1 << 19),
+    "key": "? [1]\n: 2",
+    "binary": "a: !!binary é",
+    "pairs": "a: !!pairs [1]",
+    "merge": "<<: 1",
+    "NUL": "a: \0",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_I11_9_every_reader_of_yaml_refuses_it_in_time(name, tmp_path):
+    text, begun = BAD[name], time.process_time()
+    with pytest.raises(ValueError, match=r"."):
+        load_yaml(text)
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises(SettingsError, match="not valid YAML"):
+        load_settings(tmp_path / "s.yaml")
+    with pytest.raises(SettingsError) as caught:
+        change_setting({}, f"training.seed={text}")
+    assert len(str(caught.value)) < 1000
+    (tmp_path / "card.md").write_text(f"---\nlicense: mit\n{text}\n---\n")
+    assert read_card(tmp_path).licence is None
+    (tmp_path / "decoder.yml").write_text(text)
+    with pytest.raises(UwagaError, match=r"decoder\.yml"):
+        read_decoding(tmp_path / "model.npz")
+    assert time.process_time() - begun < 10
+
+
+def test_I11_9_a_bad_value_is_quoted_short(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "run: x\ndata: {train: [a]}\ntraining: {seed: " + "y" * 100_000 + "}\n" + "z" * 900 + ": 1"
+    )
+    with pytest.raises(SettingsError) as caught:
+        load_settings(path)
+    assert len(str(caught.value)) < 1000
+    assert len(shown([10**9000])) < 100
+    assert len(shown({"a": "b" * 10**6})) < 100
+
+
+def test_I11_9_sound_yaml_is_read_as_before(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text("a: 1e-4\nb: [yes, 2024-01-02, ~]\nc: {d: 'é', <<: {e: 1}}\n")
+    values = read_yaml(path)
+    assert values["a"] == 1e-4
+    assert values["b"][0] is True
+    assert values["c"] == {"d": "é", "e": 1}
+
+
+@pytest.mark.parametrize("value", ["1e308", ".inf", ".nan", "1e309"])
+def test_I11_15_a_ratio_beyond_all_numbers_does_not_overflow(value, tmp_path):
+    from uwaga.decoding.from_settings import from_settings
+    from uwaga.settings import DecodingSettings, parse
+
+    path = tmp_path / "s.yaml"
+    path.write_text(f"max_ratio: {value}")
+    if value != "1e308":
+        with pytest.raises(SettingsError, match="max_ratio"):
+            parse(DecodingSettings, read_yaml(path), str(path))
+        return
+    options, _ = from_settings(parse(DecodingSettings, read_yaml(path), str(path)))
+    import uwaga
+
+    translator = uwaga.load(Path(__file__).parents[1] / "support" / "models" / "numbers-en-de")
+    assert translator.translate("twenty one", max_ratio=options.max_ratio).text
