@@ -112,11 +112,8 @@ def translate(
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
     from uwaga.cli.lines import Pace, chunks_of
 
-    if attention and not as_json:
-        raise SettingsError("--attention is shown by --json only: add it")
-    moses = nbest_format is NbestChoice.moses
-    if moses and (as_json or stream):
-        raise SettingsError("--nbest-format moses is a format of its own: leave out --json and --stream")
+    how = _Shape(as_json, stream, nbest_format is NbestChoice.moses)
+    how.check(attention)
     if resume and output is None:
         raise SettingsError("--resume goes on with a file: add the --output that was interrupted")
     if stream:
@@ -133,7 +130,6 @@ def translate(
     loaded = Translator.load(model, device, dtype, threads, engine, source, target, shortlist)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
     notes = Notes("text" if text else "line", model in (None, [], ["bundled"]))
-    how = _Shape(as_json, stream, moses)
     job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace)
     job.run(chunks, input_, output, resume)
     notes.finish()
@@ -145,6 +141,17 @@ class _Shape(NamedTuple):
     as_json: bool
     streams: bool
     moses: bool
+
+    def check(self, attention: bool) -> None:
+        """Refuse what does not go together.
+
+        Raises:
+            SettingsError: names the options.
+        """
+        if attention and not self.as_json:
+            raise SettingsError("--attention is shown by --json only: add it")
+        if self.moses and (self.as_json or self.streams):
+            raise SettingsError("--nbest-format moses is a format of its own: leave out --json and --stream")
 
 
 @dataclass
