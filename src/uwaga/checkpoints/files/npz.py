@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tokenize
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,6 +44,7 @@ def read_array_header(
     try:
         shape, by_column, dtype = HEADERS[version](stream, LONGEST_HEADER)
     except (
+        tokenize.TokenError,
         ValueError,
         TypeError,
         LookupError,
