@@ -16,7 +16,7 @@ DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
-.PHONY: help demo test tests quick processors faults fuzz lint format docs serve-docs bench sdist wheel clean
+.PHONY: help demo test tests quick processors faults fuzz soak lint format docs serve-docs bench sdist wheel clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -25,6 +25,7 @@ help:
 	@echo "make processors  the numerical tests with the kernels that other processors get"
 	@echo "make faults  kill, fill disks, start two at once: COUNT=100 times; takes about an hour"
 	@echo "make fuzz    hostile files and texts, COUNT of each or SECONDS long"
+	@echo "make soak    mixed calls from several threads: COUNT=100000 sentences; what is resident must stay level"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make bench   the benchmarks"
 	@echo "make sdist   what a release uploads as its source, into dist/"
@@ -79,6 +80,10 @@ faults: $(DEV_INSTALLED)
 # Mutated model files and calls with random texts and options, COUNT=20000 of each or until SECONDS=3600 are over.
 fuzz: $(DEV_INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/support/fuzz.py --count $(or $(COUNT),20000) --seconds $(or $(SECONDS),3600)
+
+# Mixed calls from several threads; what is resident must stay level.
+soak: $(DEV_INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/soak.py --count $(or $(COUNT),100000)
 
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .
