@@ -8,11 +8,11 @@ from typing import get_type_hints
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from uwaga.decoding import SearchOptions, SearchOverrides, from_generation_config
-from uwaga.decoding.constraints import repeated_ngrams
+from uwaga.decoding.constraints import repeated_ngrams, step_limit
 from uwaga.decoding.length_batching import length_batches
 from uwaga.decoding.rank import FinishedHypotheses, Ranking
 from uwaga.errors import SettingsError
@@ -220,3 +220,10 @@ def test_generation_config_refuses_what_the_search_does_not_do(values, message):
 def test_generation_config_passes_over_neutral_values():
     options = from_generation_config({"repetition_penalty": 1.0, "num_beam_groups": 1, "top_k": 50})
     assert (options.beam, options.top_k, options.max_length) == (1, 0, 19)
+
+
+@given(st.floats(0.0, allow_nan=False), st.integers(1, 500))
+@example(1.7e308, 5)
+def test_any_ratio_gives_a_limit(ratio, source):
+    options = SearchOptions(max_length=40, max_ratio=ratio, max_extra=2)
+    assert step_limit(options, None, source, 0) == min(40, max(1, math.floor(min(ratio * source, 40)) + 2))
