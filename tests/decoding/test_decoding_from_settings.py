@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import pytest
 from hypothesis import example, given
+from hypothesis import settings as unhurried
 from hypothesis import strategies as st
 
 from uwaga.decoding import SearchOptions
@@ -44,6 +45,7 @@ VALUES = {
 }
 
 
+@unhurried(deadline=None)
 @given(st.fixed_dictionaries({}, optional=VALUES))
 @example({"length_penalty": 31.0})
 @example({"max_extra": 2**31})

@@ -9,6 +9,7 @@ from typing import get_type_hints
 import numpy as np
 import pytest
 from hypothesis import example, given
+from hypothesis import settings as unhurried
 from hypothesis import strategies as st
 
 from uwaga.decoding import SearchOptions, SearchOverrides, from_generation_config
@@ -62,6 +63,7 @@ def test_draws_are_new_at_every_call_that_names_no_seed():
     assert SearchOptions().changed({"beam": 2}).seed is None
 
 
+@unhurried(deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(1, 9999))
 def test_a_seed_once_chosen_stays(seed, budget):
     """Options that are made for one call may be changed again, and draw the same."""
@@ -222,6 +224,7 @@ def test_generation_config_passes_over_neutral_values():
     assert (options.beam, options.top_k, options.max_length) == (1, 0, 19)
 
 
+@unhurried(deadline=None)
 @given(st.floats(0.0, allow_nan=False), st.integers(1, 500))
 @example(1.7e308, 5)
 def test_any_ratio_gives_a_limit(ratio, source):

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 from hypothesis import given
+from hypothesis import settings as unhurried
 from hypothesis import strategies as st
 
 from uwaga import Continuation, Filling, Score, Translation
@@ -24,6 +25,7 @@ def is_as(found: float | None, number: float) -> bool:
     return found is None if math.isinf(number) else found == round(number, 6)
 
 
+@unhurried(deadline=None)
 @given(pairs=rows, score=scores, truncated=st.booleans())
 def test_a_translation_is_json(pairs, score, truncated):
     tokens, log_probs = tuple(text for text, _ in pairs), tuple(value for _, value in pairs)
@@ -41,6 +43,7 @@ def test_a_translation_is_json(pairs, score, truncated):
     assert not {"attention", "alternatives"} & set(other.to_dict())
 
 
+@unhurried(deadline=None)
 @given(pairs=rows, score=scores)
 def test_a_continuation_is_json(pairs, score):
     tokens, log_probs = tuple(text for text, _ in pairs), tuple(value for _, value in pairs)
