@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from precision import close_for
 
@@ -180,6 +180,8 @@ def test_blanks_do_not_count(translator):
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(ANY, max_size=5).map("".join))
+@example("\r \n")
+@example("a\r \nb")
 def test_any_text_is_translated_and_its_lines_kept(text):
     translator = Translator(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=6))
     try:
@@ -190,7 +192,7 @@ def test_any_text_is_translated_and_its_lines_kept(text):
     assert LINE_BREAK.findall(translation.text) == LINE_BREAK.findall(text)
     assert len(translation.tokens) <= len(translation.token_scores) + 1
     for line in LINE_BREAK.split(translation.text)[::2]:
-        assert line == "" or text.strip()
+        assert not line.strip() or text.strip()
 
 
 def test_lines_are_translated_apart(translator):

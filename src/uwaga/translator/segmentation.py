@@ -93,10 +93,10 @@ class Segmenter:
             added = list(self._line(line, split, name, warnings))
             sentences += added
             if not sentences:
-                before += line_break
+                before = _broken(before, line_break)
                 continue
             after = "" if added else sentences[-1].after
-            sentences[-1] = replace(sentences[-1], after=after + line_break)
+            sentences[-1] = replace(sentences[-1], after=_broken(after, line_break))
         return Passage(before, tuple(sentences), tuple(warnings), text)
 
     def cut_all(self, texts: Sequence[str], split: Split, names: Sequence[str]) -> list[Passage]:
@@ -169,6 +169,11 @@ class Segmenter:
     def _space(self) -> str:
         """What stands between two sentences of the target language."""
         return "" if base_language(self.languages[1]) in UNSPACED else " "
+
+
+def _broken(text: str, line_break: str) -> str:
+    """A line break put behind a text; where two would become one, the blank between them stays."""
+    return text + (" " if text.endswith("\r") and line_break == "\n" else "") + line_break
 
 
 def _shortened(text: str) -> str:
