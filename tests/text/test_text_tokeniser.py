@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import tiny_models as tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -203,3 +204,13 @@ def test_ids_outside_the_vocabulary(tokenisers) -> None:
             tokeniser.decode([5, wrong])
         with pytest.raises(DataError, match=str(wrong)):
             tokeniser.pieces([wrong])
+
+
+def test_I11_15_a_damaged_piece_is_refused(tmp_path: Path) -> None:
+    content = bytearray(tiny.tokeniser("source", size=320).model_bytes)
+    content[content.index("▁the".encode()) + 4] = 0xFF
+    (tmp_path / "damaged.spm").write_bytes(content)
+    damaged = Tokeniser.load(tmp_path / "damaged.spm")
+    for read in (damaged.decode, damaged.pieces):
+        with pytest.raises(DataError, match="a piece is not UTF-8"):
+            read(range(damaged.size))

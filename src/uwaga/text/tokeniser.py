@@ -174,22 +174,28 @@ class Tokeniser:
         """The text of ids. Padding, start and end symbols are dropped; an unknown is shown as U+2047.
 
         Raises:
-            DataError: an id is outside the vocabulary.
+            DataError: an id is outside the vocabulary, or its piece in a damaged file is no text.
         """
         kept = [int(token) for token in ids if token not in self._special]
         self._check(kept)
-        text: str = self._processor.decode(kept) if kept else ""
+        try:
+            text: str = self._processor.decode(kept) if kept else ""
+        except UnicodeDecodeError as error:
+            raise _damaged(error) from None
         return text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces of ids as they stand in the model, U+2581 for a space, special symbols included.
 
         Raises:
-            DataError: an id is outside the vocabulary.
+            DataError: an id is outside the vocabulary, or its piece in a damaged file is no text.
         """
         plain = [int(token) for token in ids]
         self._check(plain)
-        return [str(self._processor.id_to_piece(token)) for token in plain]
+        try:
+            return [str(self._processor.id_to_piece(token)) for token in plain]
+        except UnicodeDecodeError as error:
+            raise _damaged(error) from None
 
     def _check(self, ids: list[int]) -> None:
         if ids and not 0 <= min(ids) <= max(ids) < self.size:
@@ -259,3 +265,7 @@ def _refuse_surrogates(text: str) -> None:
             f"the text holds half of a surrogate pair (U+{ord(text[error.start]):04X} at character "
             f"{error.start + 1}), which is not valid Unicode; remove it or decode the text again"
         ) from None
+
+
+def _damaged(error: UnicodeDecodeError) -> DataError:
+    return DataError(f"the tokeniser is damaged: a piece is not UTF-8 ({error.reason}); fetch it again")
