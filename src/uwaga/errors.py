@@ -18,7 +18,7 @@ def shown(value: object) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits in it
+    except Exception:  # a number of thousands of digits in it, or a stranger's own repr
         return f"a {type(value).__name__}"
     return text if len(text) <= SHOWN + 2 else f"{text[:SHOWN]}..."
 

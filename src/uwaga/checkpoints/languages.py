@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from uwaga.decoding.checks import check_word
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.marian import MarianTokeniser
 from uwaga.text.subwords import Subwords
@@ -123,8 +123,7 @@ class Languages:
             SettingsError: the model lacks the language, or needs one that nobody has stated; lists those it
                 has.
         """
-        check_word("source", source, "the code of a language, such as 'en'")
-        check_word("target", target, "the code of a language, such as 'en'")
+        _check_codes(source, target)
         ours, theirs = self.source, self.target
         source, target = source or self.usual[0], target or self.usual[1]
         if isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser):
@@ -222,7 +221,7 @@ def resolve_languages(
             continue
         if languages[side] == UNKNOWN[side]:
             found[side] = asked
-        elif _base(asked) != _base(languages[side]):
+        elif base_language(asked) != base_language(languages[side]):
             raise SettingsError(
                 f"{where}: translates {languages[0]} to {languages[1]} only, {('from', 'to')[side]} "
                 f"{asked!r} it cannot; leave the languages out or choose another model"
@@ -232,9 +231,9 @@ def resolve_languages(
 
 def _check_codes(source: object, target: object) -> None:
     for side, code in (("source", source), ("target", target)):
-        if code is not None and not isinstance(code, str):
-            raise SettingsError(f"the {side} language must be a code such as 'en', not {shown(code)}")
+        check_word(side, code, "the code of a language, such as 'en'")
 
 
-def _base(language: str) -> str:
-    return re.split("[-_]", language.lower())[0]
+def base_language(code: str) -> str:
+    """The language of a code such as ``pt_BR`` or ``eng_Latn``."""
+    return re.split("[-_]", code.lower())[0]

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.languages import base_language
 from uwaga.conversion.compare import DRAWN, LONGEST, SHORTEST, comparison_sources
 from uwaga.decoding import SearchOptions, search
 from uwaga.engine import NativeModel
@@ -51,7 +52,7 @@ def shipped() -> dict[str, tuple[str, ...]]:
 
 def shipped_codes(codes: Iterable[str]) -> list[str]:
     """Of these codes (``en``, ``en_XX``, ``eng_Latn``) the two-letter ones of which there are sentences."""
-    bases = (re.split("[-_]", code.lower())[0] for code in codes)
+    bases = map(base_language, codes)
     return [base for base in dict.fromkeys(LONGER_CODES.get(one, one) for one in bases) if base in shipped()]
 
 

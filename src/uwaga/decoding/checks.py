@@ -6,10 +6,7 @@ import math
 from collections.abc import Sequence
 
 from uwaga.contracts import MOST_TOKENS
-from uwaga.errors import SettingsError
-
-SHOWN = 60
-"""Characters of a wrong value in a message."""
+from uwaga.errors import SettingsError, shown
 
 
 def check_whole(name: str, value: object, least: int, most: int = MOST_TOKENS) -> None:
@@ -63,12 +60,3 @@ def check_word(name: str, value: object, what: str) -> None:
     """
     if value is not None and not isinstance(value, str):
         raise SettingsError(f"{name} must be {what}, not {shown(value)}")
-
-
-def shown(value: object) -> str:
-    """A value for a message, cut where it is long."""
-    try:
-        text = repr(value)
-    except Exception:  # such as an integer of more digits than Python writes
-        text = type(value).__name__
-    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."

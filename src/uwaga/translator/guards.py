@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from uwaga.checkpoints.languages import base_language
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Hypothesis
 
@@ -20,66 +21,15 @@ LEAST_TURNS, LEAST_REPEATED = 4, 12
 UNLIKE = "unlike what the model knows"
 """How the warnings about a text that the model was not made for begin."""
 
+ROMAN = (
+    "en de fr es it pt nl sv da no nb nn fi et lv lt pl cs sk sl hr ro hu "
+    "tr sq is ga id ms vi tl ca gl eu mt cy af sw eng deu fra spa ita por nld pol ces"
+)
+"""Languages in Latin letters."""
 LATIN, CYRILLIC, ARABIC, DEVANAGARI = ("LATIN",), ("CYRILLIC",), ("ARABIC",), ("DEVANAGARI",)
 HAN = ("CJK", "IDEOGRAPHIC", "KANGXI", "BOPOMOFO")
 SCRIPTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        [
-            "en",
-            "de",
-            "fr",
-            "es",
-            "it",
-            "pt",
-            "nl",
-            "sv",
-            "da",
-            "no",
-            "nb",
-            "nn",
-            "fi",
-            "et",
-            "lv",
-            "lt",
-            "pl",
-            "cs",
-            "sk",
-            "sl",
-            "hr",
-            "ro",
-            "hu",
-            "tr",
-            "sq",
-            "is",
-            "ga",
-        ],
-        LATIN,
-    ),
-    **dict.fromkeys(
-        [
-            "id",
-            "ms",
-            "vi",
-            "tl",
-            "ca",
-            "gl",
-            "eu",
-            "mt",
-            "cy",
-            "af",
-            "sw",
-            "eng",
-            "deu",
-            "fra",
-            "spa",
-            "ita",
-            "por",
-            "nld",
-            "pol",
-            "ces",
-        ],
-        LATIN,
-    ),
+    **dict.fromkeys(ROMAN.split(), LATIN),
     **dict.fromkeys(["ru", "uk", "bg", "be", "mk", "rus", "ukr", "bul", "bel", "mkd"], CYRILLIC),
     **dict.fromkeys(["ar", "fa", "ur", "ps", "ug", "ckb", "ara", "arb", "fas", "pes", "urd"], ARABIC),
     **dict.fromkeys(["hi", "mr", "ne", "sa", "hin", "mar", "npi"], DEVANAGARI),
@@ -97,11 +47,6 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["am", "ti", "amh", "tir"], ("ETHIOPIC",)),
 }
 """How Unicode's names of a language's letters begin; a language that is not here is not checked."""
-
-
-def base_language(code: str) -> str:
-    """The language of a code such as ``pt_BR`` or ``eng_Latn``."""
-    return re.split("[-_]", code.lower())[0]
 
 
 def translates(languages: tuple[str, str]) -> bool:

@@ -15,9 +15,9 @@ from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
-from uwaga.decoding.checks import check_one_of, check_whole, check_word, shown
+from uwaga.decoding.checks import check_one_of, check_whole, check_word
 from uwaga.engine.model import MOST_THREADS
-from uwaga.errors import MissingExtraError, ModelError, SettingsError
+from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords

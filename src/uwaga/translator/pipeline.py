@@ -10,7 +10,8 @@ from typing import Literal, get_args
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions
-from uwaga.errors import DataError, SettingsError
+from uwaga.decoding.checks import check_one_of
+from uwaga.errors import DataError
 from uwaga.text.subwords import Subwords
 from uwaga.translator.guards import warnings_of
 from uwaga.translator.joining import COPIED, assemble, sentence_text
@@ -45,8 +46,7 @@ class Pipeline:
             DataError: with ``raise``, of the first text that cannot be translated.
             SettingsError: the options do not fit the model, the number of prefixes not the texts.
         """
-        if on_error not in get_args(OnError):
-            raise SettingsError(f"on_error must be one of {', '.join(get_args(OnError))}, not {on_error!r}")
+        check_one_of("on_error", on_error, get_args(OnError))
         try:
             return self._translate(texts, prefix, names)
         except DataError as error:

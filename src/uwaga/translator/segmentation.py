@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from uwaga.checkpoints.languages import base_language
 from uwaga.decoding.checks import check_one_of
 from uwaga.errors import DataError, SettingsError, TextTooLongError, shown
 from uwaga.text.normalisation import in_capitals
@@ -15,7 +16,7 @@ from uwaga.text.options import TextOptions
 from uwaga.text.sentences import split_sentences
 from uwaga.text.subwords import Subwords
 from uwaga.translator.cutting import cut_to_fit
-from uwaga.translator.guards import base_language, is_copied, translates, unlike_language
+from uwaga.translator.guards import is_copied, translates, unlike_language
 
 Split = Literal["auto", "sentences", "never"]
 
