@@ -12,8 +12,8 @@ def start() -> None:
     Raises:
         SystemExit: always, as :func:`uwaga.cli.main.main` says.
     """
-    # Modules are made to stay, so collecting among them frees nothing; looking through all installed packages
-    # for plugins of pydantic, which no setting of ours asks for, takes longer than reading a model's settings.
+    # Modules are made to stay, so collecting among them frees nothing. Looking through all installed packages
+    # for plugins of pydantic, which no setting of ours wants, takes longer than reading a model's settings.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     gc.disable()
     from uwaga.cli.main import main
