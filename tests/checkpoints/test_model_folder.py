@@ -31,6 +31,9 @@ VARIANTS = [
     {"tie": "decoder"},
     {"tie": "none"},
     {"positions": "learned", "norm": "pre", "gated": True, "activation": "silu"},
+    {"self_attention": "ssru"},
+    {"self_attention": "aan"},
+    {"self_attention": "aan", "aan_layers": 3, "aan_gate": False},
 ]
 
 
