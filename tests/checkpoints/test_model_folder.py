@@ -101,6 +101,15 @@ def test_what_is_saved_comes_back(tmp_path, changes):
     assert torch.equal(model(source, source), loaded.model(source, source))
 
 
+def test_a_decoder_without_self_attention_needs_a_newer_reader_and_others_do_not(tmp_path):
+    """Readers of version 2 know none of these settings; what they can read says nothing of them."""
+    for kind, version in (("attention", 1), ("ssru", 3), ("aan", 3)):
+        save(tmp_path / kind, self_attention=kind)
+        config = json.loads((tmp_path / kind / "config.json").read_text())
+        assert config["version"] == version
+        assert ("self_attention" in config["model"]) == ("aan_gate" in config["model"]) == (version == 3)
+
+
 def test_tied_weights_are_stored_once(tmp_path):
     for tie, tables in (("all", 1), ("decoder", 2), ("none", 3)):
         model = save(tmp_path / tie, tie=tie)
@@ -241,7 +250,7 @@ def test_a_tokeniser_that_normalises_otherwise(folder):
         (("model", "widht"), 16, ["model.widht", "'width'"]),
         (("decoding", "lenght_penalty"), 1.0, ["decoding.lenght_penalty", "'length_penalty'"]),
         (("model", "family"), "mamba", ["'mamba'", "transformer"]),
-        (("version",), 3, ["format 3", "newer uwaga"]),
+        (("version",), 4, ["format 4", "newer uwaga"]),
         (("version",), "one", ["version"]),
         (("format",), "something", ["not the configuration of a uwaga model"]),
         (("model", "heads"), 3, ["width 16", "heads 3"]),
