@@ -107,7 +107,8 @@ def test_a_decoder_without_self_attention_needs_a_newer_reader_and_others_do_not
         save(tmp_path / kind, self_attention=kind)
         config = json.loads((tmp_path / kind / "config.json").read_text())
         assert config["version"] == version
-        assert ("self_attention" in config["model"]) == ("aan_gate" in config["model"]) == (version == 3)
+        assert ("self_attention" in config["model"]) == (version == 3)
+        assert ("aan_gate" in config["model"]) == (kind == "aan")
 
 
 def test_tied_weights_are_stored_once(tmp_path):
@@ -270,6 +271,9 @@ def test_a_tokeniser_that_normalises_otherwise(folder):
         (("model", "width"), 10**12, ["bytes"]),
         (("model", "feed_forward"), 10**15, ["bytes"]),
         (("model", "encoder_layers"), 10**12, ["layers", "weights"]),
+        (("model", "aan_layers"), 10**12, ["model.aan_layers"]),
+        (("model", "self_attention"), "ssru", ["ssru.forget.weight", "missing"]),
+        (("model", "self_attention"), "lstm", ["model.self_attention", "'attention', 'ssru' or 'aan'"]),
         (("model", "max_length"), 10**12, ["max_length"]),
         (("model", "max_length"), 10**400, ["max_length"]),
         (("vocabulary",), {"source": 2**23, "target": 2**23, "joint": True}, ["8388608"]),

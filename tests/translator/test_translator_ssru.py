@@ -96,6 +96,8 @@ def test_M26_M35_info_counts_every_number(folder):
     distinct = {id(one): one.numel() for one in loaded.parameters()}
     assert found.weights.parameters == sum(distinct.values())
     assert found.problems == ()
+    assert found.sizes["self attention"] == folder.parent.name.rstrip("0")
+    assert ("aan layers" in found.sizes) == (found.sizes["self attention"] == "aan")
 
 
 def test_the_engine_leaves_them_to_torch(folder):

@@ -65,7 +65,7 @@ class TransformerSettings(BlockSettings):
         description="what the decoder sees earlier tokens with: attention, a recurrent layer (Kim 2019), "
         "or their average (Zhang 2018)",
     )
-    aan_layers: PositiveInt = Field(2, description="products of the average's feed-forward")
+    aan_layers: int = Field(2, ge=1, le=16, description="products of the average's feed-forward")
     aan_feed_forward: PositiveInt | None = Field(
         None, description="units inside the average's feed-forward, if not those of the decoder's"
     )

@@ -23,8 +23,8 @@ FORMAT = "uwaga model"
 VERSION, USUAL_VERSION, FIRST_VERSION = 3, 2, 1
 """Version 2 knows a model's usual score, version 3 decoders without self-attention; whatever an older version
 can say is written as that."""
-SELF_ATTENTION = ("self_attention", "aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
-"""Settings of a Transformer that older versions do not know."""
+AVERAGE = ("aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
+"""Settings of a Transformer that mean nothing without an average attention network."""
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -158,7 +158,8 @@ def has_self_attention(settings: StrictModel) -> bool:
 def model_values(settings: StrictModel) -> dict[str, Any]:
     """Settings of a model for JSON, without those that older versions do not know and that say nothing."""
     values = settings.model_dump(mode="json")
-    left_out = SELF_ATTENTION if has_self_attention(settings) else ()
+    left_out: tuple[str, ...] = AVERAGE if values.get("self_attention") != "aan" else ()
+    left_out += ("self_attention",) if has_self_attention(settings) else ()
     return {name: value for name, value in values.items() if name not in left_out}
 
 
