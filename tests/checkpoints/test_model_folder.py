@@ -31,6 +31,9 @@ VARIANTS = [
     {"tie": "decoder"},
     {"tie": "none"},
     {"positions": "learned", "norm": "pre", "gated": True, "activation": "silu"},
+    {"self_attention": "ssru"},
+    {"self_attention": "aan"},
+    {"self_attention": "aan", "aan_layers": 3, "aan_gate": False},
 ]
 
 
@@ -96,6 +99,16 @@ def test_what_is_saved_comes_back(tmp_path, changes):
     assert {path.name for path in (tmp_path / "m").iterdir()} == names
     source = torch.tensor([[5, 6, 7, 3]])
     assert torch.equal(model(source, source), loaded.model(source, source))
+
+
+def test_a_decoder_without_self_attention_needs_a_newer_reader_and_others_do_not(tmp_path):
+    """Readers of version 2 know none of these settings; what they can read says nothing of them."""
+    for kind, version in (("attention", 1), ("ssru", 3), ("aan", 3)):
+        save(tmp_path / kind, self_attention=kind)
+        config = json.loads((tmp_path / kind / "config.json").read_text())
+        assert config["version"] == version
+        assert ("self_attention" in config["model"]) == (version == 3)
+        assert ("aan_gate" in config["model"]) == (kind == "aan")
 
 
 def test_tied_weights_are_stored_once(tmp_path):
@@ -238,7 +251,7 @@ def test_a_tokeniser_that_normalises_otherwise(folder):
         (("model", "widht"), 16, ["model.widht", "'width'"]),
         (("decoding", "lenght_penalty"), 1.0, ["decoding.lenght_penalty", "'length_penalty'"]),
         (("model", "family"), "mamba", ["'mamba'", "transformer"]),
-        (("version",), 3, ["format 3", "newer uwaga"]),
+        (("version",), 4, ["format 4", "newer uwaga"]),
         (("version",), "one", ["version"]),
         (("format",), "something", ["not the configuration of a uwaga model"]),
         (("model", "heads"), 3, ["width 16", "heads 3"]),
@@ -258,6 +271,9 @@ def test_a_tokeniser_that_normalises_otherwise(folder):
         (("model", "width"), 10**12, ["bytes"]),
         (("model", "feed_forward"), 10**15, ["bytes"]),
         (("model", "encoder_layers"), 10**12, ["layers", "weights"]),
+        (("model", "aan_layers"), 10**12, ["model.aan_layers"]),
+        (("model", "self_attention"), "ssru", ["ssru.forget.weight", "missing"]),
+        (("model", "self_attention"), "lstm", ["model.self_attention", "'attention', 'ssru' or 'aan'"]),
         (("model", "max_length"), 10**12, ["max_length"]),
         (("model", "max_length"), 10**400, ["max_length"]),
         (("vocabulary",), {"source": 2**23, "target": 2**23, "joint": True}, ["8388608"]),

@@ -182,6 +182,7 @@ UNSUPPORTED = {
     r"norms stand before its blocks and marian's behind.*--to pegasus": ("marian", {"norm": "pre"}),
     r"norms stand behind its blocks and pegasus's before.*--to marian": ("pegasus", {"norm": "post"}),
     r"gated = True is a feature that marian lacks": ("marian", {"gated": True}),
+    r"self_attention = 'ssru'": ("marian", {"self_attention": "ssru"}),
     r"positions = 'relative'": ("marian", {"positions": "relative"}),
     r"embedding_norm = True": ("marian", {"embedding_norm": True}),
     r"norm_kind = 'rms'": ("marian", {"norm_kind": "rms"}),

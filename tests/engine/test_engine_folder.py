@@ -115,7 +115,7 @@ def edited(folder, *keys, value):
 @pytest.mark.parametrize(
     ("keys", "value", "words"),
     [
-        (("version",), 4, ["int8 format 4", "newer uwaga"]),
+        (("version",), 5, ["int8 format 5", "newer uwaga"]),
         (("surprise",), 1, ["unknown setting 'surprise'"]),
         (("model", "encoder_layers"), 10**9, [WEIGHTS, "asks for"]),
         (("model", "feed_forward"), 2**40, [WEIGHTS, "asks for"]),

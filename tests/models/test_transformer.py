@@ -37,6 +37,11 @@ VARIANTS = [
     },
     {"sinusoids": "halves"},
     {"sinusoids": "tensor2tensor", "position_offset": 2},
+    {"self_attention": "ssru"},
+    {"self_attention": "ssru", "norm": "pre", "positions": "learned"},
+    {"self_attention": "aan"},
+    {"self_attention": "aan", "norm": "pre", "aan_layers": 1, "aan_gate": False},
+    {"self_attention": "aan", "aan_layers": 3, "aan_feed_forward": 16, "aan_activation": "silu"},
 ]
 
 
@@ -75,8 +80,9 @@ def test_padding_changes_nothing(variant: dict) -> None:
     torch.testing.assert_close(padded[:1, :3], alone, **EXACT)
 
 
-def test_M21_reorder_and_select_follow_their_rows() -> None:
-    model = make({})
+@pytest.mark.parametrize("kind", ["attention", "ssru", "aan"])
+def test_M21_reorder_and_select_follow_their_rows(kind: str) -> None:
+    model = make({"self_attention": kind})
     sources = [[5, 6, 7, 3], [9, 3], [12, 13, 3]]
     state = model.start(model.encode(sources), 2)
     state = model.step(np.array([2, 2, 2, 2, 2, 2]), state, Choice(1)).state

@@ -40,6 +40,10 @@ def refused(**values: object) -> str:
         ),
         ({"model": {"width": 30, "heads": 4}}, "width 30 is not a multiple of heads 4"),
         ({"model": {"width": 3, "heads": 1}}, "sinusoidal positions need an even width, not 3"),
+        (
+            {"model": {"positions": "relative", "self_attention": "ssru"}},
+            "relative positions are for self_attention: attention, not ssru",
+        ),
         ({"model": [1, 2]}, "model: Input should be a valid dictionary"),
     ],
 )

@@ -15,8 +15,8 @@ EXACT = 127
 
 
 def runs_on_engine(checkpoint: Checkpoint) -> bool:
-    """Whether the engine runs models of this family."""
-    return isinstance(checkpoint.settings, TransformerSettings | DecoderOnlySettings)
+    """Whether the engine runs models of this family with these settings."""
+    return _refusal(checkpoint) is None
 
 
 def to_engine(
@@ -72,10 +72,18 @@ def pack_weights(
 
 
 def _settings(checkpoint: Checkpoint) -> EngineSettings:
+    settings, refusal = checkpoint.settings, _refusal(checkpoint)
+    if refusal is not None:
+        raise ModelError(f"{checkpoint.place}: the native engine runs {refusal}; use the engine torch")
+    assert isinstance(settings, TransformerSettings | DecoderOnlySettings)
+    return settings
+
+
+def _refusal(checkpoint: Checkpoint) -> str | None:
+    """What the engine runs instead of such a model, for a message; None of a model that it runs."""
     settings = checkpoint.settings
     if not isinstance(settings, TransformerSettings | DecoderOnlySettings):
-        raise ModelError(
-            f"{checkpoint.place}: the native engine runs Transformers, not the family {settings.family!r}; "
-            "use the engine torch"
-        )
-    return settings
+        return f"Transformers, not the family {settings.family!r}"
+    if isinstance(settings, TransformerSettings) and settings.self_attention != "attention":
+        return f"decoders with self-attention, not self_attention: {settings.self_attention}"
+    return None

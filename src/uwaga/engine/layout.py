@@ -99,7 +99,7 @@ def products(settings: EngineSettings, source: int, target: int) -> Iterator[Pro
     inner = sizes.decoder_heads * sizes.decoder_head_width
     for layer in range(settings.decoder_layers):
         bias = settings.attention_bias
-        yield from _attention(f"decoder.{layer}.self_attention", width, inner, bias)
+        yield from _earlier(f"decoder.{layer}", settings, inner)
         cross = f"decoder.{layer}.cross_attention"
         yield Product(f"{cross}.query", (f"{cross}.query",), (inner,), width, bias)
         yield Product(f"{cross}.key_value", (f"{cross}.key_value",), (2 * inner,), width, bias)
@@ -177,6 +177,23 @@ def _decoder_only_products(settings: DecoderOnlySettings, vocabulary: int) -> It
     yield Product("output", ("output_weight",), (vocabulary,), width, False)
     if not settings.tie_output:
         yield Product("target_embedding", ("embedding.weight",), (vocabulary,), width, False)
+
+
+def _earlier(name: str, settings: TransformerSettings, inner: int) -> Iterator[Product]:
+    """Of what a decoder layer sees earlier tokens with."""
+    width, kind = settings.width, settings.self_attention
+    if kind == "attention":
+        yield from _attention(f"{name}.self_attention", width, inner, settings.attention_bias)
+        return
+    if kind == "ssru":
+        found = [("ssru.forget", width, width, True), ("ssru.input", width, width, False)]
+    else:
+        sizes = settings.aan_sizes
+        found = [(f"aan.layers.{number}", *size, True) for number, size in enumerate(sizes)]
+        gates = ("aan.input_gate", "aan.forget_gate") if settings.aan_gate else ()
+        found += [(gate, width, width, True) for gate in gates]
+    for part, inputs, outputs, bias in found:
+        yield Product(f"{name}.{part}", (f"{name}.{part}",), (outputs,), inputs, bias)
 
 
 def _attention(name: str, width: int, inner: int, bias: bool) -> Iterator[Product]:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from uwaga.nn.average import AverageAttention, AverageState, running_mean
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.feedforward import FeedForward
 from uwaga.nn.multihead import KeysValues, MultiHeadAttention, extend
+from uwaga.nn.ssru import Ssru, SsruState
 from uwaga.settings import BlockSettings, TransformerSettings
+
+LayerState = KeysValues | SsruState | AverageState
+"""What a decoder layer keeps of earlier positions; every tensor of it has the rows as its first axis."""
 
 
 class ResidualBlock(nn.Module):
@@ -67,12 +72,17 @@ class EncoderBlock(ResidualBlock):
 
 
 class DecoderBlock(ResidualBlock):
-    """Causal self-attention, cross-attention and feed-forward, each with a residual and a layer norm."""
+    """Causal self-attention, cross-attention and feed-forward, each with a residual and a layer norm.
+
+    In place of self-attention there may be an :class:`Ssru` (M26) or :class:`AverageAttention` (M35).
+    """
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__(settings)
-        heads = settings.decoder_heads or settings.heads
-        self.self_attention = _attention(settings, heads)
+        heads, kind = settings.decoder_heads or settings.heads, settings.self_attention
+        self.self_attention = _attention(settings, heads) if kind == "attention" else None
+        self.ssru = Ssru(settings.width) if kind == "ssru" else None
+        self.aan = _average(settings) if kind == "aan" else None
         self.self_attention_norm = norm(settings)
         self.cross_attention = _attention(settings, heads)
         self.cross_attention_norm = norm(settings)
@@ -82,18 +92,19 @@ class DecoderBlock(ResidualBlock):
     def forward(
         self,
         x: Tensor,
-        past: KeysValues | None,
+        past: LayerState | None,
         causal: Tensor | None,
         memory: KeysValues,
         memory_mask: Tensor | None,
         need_weights: bool = False,
         bias: Tensor | None = None,
-    ) -> tuple[Tensor, KeysValues, Tensor | None]:
-        """One block over all target positions, or over new ones behind cached ones.
+    ) -> tuple[Tensor, LayerState, Tensor | None]:
+        """One block over all target positions, or over new ones behind earlier ones.
 
         Args:
             x: (sentences * beams, target, width).
-            past: cached self-attention keys and values, (sentences * beams, heads, past, head width).
+            past: what it kept of the earlier positions; keys and values of self-attention are
+                (sentences * beams, heads, past, head width).
             causal: (target, past + target) bool, or None where one new position sees all before it.
             memory: (sentences, heads, source, head width).
             memory_mask: (sentences, 1, 1, source) bool.
@@ -101,13 +112,11 @@ class DecoderBlock(ResidualBlock):
             bias: of the self-attention's scores, (heads, target, past + target), or None.
 
         Returns:
-            x of the same shape, the longer cache, and weights (sentences * beams, target, source),
+            x of the same shape, what it keeps, and weights (sentences * beams, target, source),
             the mean over heads, or None.
         """
-        inner = self.before(x, self.self_attention_norm)
-        cache = extend(past, self.self_attention.project(inner))
-        context, _ = self.self_attention(inner, cache, causal, bias=bias)
-        x = self.after(x, context, self.self_attention_norm)
+        branch, kept = self._earlier(x, past, causal, bias)
+        x = self.after(x, branch, self.self_attention_norm)
 
         inner = self.before(x, self.cross_attention_norm)
         rows, target, width = x.shape
@@ -121,7 +130,24 @@ class DecoderBlock(ResidualBlock):
         x = self.after(x, branch, self.feed_forward_norm)
         if weights is not None:
             weights = weights.mean(dim=1).reshape(rows, target, -1)  # heads averaged
-        return x, cache, weights
+        return x, kept, weights
+
+    def _earlier(
+        self, x: Tensor, past: LayerState | None, causal: Tensor | None, bias: Tensor | None
+    ) -> tuple[Tensor, LayerState]:
+        """What a position sees of itself and the earlier ones (rows, target, width), and what is kept."""
+        if self.aan is not None:
+            assert past is None or isinstance(past, AverageState)
+            mean, total = running_mean(x, past)
+            return self.aan(x, self.before(mean, self.self_attention_norm)), total
+        inner = self.before(x, self.self_attention_norm)
+        if self.ssru is not None:
+            assert past is None or isinstance(past, SsruState)
+            return self.ssru(inner, past)  # type: ignore[no-any-return]
+        assert self.self_attention is not None
+        assert past is None or isinstance(past, KeysValues)
+        cache = extend(past, self.self_attention.project(inner))
+        return self.self_attention(inner, cache, causal, bias=bias)[0], cache
 
 
 def norm(settings: BlockSettings) -> nn.Module:
@@ -149,4 +175,15 @@ def _feed_forward(settings: BlockSettings, inner: int) -> FeedForward:
         settings.gated,
         settings.activation_dropout,
         settings.feed_forward_bias,
+    )
+
+
+def _average(settings: TransformerSettings) -> AverageAttention:
+    return AverageAttention(
+        settings.width,
+        settings.aan_sizes,
+        settings.aan_layers - 1,
+        settings.aan_activation,
+        settings.aan_gate,
+        settings.activation_dropout,
     )

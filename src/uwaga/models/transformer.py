@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.models.blocks import DecoderBlock, EncoderBlock, norm
+from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, norm
 from uwaga.nn.attention import causal_mask
 from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
@@ -55,12 +55,15 @@ class TransformerMemory:
 
 @dataclass(frozen=True)
 class TransformerState:
-    """Caches of the decoder's self-attention, one per layer, (rows, heads, position, head width)."""
+    """What each decoder layer keeps: self-attention its caches (rows, heads, position, head width).
+
+    :class:`uwaga.nn.ssru.SsruState` and :class:`uwaga.nn.average.AverageState` are those of M26 and M35.
+    """
 
     memory: TransformerMemory
     beams: int
     position: int
-    layers: tuple[KeysValues, ...] | None
+    layers: tuple[LayerState, ...] | None
 
     def reorder(self, rows: Ids) -> TransformerState:
         """See :meth:`uwaga.contracts.State.reorder`."""
@@ -72,14 +75,11 @@ class TransformerState:
         kept = torch.from_numpy(sentences).to(self.memory.mask.device)
         return replace(self, memory=self.memory.select(kept), layers=self._rows(torch.from_numpy(rows)))
 
-    def _rows(self, rows: Tensor) -> tuple[KeysValues, ...] | None:
+    def _rows(self, rows: Tensor) -> tuple[LayerState, ...] | None:
         if self.layers is None:
             return None
-        rows = rows.to(self.layers[0].keys.device)
-        return tuple(
-            KeysValues(layer.keys.index_select(0, rows), layer.values.index_select(0, rows))
-            for layer in self.layers
-        )
+        rows = rows.to(self.layers[0][0].device)
+        return tuple(type(layer)(*(kept.index_select(0, rows) for kept in layer)) for layer in self.layers)
 
 
 class Transformer(Seq2Seq):

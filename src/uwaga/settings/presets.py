@@ -25,10 +25,27 @@ def transformer_tiny() -> TransformerSettings:
     )
 
 
+def tiny_student() -> TransformerSettings:
+    """For millions of sentences that a larger model has translated, and machines without a GPU (Kim 2019).
+
+    The shape of Firefox Translations' tiny models.
+    """
+    return TransformerSettings(
+        encoder_layers=6,
+        decoder_layers=2,
+        width=256,
+        feed_forward=1536,
+        self_attention="ssru",
+        output_bias=True,
+        dropout=0.0,
+    )
+
+
 MODEL_PRESETS: Mapping[str, Callable[[], StrictModel]] = {
     "transformer": TransformerSettings,
     "transformer-small": transformer_small,
     "transformer-tiny": transformer_tiny,
+    "tiny-student": tiny_student,
     **PRESETS,
 }
 """Settings of a model by the name that a settings file may give."""
@@ -38,6 +55,12 @@ _SCHEDULES: Mapping[str, dict[str, Any]] = {
     "transformer": {},
     "transformer-small": {"steps": 20_000, "schedule": {"peak": 1e-3, "warmup": 2000}},
     "transformer-tiny": {"steps": 10_000, "schedule": {"peak": 2e-3, "warmup": 1000}},
+    "tiny-student": {
+        "steps": 200_000,
+        "batch_tokens": 16_384,
+        "label_smoothing": 0.0,
+        "schedule": {"peak": 1e-3, "warmup": 8000},
+    },
 }
 _RECURRENT = {"clip": 1.0, "schedule": {"kind": "cosine", "peak": 1e-3, "warmup": 1000, "floor": 1e-5}}
 _RECURRENT_SMALL = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
@@ -59,6 +60,19 @@ class TransformerSettings(BlockSettings):
     )
     relative_buckets: int = Field(32, ge=4, description="of relative positions (Raffel 2020)")
     relative_distance: int = Field(128, ge=4, description="from which on relative positions are alike")
+    self_attention: Literal["attention", "ssru", "aan"] = Field(
+        "attention",
+        description="what the decoder sees earlier tokens with: attention, a recurrent layer (Kim 2019), "
+        "or their average (Zhang 2018)",
+    )
+    aan_layers: int = Field(2, ge=1, le=16, description="products of the average's feed-forward")
+    aan_feed_forward: PositiveInt | None = Field(
+        None, description="units inside the average's feed-forward, if not those of the decoder's"
+    )
+    aan_activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = Field(
+        "relu", description="inside the average's feed-forward"
+    )
+    aan_gate: bool = Field(True, description="gates between the average and the token itself")
     decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder, if not those above")
     decoder_feed_forward: PositiveInt | None = Field(None, description="of the decoder, if not the one above")
     output_bias: bool = Field(False, description="a bias for each target token's logit")
@@ -78,7 +92,24 @@ class TransformerSettings(BlockSettings):
             raise ValueError(f"sinusoidal positions need an even width, not {self.width}")
         if self.positions == "relative" and self.relative_distance <= self.relative_buckets // 2:
             raise ValueError("relative_distance must be more than half of relative_buckets")
+        if self.positions == "relative" and self.self_attention != "attention":
+            raise ValueError(
+                f"relative positions are for self_attention: attention, not {self.self_attention}; "
+                "take sinusoidal or learned ones"
+            )
         return self
+
+    @property
+    def aan_sizes(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of each product of the average's feed-forward.
+
+        The last goes back to the width; there is none where the vectors have it already.
+        """
+        inner = self.aan_feed_forward or self.decoder_feed_forward or self.feed_forward
+        widths = [self.width] + [inner] * (self.aan_layers - 1)
+        if widths[-1] != self.width:
+            widths.append(self.width)
+        return list(pairwise(widths))
 
 
 class DecoderOnlySettings(BlockSettings):

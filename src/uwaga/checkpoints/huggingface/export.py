@@ -130,6 +130,7 @@ def _refuse(settings: TransformerSettings, to: ExportFormat) -> None:
             f"norms {places[settings.norm]}, which transformers and CTranslate2 load as well"
         )
     wanted: dict[str, tuple[object, ...]] = {
+        "self_attention": ("attention",),
         "gated": (False,),
         "positions": ("sinusoidal", "learned"),
         "embedding_norm": (False,),

@@ -21,7 +21,7 @@ from uwaga.checkpoints.uwaga.int8_config import (
 )
 from uwaga.checkpoints.uwaga.int8_tokenisers import VOCABULARIES
 from uwaga.checkpoints.uwaga.read import NAME
-from uwaga.checkpoints.uwaga.schema import CONFIG, INT8_WEIGHTS, WEIGHTS, read_config
+from uwaga.checkpoints.uwaga.schema import CONFIG, INT8_WEIGHTS, WEIGHTS, model_values, read_config
 from uwaga.engine.layout import stored_shapes
 
 
@@ -39,7 +39,7 @@ def describe_folder(folder: Path) -> Description:
         place=str(folder),
         format=NAME,
         family=config.model.family,
-        sizes=_stated(config.model.model_dump(mode="json")),
+        sizes=_stated(model_values(config.model)),
         weights=attempt(
             lambda: WeightSummary.of(read_header(path).values(), path.stat().st_size),
             WeightSummary(None, 0, ()),
@@ -71,7 +71,7 @@ def describe_int8(folder: Path) -> Description:
         place=str(folder),
         format=INT8,
         family=config.model.family,
-        sizes=_stated(config.model.model_dump(mode="json")),
+        sizes=_stated(model_values(config.model)),
         weights=attempt(lambda: _int8_weights(folder, config), WeightSummary(None, 0, ()), problems),
         vocabulary=config.sizes,
         languages=stated_pairs(config.languages, marked, card.languages),

@@ -23,7 +23,7 @@ from uwaga.checkpoints.uwaga.schema import CONFIG, FILES, SOURCE, TARGET, WEIGHT
 from uwaga.checkpoints.uwaga.weights import weight_bytes
 from uwaga.errors import ModelError
 from uwaga.models.build import build_model
-from uwaga.settings import DecodingSettings, ModelSettings
+from uwaga.settings import DecodingSettings, ModelSettings, StrictModel
 from uwaga.text.tokeniser import Tokeniser
 
 
@@ -62,7 +62,7 @@ def save_model(
     joint = source.model_bytes == target.model_bytes
     values = {
         "format": schema.FORMAT,
-        "version": schema.FIRST_VERSION if usual is None else schema.VERSION,
+        "version": _version(settings, usual),
         "languages": languages,
         "normalisation": source.normalisation,
         "weights": dtype,
@@ -85,6 +85,13 @@ def save_model(
     if not joint:
         files[TARGET] = target.model_bytes
     write_folder(folder, files)
+
+
+def _version(settings: StrictModel, usual: UsualScore | None) -> int:
+    """The oldest version that can say what this model is."""
+    if not schema.has_self_attention(settings):
+        return schema.VERSION
+    return schema.FIRST_VERSION if usual is None else schema.USUAL_VERSION
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -30,6 +30,7 @@ from uwaga.checkpoints.uwaga.int8_config import (
     DECODER_ONLY_VERSION,
     FIRST_VERSION,
     NAME,
+    USUAL_VERSION,
     VERSION,
     QuantisedConfig,
     check_layers,
@@ -48,6 +49,8 @@ from uwaga.checkpoints.uwaga.schema import (
     CONFIG,
     TARGET,
     decoding_settings,
+    has_self_attention,
+    model_values,
 )
 from uwaga.checkpoints.uwaga.schema import INT8_FORMAT as FORMAT
 from uwaga.checkpoints.uwaga.schema import INT8_WEIGHTS as WEIGHTS
@@ -103,7 +106,9 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
         "usual_score": None if checkpoint.usual is None else checkpoint.usual.model_dump(),
     } | _decoding_values(checkpoint)
     config = check_quantised_config(values, str(folder / CONFIG))
-    text = json.dumps(config.model_dump(mode="json", exclude_none=True), indent=2, ensure_ascii=False)
+    stated = config.model_dump(mode="json", exclude_none=True)
+    stated["model"] = {name: value for name, value in model_values(config.model).items() if value is not None}
+    text = json.dumps(stated, indent=2, ensure_ascii=False)
     write_folder(folder, files | {CONFIG: text.encode() + b"\n", CARD: card.encode(), WEIGHTS: content})
 
 
@@ -152,8 +157,10 @@ def read_quantised(folder: Path) -> Checkpoint:
 
 def _version(checkpoint: Checkpoint) -> int:
     """The oldest version that can say what this model is."""
-    if checkpoint.usual is not None:
+    if not has_self_attention(checkpoint.settings):
         return VERSION
+    if checkpoint.usual is not None:
+        return USUAL_VERSION
     alone = isinstance(checkpoint.settings, DecoderOnlySettings)
     return DECODER_ONLY_VERSION if alone else FIRST_VERSION
 

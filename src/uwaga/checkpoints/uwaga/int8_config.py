@@ -24,9 +24,9 @@ from uwaga.text.options import TextOptions
 NAME = "uwaga int8"
 LEAST_LAYER = 1000
 """Bytes of a layer, whatever its width: the names of its weights alone take more."""
-VERSION, DECODER_ONLY_VERSION, FIRST_VERSION = 3, 2, 1
-"""Version 2 knows decoder-only models by their settings, version 3 a model's usual score; whatever an older
-version can say is written as that."""
+VERSION, USUAL_VERSION, DECODER_ONLY_VERSION, FIRST_VERSION = 4, 3, 2, 1
+"""Version 2 knows decoder-only models by their settings, version 3 a model's usual score, version 4 decoders
+without self-attention; whatever an older version can say is written as that."""
 
 
 class Frame(StrictModel):

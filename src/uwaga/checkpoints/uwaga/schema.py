@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,13 +15,16 @@ from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.from_settings import from_settings
 from uwaga.errors import ModelError, SettingsError, shown
-from uwaga.settings import FAMILIES, DecodingSettings, ModelSettings, StrictModel, parse
+from uwaga.settings import FAMILIES, DecodingSettings, ModelSettings, StrictModel, TransformerSettings, parse
 from uwaga.text.options import TextOptions
 from uwaga.text.regular_file import read_regular
 
 FORMAT = "uwaga model"
-VERSION, FIRST_VERSION = 2, 1
-"""Version 2 knows a model's usual score; a folder without one is written as version 1."""
+VERSION, USUAL_VERSION, FIRST_VERSION = 3, 2, 1
+"""Version 2 knows a model's usual score, version 3 decoders without self-attention; whatever an older version
+can say is written as that."""
+AVERAGE = ("aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
+"""Settings of a Transformer that mean nothing without an average attention network."""
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -147,9 +150,22 @@ def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSetti
     return made if math.isfinite(made.max_ratio) and from_settings(made) == (search, text) else None
 
 
+def has_self_attention(settings: StrictModel) -> bool:
+    """Whether versions that know of no other decoder can say these settings of a model."""
+    return not isinstance(settings, TransformerSettings) or settings.self_attention == "attention"
+
+
+def model_values(settings: StrictModel) -> dict[str, Any]:
+    """Settings of a model for JSON, without those that older versions do not know and that say nothing."""
+    values = settings.model_dump(mode="json")
+    left_out: tuple[str, ...] = AVERAGE if values.get("self_attention") != "aan" else ()
+    left_out += ("self_attention",) if has_self_attention(settings) else ()
+    return {name: value for name, value in values.items() if name not in left_out}
+
+
 def config_bytes(config: FolderConfig) -> bytes:
     """``config`` as the bytes of ``config.json``."""
-    values = config.model_dump(mode="json")
+    values = config.model_dump(mode="json") | {"model": model_values(config.model)}
     if config.usual_score is None:
         del values["usual_score"]  # which version 1 does not know
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
