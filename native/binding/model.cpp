@@ -50,6 +50,7 @@ class Builder {
         shape.pre_norm = whole("pre_norm", 0);
         shape.rms = whole("rms", 0);
         shape.float16_cache = whole("float16_cache", 0);
+        shape.recurrent = whole("recurrent", 0);
         shape.epsilon = number("epsilon");
         shape.embedding_scale = number("embedding_scale");
         shape.output_scale = number("output_scale");
@@ -73,8 +74,13 @@ class Builder {
         const int64_t width = model_.shape.width, inner = model_.shape.decoder.inner();
         const std::string self = at + (model_.has_source() ? "self_attention" : "attention");
         DecoderLayer layer;
-        layer.query_key_value = linear(self + ".query_key_value", 3 * inner, width);
-        layer.self_output = linear(self + ".output", width, inner);
+        if (model_.shape.recurrent) {
+            layer.forget = linear(at + "ssru.forget", width, width);
+            layer.input = linear(at + "ssru.input", width, width);
+        } else {
+            layer.query_key_value = linear(self + ".query_key_value", 3 * inner, width);
+            layer.self_output = linear(self + ".output", width, inner);
+        }
         layer.self_norm = norm(self + "_norm");
         if (model_.has_source()) {
             layer.query = linear(at + "cross_attention.query", inner, width);
@@ -100,7 +106,7 @@ class Builder {
         for (DecoderLayer& l : model_.decoder) add({&l.key_value});
         const std::size_t step = read.size();
         for (DecoderLayer& l : model_.decoder) {
-            add({&l.query_key_value, &l.self_output, &l.query, &l.cross_output, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
+            add({&l.query_key_value, &l.self_output, &l.forget, &l.input, &l.query, &l.cross_output, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
         }
         read.push_back(&model_.output_weight);
         for (std::size_t i = 0; i < read.size(); ++i) {

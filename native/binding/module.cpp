@@ -40,6 +40,8 @@ NB_MODULE(_core, m) {
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
     m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a);
+    m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a);
+    m.def("lexical_checksum", &lexical_checksum, "words"_a);
     m.def("pack_bfloat16", &packed_bfloat16, "weight"_a);
     m.def("pack_float", &packed_float, "weight"_a);
 
@@ -78,7 +80,7 @@ NB_MODULE(_core, m) {
         .def("__init__", [](Handle* self, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa) {
             new (self) Handle(build(settings, matrices, vectors, isa, &check_signals));
         }, "settings"_a, "matrices"_a, "vectors"_a, "isa"_a)
-        .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a)
+        .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none());
 }
 

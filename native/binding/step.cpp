@@ -77,10 +77,12 @@ Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool wh
 
 }  // namespace
 
-PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets) {
+PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool own, int64_t multiple) {
     const Model& model = *handle->model;
     const auto copied = [](const Shaped<int32_t, 1>& array) { return Tokens(array.data(), array.data() + array.size()); };
     Tokens all = copied(common), starts = copied(first), of_each = copied(targets);
+    if (multiple < 1 || multiple > model.target_vocabulary) refuse("multiple: impossible");
+    if (own && model.source_vocabulary != model.target_vocabulary) refuse("own: the two sides have different tokens");
     if (all.empty()) refuse("common: at least the end symbol is wanted");
     check_rising(all, 0, static_cast<int64_t>(all.size()), model.target_vocabulary, "common");
     if (static_cast<int64_t>(starts.size()) != model.source_vocabulary + 1) refuse("first: one offset is wanted for each source token, and the end");
@@ -90,7 +92,14 @@ PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 
     }
     for (std::size_t s = 0; s + 1 < starts.size(); ++s) check_rising(of_each, starts[s], starts[s + 1], model.target_vocabulary, "targets");
     const nb::gil_scoped_release free;
-    return {Shortlist(model, std::move(all), std::move(starts), std::move(of_each)), handle};
+    return {Shortlist(model, std::move(all), std::move(starts), std::move(of_each), own, multiple), handle};
+}
+
+uint64_t lexical_checksum(Shaped<uint64_t, 1> words) {
+    uint64_t hash = 0;
+    const uint64_t* data = words.data();
+    for (std::size_t i = 0; i < words.shape(0); ++i) hash ^= data[i] + 0x9e3779b9u + (hash << 6) + (hash >> 2);
+    return hash;
 }
 
 PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist) {

@@ -23,7 +23,8 @@ struct PyShortlist {
     std::shared_ptr<Handle> handle;
 };
 
-PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets);
+PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool own, int64_t multiple);
+uint64_t lexical_checksum(Shaped<uint64_t, 1> words);  // of Marian's binary shortlists
 PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist);
 nb::object lengths_of(const PyMemory& self);
 nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool whole, bool attention, bool renormalise,

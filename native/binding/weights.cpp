@@ -90,9 +90,11 @@ Packed float_matrix(int64_t outputs, int64_t inputs, Array<float> panels) {
     return packed;
 }
 
-nb::tuple packed_int8(Shaped<float, 2> w, int levels) {
-    if (levels < 1 || levels > 127) refuse("levels: from 1 to 127");
-    const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
+namespace {
+
+// Room for a matrix's panels, scales and sums, filled by `fill` without the interpreter's lock.
+template <class Fill>
+nb::tuple filled_int8(int64_t outputs, int64_t inputs, const Fill& fill) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);
     const int64_t size = padded_outputs(outputs) * padded_inputs(inputs), scales_size = padded_outputs(outputs);
@@ -101,10 +103,25 @@ nb::tuple packed_int8(Shaped<float, 2> w, int levels) {
     int32_t* sums = allocate<int32_t>(scales_size);
     {
         const nb::gil_scoped_release free;
-        pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums);
+        fill(panels, scales, sums);
     }
     const std::size_t n = static_cast<std::size_t>(scales_size);
     return nb::make_tuple(owned(panels, {static_cast<std::size_t>(size)}), owned(scales, {n}), owned(sums, {n}));
+}
+
+}  // namespace
+
+nb::tuple packed_int8(Shaped<float, 2> w, int levels) {
+    if (levels < 1 || levels > 127) refuse("levels: from 1 to 127");
+    const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
+    return filled_int8(outputs, inputs, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums); });
+}
+
+nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs) {
+    const int64_t rows = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
+    if (static_cast<int64_t>(given.shape(0)) != rows) refuse("scales: one is wanted for each output");
+    if (outputs < rows) refuse("outputs: fewer than are given");
+    return filled_int8(outputs, inputs, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), given.data(), rows, outputs, inputs, panels, scales, sums); });
 }
 
 nb::object packed_bfloat16(Shaped<float, 2> w) {

@@ -17,6 +17,7 @@ Packed bfloat16_matrix(int64_t outputs, int64_t inputs, Array<uint16_t> panels);
 Packed float_matrix(int64_t outputs, int64_t inputs, Array<float> panels);
 
 nb::tuple packed_int8(Shaped<float, 2> w, int levels);  // panels, scales, sums
+nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs);  // those not given are zero
 nb::object packed_bfloat16(Shaped<float, 2> w);
 nb::object packed_float(Shaped<float, 2> w);
 

@@ -96,6 +96,10 @@ struct Kernels {
     // y = norm(x) * gain + bias; rms: no mean is taken away and bias is null. y may be x.
     void (*norm)(const float* x, int64_t rows, int64_t width, int64_t stride, const float* gain, const float* bias, float epsilon, bool rms, float* y, int64_t y_stride);
 
+    // One step of a simpler simple recurrent unit for one row (Kim et al. 2019, section 3.2): with f = sigmoid(forget),
+    // after = f * before + (1 - f) * input and y = x + relu(after). All (width,); y may be x.
+    void (*ssru)(const float* forget, const float* input, const float* before, const float* x, int64_t width, float* after, float* y);
+
     // One query (heads, head_width) over `length` keys and values, which are float16 or float32 and found through
     // `offsets`: key t of head h starts at keys + offsets[t] + h * head_stride (elements). Softmax in float32.
     // bias: (heads, length) added to the scores or null; weights: (heads, length) scratch, holds the weights after.
@@ -116,6 +120,8 @@ int64_t int8_panels_size(int64_t outputs, int64_t inputs);   // elements of `pan
 int64_t float_panels_size(int64_t outputs, int64_t inputs);
 int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs);
 void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums);  // |q| <= levels <= 127
+// The same of whole numbers |q| <= 127 with a scale for each of `rows` outputs; the others are zero.
+void pack_int8_numbers(const int8_t* w, const float* given, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums);
 void pack_float(const float* w, int64_t outputs, int64_t inputs, float* panels);
 void pack_bfloat16(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels);
 

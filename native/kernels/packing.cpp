@@ -57,6 +57,29 @@ void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8
     }
 }
 
+void pack_int8_numbers(const int8_t* w, const float* given, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums) {
+    const int64_t depth = padded_inputs(inputs);
+    std::memset(panels, 0, static_cast<size_t>(int8_panels_size(outputs, inputs)));
+    for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
+        scales[n] = n < rows ? given[n] : 0.0f;
+        sums[n] = 0;
+        if (n >= rows) continue;
+        const int8_t* row = w + n * inputs;
+        int8_t* to = panels + n / panel * panel * depth + n % panel * 4;
+        int32_t sum = 0;
+        int64_t k = 0;
+        for (; k + 4 <= inputs; k += 4) {
+            std::memcpy(to + k * panel, row + k, 4);
+            sum += row[k] + row[k + 1] + row[k + 2] + row[k + 3];
+        }
+        for (; k < inputs; ++k) {
+            to[k / 4 * 4 * panel + k % 4] = row[k];
+            sum += row[k];
+        }
+        sums[n] = 128 * sum;
+    }
+}
+
 void pack_float(const float* w, int64_t outputs, int64_t inputs, float* panels) {
     for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
         float* to = panels + n / panel * panel * inputs + n % panel;

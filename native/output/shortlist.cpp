@@ -154,8 +154,9 @@ void BufferPool::give(Buffer<uint8_t> one) {
     free_.push_back(std::move(one));
 }
 
-Shortlist::Shortlist(const Model& model, Tokens common, Tokens first, Tokens targets)
-    : common_(std::move(common)), first_(std::move(first)), targets_(std::move(targets)) {
+Shortlist::Shortlist(const Model& model, Tokens common, Tokens first, Tokens targets, bool own, int64_t multiple)
+    : common_(std::move(common)), first_(std::move(first)), targets_(std::move(targets)), own_(own),
+      multiple_(static_cast<std::size_t>(multiple)), vocabulary_(static_cast<std::size_t>(model.target_vocabulary)) {
     auto made = std::make_shared<Gathered>(std::make_shared<Gathered::Reused>());
     made->tokens = common_;
     int32_t* columns = make_map(*made, model.target_vocabulary);
@@ -171,10 +172,25 @@ TokensPtr Shortlist::of(const std::vector<int32_t>& source) const {
     for (const int32_t token : source) {
         const std::size_t at = static_cast<std::size_t>(token);
         list->insert(list->end(), targets_.begin() + first_[at], targets_.begin() + first_[at + 1]);
+        if (own_) list->push_back(token);
     }
     std::sort(list->begin(), list->end());
     list->erase(std::unique(list->begin(), list->end()), list->end());
-    return list;
+    std::size_t wanted = (multiple_ - list->size() % multiple_) % multiple_;
+    if (wanted == 0) return list;
+    auto filled = std::make_shared<Tokens>();
+    filled->reserve(list->size() + wanted);
+    std::size_t at = 0;
+    for (std::size_t token = 0; token < vocabulary_ && (wanted || at < list->size()); ++token) {
+        const bool held = at < list->size() && (*list)[at] == static_cast<int32_t>(token);
+        if (!held && !wanted) {
+            filled->insert(filled->end(), list->begin() + static_cast<std::ptrdiff_t>(at), list->end());
+            break;
+        }
+        held ? ++at : --wanted;
+        filled->push_back(static_cast<int32_t>(token));
+    }
+    return filled;
 }
 
 void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32_t>>& sources, Memory& memory) {

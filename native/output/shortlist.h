@@ -64,13 +64,16 @@ using GatheredPtr = std::shared_ptr<const Gathered>;
 // Which target tokens go with each source token, and which with all.
 class Shortlist {
   public:
-    // common and, for each source token s, targets[first[s]] to targets[first[s + 1]] rise.
-    Shortlist(const Model& model, Tokens common, Tokens first, Tokens targets);
+    // common and, for each source token s, targets[first[s]] to targets[first[s + 1]] rise. own: a source token may
+    // stay itself. A list is filled up to a multiple of `multiple` with the lowest tokens that are not in it.
+    Shortlist(const Model& model, Tokens common, Tokens first, Tokens targets, bool own, int64_t multiple);
     TokensPtr of(const std::vector<int32_t>& source) const;
     const GatheredPtr& gathered() const { return gathered_; }
 
   private:
     Tokens common_, first_, targets_;
+    bool own_;
+    std::size_t multiple_, vocabulary_;
     GatheredPtr gathered_;
 };
 

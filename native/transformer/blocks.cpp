@@ -31,6 +31,18 @@ Rows block_input(const Model& model, const Norm& norm, const float* x, int64_t r
     return rows_of(ws, normed, rows, width, stride);
 }
 
+namespace {
+
+// A block's end: y, which all of a team have made, is normalised into each member's x, or becomes it.
+void finish_block(const Model& model, const Norm& norm, const float* y, int64_t rows, float* x, const ThreadSlice& slice) {
+    const int64_t stride = stride_of(model.shape.width);
+    slice.wait();
+    if (!model.shape.pre_norm) normalise(model, norm, y, rows, x);
+    else if (x != y) std::memcpy(x, y, static_cast<std::size_t>(rows * stride) * sizeof(float));
+}
+
+}  // namespace
+
 void block_output(const Model& model, const Linear& out, const Norm& norm, Rows& in, float* x, Workspace& shared, const ThreadSlice& slice) {
     const int64_t stride = stride_of(model.shape.width);
     Epilogue residual;
@@ -39,9 +51,17 @@ void block_output(const Model& model, const Linear& out, const Norm& norm, Rows&
     residual.residual_stride = stride;
     float* y = slice.count == 1 ? x : shared.features.get();
     product(*model.kernels, in, out.weight, residual, y, stride, slice);
-    slice.wait();
-    if (!model.shape.pre_norm) normalise(model, norm, y, in.rows, x);
-    else if (x != y) std::memcpy(x, y, static_cast<std::size_t>(in.rows * stride) * sizeof(float));
+    finish_block(model, norm, y, in.rows, x, slice);
+}
+
+void recur(const Model& model, const Recurrence& unit, const Norm& norm, float* x, int64_t rows, Workspace& shared, const ThreadSlice& slice) {
+    const int64_t width = model.shape.width, stride = stride_of(width);
+    float* y = slice.count == 1 ? x : shared.features.get();
+    for (int64_t row = slice.first(rows); row < slice.last(rows); ++row) {
+        model.kernels->ssru(unit.forget + row * unit.stride, unit.input + row * unit.stride, unit.before + row * unit.cells_stride,
+                            x + row * stride, width, unit.after + row * unit.cells_stride, y + row * stride);
+    }
+    finish_block(model, norm, y, rows, x, slice);
 }
 
 void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {

@@ -18,6 +18,16 @@ void normalise(const Model& model, const Norm& norm, const float* x, int64_t row
 Rows block_input(const Model& model, const Norm& norm, const float* x, int64_t rows, Workspace& ws);
 // x = x + out(in), normalised in a post-norm model; y = out(in) needs all of a team's `in`.
 void block_output(const Model& model, const Linear& out, const Norm& norm, Rows& in, float* x, Workspace& shared, const ThreadSlice& slice);
+// The same of a recurrent unit, which has no projection: x = x + relu(cells after), normalised in a post-norm model.
+// `forget` and `input` hold its two products, (rows, stride); cells are a row's of this layer, `cells_stride` apart.
+struct Recurrence {
+    const float *forget, *input;
+    int64_t stride;
+    const float* before;
+    float* after;
+    int64_t cells_stride;
+};
+void recur(const Model& model, const Recurrence& unit, const Norm& norm, float* x, int64_t rows, Workspace& shared, const ThreadSlice& slice);
 void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws, Workspace& shared, const ThreadSlice& slice);
 
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x);

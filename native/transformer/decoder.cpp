@@ -22,6 +22,8 @@ struct Part {
     Workspace& ws;
     Workspace& shared;  // the team's; alone, ws itself
     ThreadSlice slice;
+    const float* before;  // cells of the state that the step is made from, and of the next
+    float* after;
 
     int64_t rows() const { return last - first; }
     const State::Sentence& sentence(int64_t row) const { return next.sentences[static_cast<std::size_t>((first + row) / next.beams)]; }
@@ -32,6 +34,7 @@ struct Part {
     void self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride);
     void cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride);
     void write_attention(int64_t row, const float* weights, int64_t length) const;
+    void recur_layer(std::size_t l, float* x);
     void run_layer(std::size_t l, float* x);
 };
 
@@ -74,6 +77,20 @@ void Part::write_attention(int64_t row, const float* weights, int64_t length) co
     std::fill(to + length, to + answer.attention_width, 0.0f);
 }
 
+void Part::recur_layer(std::size_t l, float* x) {
+    const DecoderLayer& layer = model.decoder[l];
+    const int64_t width = model.shape.width, stride = stride_of(width), of_row = model.cells_width();
+    Rows source = block_input(model, layer.self_norm, x, rows(), ws);
+    float *forget = shared.projected.get(), *input = shared.context.get();
+    Epilogue biased;
+    biased.bias = layer.forget.bias;
+    product(*model.kernels, source, layer.forget.weight, biased, forget, stride, slice);
+    product(*model.kernels, source, layer.input.weight, Epilogue{}, input, stride, slice);
+    slice.wait();
+    const int64_t cells = first * of_row + static_cast<int64_t>(l) * width;
+    recur(model, {forget, input, stride, before + cells, after + cells, of_row}, layer.self_norm, x, rows(), shared, slice);
+}
+
 void Part::run_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
     const int64_t inner = model.shape.decoder.inner();
@@ -91,7 +108,8 @@ void Part::run_layer(std::size_t l, float* x) {
         Rows attended = rows_of(ws, context, rows(), inner, context_stride);
         block_output(model, out, norm, attended, x, shared, slice);
     };
-    block(layer.query_key_value, layer.self_norm, layer.self_output, [&] { self_attend(l, projected, projected_stride, context, context_stride); });
+    if (model.shape.recurrent) recur_layer(l, x);
+    else block(layer.query_key_value, layer.self_norm, layer.self_output, [&] { self_attend(l, projected, projected_stride, context, context_stride); });
     if (model.has_source()) block(layer.query, layer.cross_norm, layer.cross_output, [&] { cross_attend(l, projected, projected_stride, context, context_stride); });
     feed_forward(model, layer.feed_forward, x, rows(), ws, shared, slice);
 }
@@ -106,8 +124,8 @@ void Part::reserve() {
         widest = std::max(widest, stride_of(layer.feed_forward.inner.weight.outputs()));
         gated = gated || layer.feed_forward.gate.weight;
     }
-    shared.projected.ensure(rows() * stride_of(3 * inner));
-    shared.context.ensure(rows() * stride_of(inner));
+    shared.projected.ensure(rows() * stride_of(std::max(3 * inner, shape.width)));
+    shared.context.ensure(rows() * stride_of(std::max(inner, shape.width)));
     shared.hidden.ensure(rows() * widest);
     if (gated) shared.gate.ensure(rows() * widest);
     if (slice.count == 1) return;
@@ -156,6 +174,8 @@ State advanced(const State& state) {
         longest = std::max(longest, ++sentence.position);
         sentence.first = -1;
     }
+    next.cells.resize(state.cells.size());
+    if (model.shape.recurrent) return next;
     if (longest > state.stride) next.stride = std::max<int64_t>({32, longest, 2 * state.stride});
     next.tables.resize(static_cast<std::size_t>(state.rows() * next.stride));
     for (std::size_t s = 0; s < next.sentences.size(); ++s) {
@@ -182,7 +202,7 @@ State step(const State& state, const int32_t* tokens, const Request& request, co
     if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {
         model.workers.run(parts, [&](int64_t part) {
             WorkspacePool::Loan ws(model.workspaces);
-            Part work{model, next, tokens, request, answer, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, ThreadSlice{}};
+            Part work{model, next, tokens, request, answer, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, ThreadSlice{}, state.cells.data(), next.cells.data()};
             work.reserve();
             work.run();
         });
@@ -191,7 +211,7 @@ State step(const State& state, const int32_t* tokens, const Request& request, co
     WorkspacePool::Loan shared(model.workspaces);
     model.workers.run_team([&](const ThreadSlice& slice) {
         WorkspacePool::Loan ws(model.workspaces);
-        Part work{model, next, tokens, request, answer, 0, rows, *ws, *shared, slice};
+        Part work{model, next, tokens, request, answer, 0, rows, *ws, *shared, slice, state.cells.data(), next.cells.data()};
         if (slice.index == 0) work.reserve();
         slice.wait();
         work.run();

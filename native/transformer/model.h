@@ -30,7 +30,8 @@ struct EncoderLayer {
     FeedForward feed_forward;
 };
 struct DecoderLayer {
-    Linear query_key_value, self_output;
+    Linear query_key_value, self_output;  // none in a recurrent model
+    Linear forget, input;                 // of a recurrent model alone
     Norm self_norm;
     Linear query, key_value, cross_output;  // none in a decoder-only model
     Norm cross_norm;
@@ -56,6 +57,7 @@ struct Shape {
     int64_t shared_width = 0;  // of a model whose matrices are worth the threads' waiting for each other
     int64_t max_distance = 0;  // of relative positions: those further away are alike
     bool pre_norm = false, rms = false, float16_cache = false;
+    bool recurrent = false;  // the decoder has simpler simple recurrent units in the place of self-attention
     float epsilon = 1e-5f, embedding_scale = 1, output_scale = 1;
     Activation activation = Activation::relu;
 };
@@ -79,6 +81,7 @@ struct Model {
     bool has_source() const { return source_vocabulary > 0; }  // or it is decoder-only and continues prompts
     int64_t cache_element_size() const { return shape.float16_cache ? 2 : 4; }     // bytes of a key's or value's number
     int64_t key_value_width() const { return 2 * shape.decoder.inner(); }          // numbers of one key and value
+    int64_t cells_width() const { return shape.recurrent ? static_cast<int64_t>(decoder.size()) * shape.width : 0; }  // of a row
 };
 
 constexpr int64_t group_rows = 256;  // tokens that are encoded together, unless one sentence has more

@@ -20,9 +20,11 @@ State start(const Memory& memory, int64_t beams) {
     state.sentences.reserve(memory.sentences.size());
     const Model& model = *memory.model;
     for (const EncodedSentence& sentence : memory.sentences) {
-        auto store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(), model.cache_element_size());
+        std::shared_ptr<KeyValueStore> store;
+        if (!model.shape.recurrent) store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(), model.cache_element_size());
         state.sentences.push_back({sentence, std::move(store), 0});
     }
+    state.cells.resize(static_cast<std::size_t>(state.rows() * model.cells_width()));
     if (memory.common) gather_extended(state, memory.common);
     return state;
 }
@@ -31,10 +33,14 @@ State reorder(const State& state, const int64_t* rows, int64_t count) {
     if (count != state.rows()) throw std::invalid_argument("reorder: one row is wanted for each row of the state");
     State next{state.model, state.beams, state.sentences, state.stride, {}, state.gathered};
     next.tables.resize(state.tables.size());
+    next.cells.resize(state.cells.size());
+    const int64_t width = state.model->cells_width();
     for (int64_t row = 0; row < count; ++row) {
         if (rows[row] < 0 || rows[row] >= count || rows[row] / state.beams != row / state.beams) {
             throw std::invalid_argument("reorder: a row must stay within its sentence");
         }
+        std::copy_n(state.cells.data() + rows[row] * width, width, next.cells.data() + row * width);
+        if (next.tables.empty()) continue;
         const int64_t used = state.sentences[static_cast<std::size_t>(row / state.beams)].position;
         const int64_t* from = state.tables.data() + rows[row] * state.stride;
         std::copy(from, from + used, next.tables.data() + row * state.stride);
@@ -47,11 +53,14 @@ State select(const State& state, const int64_t* sentences, int64_t count) {
     const int64_t size = static_cast<int64_t>(state.sentences.size()), block = state.beams * state.stride;
     next.sentences.reserve(static_cast<std::size_t>(count));
     next.tables.resize(static_cast<std::size_t>(count * block));
+    const int64_t cells = state.beams * state.model->cells_width();
+    next.cells.resize(static_cast<std::size_t>(count * cells));
     for (int64_t i = 0; i < count; ++i) {
         if (sentences[i] < 0 || sentences[i] >= size) throw std::invalid_argument("select: there is no such sentence");
         next.sentences.push_back(state.sentences[static_cast<std::size_t>(sentences[i])]);
         const int64_t* from = state.tables.data() + sentences[i] * block;
         std::copy(from, from + block, next.tables.data() + i * block);
+        std::copy_n(state.cells.data() + sentences[i] * cells, cells, next.cells.data() + i * cells);
     }
     if (next.gathered && 2 * count <= next.gathered->sentences) regather(next);
     return next;
@@ -67,6 +76,7 @@ State join(const std::vector<const State*>& states) {
     }
     for (const State* state : states) {
         next.sentences.insert(next.sentences.end(), state->sentences.begin(), state->sentences.end());
+        next.cells.insert(next.cells.end(), state->cells.begin(), state->cells.end());
         for (int64_t row = 0; row < state->rows(); ++row) {
             const int64_t* from = state->tables.data() + row * state->stride;
             next.tables.insert(next.tables.end(), from, from + state->stride);

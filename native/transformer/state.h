@@ -48,7 +48,7 @@ struct Memory {
 struct State {
     struct Sentence {
         EncodedSentence memory;
-        std::shared_ptr<KeyValueStore> store;
+        std::shared_ptr<KeyValueStore> store;  // null in a recurrent model
         int64_t position = 0;
         TokensPtr columns = {};  // of what it may become, in `gathered`
         int32_t first = -1;      // a prompt's last token, which the next step reads whatever it is given
@@ -59,6 +59,7 @@ struct State {
     int64_t stride = 0;           // of tables
     std::vector<int64_t> tables;  // (rows, stride): offsets from the store's base to the key of each position
     GatheredPtr gathered = {};    // where sentences have lists
+    std::vector<float> cells = {};  // (rows, layers, width) of a recurrent model, which has no stores and no tables
 
     int64_t rows() const { return static_cast<int64_t>(sentences.size()) * beams; }
 };

@@ -1,4 +1,4 @@
-"""Where the residuals and norms of a decoder layer without self-attention stand, as Marian has them (M26, M35)."""
+"""Where residuals and norms of a decoder layer without self-attention are, as Marian has them (M26, M35)."""
 
 from __future__ import annotations
 

@@ -22,6 +22,8 @@ def shapes(draw):
     explicit = draw(st.none() | st.integers(1, 9))
     decoder_heads = draw(st.none() | st.integers(1, 3))
     whole = 2 * heads * (decoder_heads or 1)
+    positions = draw(st.sampled_from(["sinusoidal", "learned", "relative"]))
+    earlier = st.just("attention") if positions == "relative" else st.sampled_from(["attention", "ssru"])
     return TransformerSettings(
         encoder_layers=draw(st.integers(1, 2)),
         decoder_layers=draw(st.integers(1, 2)),
@@ -31,7 +33,8 @@ def shapes(draw):
         activation=draw(st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"])),
         gated=draw(st.booleans()),
         norm=draw(st.sampled_from(["pre", "post"])),
-        positions=draw(st.sampled_from(["sinusoidal", "learned", "relative"])),
+        positions=positions,
+        self_attention=draw(earlier),
         max_length=LONGEST,
         sinusoids=draw(st.sampled_from(["interleaved", "halves", "tensor2tensor"])),
         position_offset=draw(st.integers(0, 2)),

@@ -100,16 +100,33 @@ def test_M26_M35_info_counts_every_number(folder):
     assert ("aan layers" in found.sizes) == (found.sizes["self attention"] == "aan")
 
 
-def test_the_engine_leaves_them_to_torch(folder):
-    """Until it runs them: then this test goes, with ``_refusal`` in ``checkpoints/to_engine.py``."""
-    assert isinstance(uwaga.load(folder, device="cpu").decoder, torch.nn.Module)
-    for options in ({"engine": "native"}, {"dtype": "int8"}):
-        with pytest.raises(ModelError, match=r"decoders with self-attention, not self_attention: .*torch"):
-            uwaga.load(folder, **options)
+def test_the_engine_runs_ssru_and_leaves_averages_to_torch(folder, tmp_path):
+    """M26 on the engine: torch's tokens, float folder and int8; M35 is refused by name."""
+    translator = uwaga.load(folder, device="cpu")
+    if describe(folder).sizes["self attention"] == "aan":
+        assert isinstance(translator.decoder, torch.nn.Module)
+        for options in ({"engine": "native"}, {"dtype": "int8"}):
+            with pytest.raises(ModelError, match=r"decoders with self-attention or SSRU, not .*aan.*torch"):
+                uwaga.load(folder, **options)
+        return
+    assert not isinstance(translator.decoder, torch.nn.Module)
+    torched = uwaga.load(folder, engine="torch", device="cpu")
+    for options in ({"beam": 1}, {"beam": 4, "nbest": 2}, {"sample": True, "seed": 3}):
+        ours, theirs = (one.translate(TEXTS, **options) for one in (translator, torched))
+        assert [one.tokens for one in ours] == [one.tokens for one in theirs]
+    done = RUN.invoke(app, ["convert", str(folder), str(tmp_path / "int8"), "--int8"])
+    assert done.exit_code == 0, done.output
+    quantised = uwaga.load(tmp_path / "int8")
+    whole = quantised.translate(TEXTS, beam=3)
+    for text, found in zip(TEXTS, whole, strict=True):
+        alone = quantised.translate(text, beam=3)
+        assert (alone.tokens, alone.token_scores) == (found.tokens, found.token_scores)
 
 
 @pytest.mark.parametrize("to", ["--int8", "--to=marian"])
 def test_what_cannot_hold_them_says_so(folder, tmp_path, to):
+    if to == "--int8" and describe(folder).sizes["self attention"] == "ssru":
+        return
     done = RUN.invoke(app, ["convert", str(folder), str(tmp_path / "out"), to])
     assert done.exit_code != 0
     assert "self_attention" in " ".join(f"{done.output} {done.exception}".split())

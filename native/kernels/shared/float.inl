@@ -155,6 +155,23 @@ void norm(const float* x, int64_t rows, int64_t width, int64_t stride, const flo
     }
 }
 
+void ssru(const float* forget, const float* input, const float* before, const float* x, int64_t width, float* after, float* y) {
+    const auto step = [](const Vec& f, const Vec& i, const Vec& c) {
+        const Vec kept = sigmoid(f);
+        return fma(kept, c - i, i);
+    };
+    const int64_t whole = width / lanes * lanes, rest = width - whole;
+    for (int64_t k = 0; k < whole; k += lanes) {
+        const Vec cell = step(load(forget + k), load(input + k), load(before + k));
+        store(after + k, cell);
+        store(y + k, load(x + k) + max(cell, set(0.0f)));
+    }
+    if (!rest) return;
+    const Vec cell = step(load_part(forget + whole, rest), load_part(input + whole, rest), load_part(before + whole, rest));
+    store_part(after + whole, cell, rest);
+    store_part(y + whole, load_part(x + whole, rest) + max(cell, set(0.0f)), rest);
+}
+
 void to_float16(const float* x, int64_t count, uint16_t* y) {
     const int64_t whole = count / lanes * lanes;
     for (int64_t i = 0; i < whole; i += lanes) store_float16(y + i, load(x + i));

@@ -11,5 +11,5 @@
 
 constexpr Kernels table(Isa isa, const char* name) {
     return Kernels{isa, name, quantise, int8_product, float_product, bfloat16_product, int8_output, float_output, bfloat16_output,
-                   int8_embed, float_embed, bfloat16_embed, norm, attend_float16, attend_float, to_float16};
+                   int8_embed, float_embed, bfloat16_embed, norm, ssru, attend_float16, attend_float, to_float16};
 }

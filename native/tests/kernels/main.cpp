@@ -16,6 +16,7 @@ void test_all(const Kernels& kernels) {
     now_testing = kernels.name;
     test_quantise(kernels);
     test_norm(kernels);
+    test_ssru(kernels);
     test_to_float16(kernels);
     test_int8_product(kernels, 127);
     test_int8_product(kernels, 63);

@@ -1,4 +1,4 @@
-// Row by row: quantising, norm, float16.
+// Row by row: quantising, norm, the recurrent unit, float16.
 #include "packed.h"
 #include "tests.h"
 
@@ -62,6 +62,23 @@ void test_norm(const Kernels& kernels) {
             kernels.norm(x.get(), rows, width, stride, gain.get(), b, 1e-5f, rms, x.get(), stride);
             CHECK(same_bits(x.get() + stride, y.get() + width, width), "in place");
         }
+    }
+}
+
+void test_ssru(const Kernels& kernels) {
+    Random random(4);
+    for (const int64_t width : {1, 7, 16, 40, 256, 515}) {
+        Floats forget = normals(random, width), input = normals(random, width), before = normals(random, width), x = normals(random, width), after(width), y(width);
+        if (width > 8) forget[2] = 90.0f, forget[3] = -90.0f, forget[4] = std::numeric_limits<float>::infinity(), forget[5] = -std::numeric_limits<float>::infinity();
+        kernels.ssru(forget.get(), input.get(), before.get(), x.get(), width, after.get(), y.get());
+        for (int64_t k = 0; k < width; ++k) {
+            const double kept = 1.0 / (1.0 + std::exp(-static_cast<double>(forget[k])));
+            const double cell = kept * before[k] + (1.0 - kept) * input[k], sum = x[k] + std::fmax(cell, 0.0);
+            CHECK(std::fabs(cell - after[k]) < 2e-6 * (1 + std::fabs(before[k]) + std::fabs(input[k])), "%g for %g", static_cast<double>(after[k]), cell);
+            CHECK(std::fabs(sum - y[k]) < 4e-6 * (1 + std::fabs(sum)), "%g for %g", static_cast<double>(y[k]), sum);
+        }
+        kernels.ssru(forget.get(), input.get(), before.get(), x.get(), width, before.get(), x.get());
+        CHECK(same_bits(x.get(), y.get(), width) && same_bits(before.get(), after.get(), width), "in place");
     }
 }
 

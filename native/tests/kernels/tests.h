@@ -11,6 +11,7 @@ void test_packing();
 
 void test_quantise(const Kernels& kernels);
 void test_norm(const Kernels& kernels);
+void test_ssru(const Kernels& kernels);
 void test_to_float16(const Kernels& kernels);
 
 void test_int8_product(const Kernels& kernels, int levels);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +18,8 @@ from uwaga.text.subwords import Subwords
 if TYPE_CHECKING:
     from uwaga.checkpoints.languages import Direction, Languages
     from uwaga.checkpoints.weight_map import Weights
-    from uwaga.engine.packing import Packed
+    from uwaga.engine.packing import Packed, Precision
+    from uwaga.engine.shortlist import Shortlist
     from uwaga.settings import ModelSettings
 
 Task = Literal["translate", "generate", "fill"]
@@ -56,6 +58,8 @@ class Checkpoint:
         weights: the weights on demand, in float32; None of an int8 folder.
         packed: the weights as the engine reads them, of an int8 folder alone.
         usual: what its scores usually are, where its folder says it.
+        precision: what the engine computes in unless told otherwise, where the weights are of whole numbers.
+        shortlist: reads the vocabulary shortlist that lies beside the model, which then runs with it.
     """
 
     place: Path
@@ -75,6 +79,8 @@ class Checkpoint:
     weights: Weights | None = None
     packed: Packed | None = None
     usual: UsualScore | None = None
+    precision: Precision | None = None
+    shortlist: Callable[[], Shortlist] | None = None
 
     @property
     def task(self) -> Task:

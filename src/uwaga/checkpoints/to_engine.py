@@ -29,7 +29,8 @@ def to_engine(
 
     Args:
         checkpoint: of a Transformer or a decoder-only model.
-        precision: what to compute in; None is what an int8 folder holds, float32 for all others.
+        precision: what to compute in; None is what an int8 folder or a file of whole numbers holds, float32
+            for all others.
         threads: see :class:`uwaga.engine.NativeModel`.
         packed: the weights where they have been packed already.
 
@@ -44,7 +45,7 @@ def to_engine(
                 f"{checkpoint.place}: an int8 model; {precision} needs the model that it was made of"
             )
         packed = checkpoint.packed
-    packed = packed or pack_weights(checkpoint, precision or "float32")
+    packed = packed or pack_weights(checkpoint, precision or checkpoint.precision or "float32")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
         return NativeModel(settings, checkpoint.symbols, *sizes, packed, threads)
@@ -66,7 +67,7 @@ def pack_weights(
         raise ModelError(f"{checkpoint.place}: an int8 model already; give the model that it was made of")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
-        return pack(settings, *sizes, weights.read, precision, keep, levels)
+        return pack(settings, *sizes, weights.read, precision, keep, levels, weights.integers)
     except ModelError as error:
         raise ModelError(f"{checkpoint.place}: {error}") from None
 
@@ -84,6 +85,6 @@ def _refusal(checkpoint: Checkpoint) -> str | None:
     settings = checkpoint.settings
     if not isinstance(settings, TransformerSettings | DecoderOnlySettings):
         return f"Transformers, not the family {settings.family!r}"
-    if isinstance(settings, TransformerSettings) and settings.self_attention != "attention":
-        return f"decoders with self-attention, not self_attention: {settings.self_attention}"
+    if isinstance(settings, TransformerSettings) and settings.self_attention == "aan":
+        return "decoders with self-attention or SSRU, not self_attention: aan"
     return None

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from uwaga.checkpoints.files.stored_tensor import StoredTensor
+from uwaga.checkpoints.files.stored_tensor import QuantisedTensor, StoredTensor
 from uwaga.contracts import Floats
 from uwaga.errors import ModelError
 
@@ -129,6 +131,23 @@ class Weights:
         made[: longer.rows] = whole.reshape(longer.rows, *shape[1:])
         return made
 
+    def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
+        """The int8 numbers (outputs, inputs) that a matrix is stored as, and each output's scale; else None.
+
+        The rows at the end that are not stored and zero are left out.
+        """
+        views, longer = self.table.weights[name], self.table.longer.get(name)
+        tensors = [self.stored.get(view.name) for view in views]
+        found = [one for one in tensors if isinstance(one, QuantisedTensor) and one.format == "I8"]
+        shape = self.shapes[name]
+        if len(found) < len(views) or len(shape) != 2:
+            return None
+        parts = [_seen(view, one.values) for view, one in zip(views, found, strict=True)]
+        scales = [np.full(len(part), one.scale, np.float32) for part, one in zip(parts, found, strict=True)]
+        whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        scale = np.concatenate(scales)
+        return None if longer is not None and longer.value else (whole, scale)
+
 
 def map_weights(
     shapes: Mapping[str, tuple[int, ...]], table: Table, stored: Mapping[str, StoredTensor], where: str
@@ -229,7 +248,7 @@ def _check_shapes(
         )
 
 
-def _seen(view: View, values: Floats) -> Floats:
+def _seen(view: View, values: NDArray[Any]) -> NDArray[Any]:
     """What a view shows of a stored tensor; nothing is copied."""
     turned = values.T if view.turned else values
     if view.of == 1:

@@ -108,7 +108,9 @@ class NativeModel:
             )
         made = copy.copy(self)
         made.shortlist = shortlist.including([self.symbols.end, self.symbols.unknown])
-        made._lists = self._core.shortlist(made.shortlist.common, shortlist.first, shortlist.targets)
+        made._lists = self._core.shortlist(
+            made.shortlist.common, shortlist.first, shortlist.targets, shortlist.own, shortlist.multiple
+        )
         return made
 
     @property
@@ -184,8 +186,9 @@ def _relative(settings: EngineSettings) -> bool:
 def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
     """What the core must know beside the weights."""
     sizes = Sizes.of(settings)
-    scaled, distance, divided = settings.attention_scale, 0, False
+    scaled, distance, divided, recurrent = settings.attention_scale, 0, False, False
     if isinstance(settings, TransformerSettings):
+        recurrent = settings.self_attention == "ssru"
         distance = settings.relative_distance if settings.positions == "relative" else 0
         divided = settings.output_scale
     return {
@@ -201,6 +204,7 @@ def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
         "pre_norm": int(settings.norm == "pre"),
         "rms": int(settings.norm_kind == "rms"),
         "gated": int(settings.gated),
+        "recurrent": int(recurrent),
         "float16_cache": int(precision != "float32"),
         "epsilon": settings.norm_epsilon,
         "embedding_scale": settings.width**0.5 if settings.embedding_scale else 1.0,
@@ -227,9 +231,10 @@ def _vectors(settings: EngineSettings, packed: Packed) -> dict[str, Floats]:
 def _put_positions(settings: TransformerSettings, made: dict[str, Floats]) -> None:
     """The tables of both sides of an encoder-decoder in the place of what is stored."""
     stored = [made.pop(f"{side}_positions.weight", None) for side in ("source", "target")]
+    table = sinusoids(settings) if settings.positions == "sinusoidal" else None
     for side, weight in zip(("source", "target"), stored, strict=True):
-        if settings.positions == "sinusoidal":
-            made[f"{side}_positions"] = sinusoids(settings)
+        if table is not None:
+            made[f"{side}_positions"] = table
         elif weight is None:
             raise ModelError(f"the engine cannot take these weights: {side}_positions.weight is missing")
         elif settings.positions == "learned":

@@ -26,6 +26,11 @@ PARTS: dict[str, tuple[str, ...]] = {
 Read = Callable[[str], Floats]
 """From a stored tensor's name to its numbers; called once for each, so that no two copies of all exist."""
 
+Integers = tuple[NDArray[np.int8], NDArray[np.float32]]
+"""A weight (outputs, inputs) as whole numbers up to 127, and of each output what they are multiplied by.
+
+Of a matrix that is stored alone, outputs that are zero may be missing at the end."""
+
 
 @dataclass(frozen=True)
 class Matrix:
@@ -62,6 +67,7 @@ def pack(
     precision: Precision = "float32",
     keep: Sequence[str] = (),
     levels: int = 127,
+    integers: Callable[[str], Integers | None] = lambda name: None,
 ) -> Packed:
     """Pack a model's weights.
 
@@ -73,6 +79,8 @@ def pack(
         precision: number format of the matrices; all else stays float32.
         keep: of an int8 model, patterns of the names of matrices that stay bfloat16 (``decoder.0.*``).
         levels: largest quantised number.
+        integers: gives a stored tensor as the whole numbers that it is stored as, None if it is not; they
+            are taken as they are where all of a matrix is int8 of 127 levels.
 
     Raises:
         SettingsError: a pattern in ``keep`` fits no matrix.
@@ -84,12 +92,18 @@ def pack(
     wanted = sorted(products(settings, source, target), key=lambda one: -sum(one.outputs) * one.inputs)
     kept = _kept(keep, [product.name for product in wanted])
     for product in wanted:
-        parts = [read(weight_name(part)) for part in product.parts]
-        whole = _together(parts)
-        _check_finite(whole, product.name)
         form: Precision = "bfloat16" if product.name in kept else precision
-        matrices[product.name] = _matrix(product, whole, form, levels)
-        del parts, whole
+        exact = (
+            [integers(weight_name(part)) for part in product.parts] if (form, levels) == ("int8", 127) else []
+        )
+        found = [one for one in exact if one is not None]
+        if len(found) == len(product.parts):
+            matrices[product.name] = _whole_numbers(product, found)
+        else:
+            whole = _together([read(weight_name(part)) for part in product.parts])
+            _check_finite(whole, product.name)
+            matrices[product.name] = _matrix(product, whole, form, levels)
+            del whole
         if product.bias:
             made[f"{product.name}.bias"] = np.array(
                 _together([read(f"{part}.bias") for part in product.parts])
@@ -99,6 +113,15 @@ def pack(
     for name, vector in made.items():
         _check_finite(vector, name)
     return Packed(matrices, made, precision)
+
+
+def _whole_numbers(product: Product, parts: Sequence[Integers]) -> Matrix:
+    numbers = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
+    scales = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
+    _check_finite(scales, product.name)
+    outputs = sum(product.outputs)
+    arrays = _core.pack_int8_numbers(np.ascontiguousarray(numbers), np.ascontiguousarray(scales), outputs)
+    return Matrix(outputs, product.inputs, "int8", 127, arrays)
 
 
 def _matrix(product: Product, whole: Floats, form: Precision, levels: int) -> Matrix:

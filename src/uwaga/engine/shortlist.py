@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.contracts import Ids
+from uwaga.engine import _core
 from uwaga.errors import ModelError
 
 Tokens = NDArray[np.int32]
+
+
+def lexical_checksum(words: NDArray[np.uint64]) -> int:
+    """The checksum (64 bits) that Marian puts into its binary shortlists, of the words behind it."""
+    return _core.lexical_checksum(words)
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,8 @@ class Shortlist:
 
     ``common`` (common,) rises. Those of source token ``s`` are ``targets[first[s] : first[s + 1]]``, rising;
     ``first`` (source vocabulary + 1,), ``targets`` (entries,). ``vocabulary`` is the number of target tokens.
+    With ``own`` the sides share their tokens, and a source token may stay what it is. A list is filled up to
+    a ``multiple`` of tokens with the lowest that are not in it.
     A sentence's probabilities are shared among its own list alone, so they depend on no other sentence.
 
     Raises:
@@ -30,6 +38,8 @@ class Shortlist:
     first: Tokens
     targets: Tokens
     vocabulary: int
+    own: bool = False
+    multiple: int = 1
 
     def __post_init__(self) -> None:
         for name in ("common", "first", "targets"):
@@ -42,10 +52,11 @@ class Shortlist:
             raise ModelError(f"first: it does not lead from 0 to the {len(self.targets)} entries of targets")
         if (self.first[1:] < self.first[:-1]).any():  # a difference may overflow
             raise ModelError("first: the offsets fall")
+        inner = self.first[(self.first > 0) & (self.first < len(self.targets))]
         within = np.ones(
             max(len(self.targets) - 1, 0), dtype=bool
         )  # (entries - 1,): both of one source token
-        within[[place - 1 for place in self.first[1:-1].tolist() if 0 < place < len(self.targets)]] = False
+        within[inner - 1] = False
         for name, tokens, rising in (
             ("common", self.common, np.diff(self.common) > 0),
             ("targets", self.targets, np.diff(self.targets)[within] > 0),
@@ -63,9 +74,11 @@ class Shortlist:
     def of(self, source: Sequence[int]) -> Ids:
         """The list of a sentence of source tokens, rising."""
         parts = [self.targets[self.first[token] : self.first[token + 1]] for token in set(source)]
-        return np.unique(np.concatenate([self.common, *parts])).astype(np.int64)
+        found = np.unique(np.concatenate([self.common, *parts, source if self.own else []])).astype(np.int64)
+        lacking = np.setdiff1d(np.arange(self.vocabulary), found)[: -len(found) % self.multiple]
+        return np.union1d(found, lacking)
 
     def including(self, tokens: Sequence[int]) -> Shortlist:
         """The same with further common tokens."""
         common = np.union1d(self.common, np.array(tokens, dtype=np.int32)).astype(np.int32)
-        return Shortlist(common, self.first, self.targets, self.vocabulary)
+        return replace(self, common=common)

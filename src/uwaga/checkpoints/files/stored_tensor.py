@@ -96,3 +96,27 @@ class StoredTensor:
     def named(self, name: str) -> StoredTensor:
         """The same under another name."""
         return replace(self, name=name)
+
+
+@dataclass(frozen=True)
+class QuantisedTensor(StoredTensor):
+    """A tensor of whole numbers that stand for weights.
+
+    Attributes:
+        scale: a weight is its number times this.
+    """
+
+    scale: float = 1.0
+
+    @property
+    def floating(self) -> bool:
+        return True
+
+    def floats(self) -> Floats:
+        """The weights as float32, a copy."""
+        made: Floats = np.multiply(self.values, np.float32(self.scale), dtype=np.float32)
+        return made
+
+    def equals(self, other: StoredTensor) -> bool:
+        """Whether another holds the same weights."""
+        return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
@@ -86,11 +85,11 @@ def read_shortlist(
             card = _card(path, file.metadata() or {})
             _check_model(path, card, source, target, (source_vocabulary, target_vocabulary))
             _check_tensors(path, file, card)
-            found: dict[str, NDArray[Any]] = {name: file.get_tensor(name) for name in TENSORS}
+            common, first, targets = (file.get_tensor(name) for name in TENSORS)
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{path}: damaged or cut short ({error}); make it again") from None
     try:
-        return Shortlist(**found, vocabulary=target_vocabulary)
+        return Shortlist(common, first, targets, target_vocabulary)
     except ModelError as error:
         raise ModelError(f"{path}: damaged: {error}; make it again") from None
 
