@@ -20,7 +20,8 @@ from precision import EXACT, doubled
 from typer.testing import CliRunner
 
 from uwaga.checkpoints.files.npz import read_npz
-from uwaga.checkpoints.marian.npz import SETTINGS, UNSUPPORTED, read_marian
+from uwaga.checkpoints.marian.options import SETTINGS, UNSUPPORTED
+from uwaga.checkpoints.marian.read import read_marian
 from uwaga.checkpoints.marian.vocabulary import _vocabulary
 from uwaga.cli.main import app
 from uwaga.decoding import search
@@ -61,13 +62,13 @@ def marian_sinusoids(positions, width):
 
 
 def as_marian_computes(peer):
-    """The other library's model with Marian's sinusoids, and the 1e-9 in its norms."""
+    """The other library's model with Marian's sinusoids, and the 1e-6 in its norms."""
     for stack in (peer.model.encoder, peer.model.decoder):
         table = marian_sinusoids(*stack.embed_positions.weight.shape)
         stack.embed_positions.weight.data.copy_(table)
     for module in peer.modules():
         if isinstance(module, torch.nn.LayerNorm):
-            module.eps = 1e-9
+            module.eps = 1e-6
     return peer
 
 

@@ -99,7 +99,8 @@ TargetLanguage = Annotated[
 Shortlist = Annotated[
     Path | None,
     typer.Option(
-        help="A file that `uwaga shortlist` made for this model: faster, fewer words to choose from.",
+        help="A file that `uwaga shortlist` made for this model: faster, fewer words to choose from. "
+        "Models of Marian's and Firefox's run with the one beside them; `none` for all words.",
         show_default=False,
     ),
 ]

@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from sentencepiece import SentencePieceProcessor
 
@@ -16,6 +18,7 @@ from uwaga.text.pretrained_files import read_bytes
 
 LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
 MARK = "\u2581"
+Kind = TypeVar("Kind", int, str)
 END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
 
 
@@ -27,15 +30,38 @@ class MarianTokeniser:
     """
 
     def __init__(
-        self, model: SentencePieceProcessor, vocabulary: Mapping[str, int], symbols: Symbols, name: str
+        self, model: SentencePieceProcessor, vocabulary: Mapping[str, int] | None, symbols: Symbols, name: str
     ) -> None:
+        """A tokeniser.
+
+        Args:
+            model: cuts texts into pieces.
+            vocabulary: numbers the pieces; None where the model's own numbers are meant, up to the padding
+                symbol's.
+            symbols: special token ids.
+            name: the file, for messages.
+        """
         self._model = model
-        self._ids = vocabulary
-        self._pieces = {number: piece for piece, number in vocabulary.items()}
+        self._vocabulary = vocabulary
         self._symbols = symbols
         self._dropped = frozenset((symbols.start, symbols.end, symbols.pad, symbols.unknown))
         self._name = name
         self._chosen = ""
+
+    @cached_property
+    def _ids(self) -> Mapping[str, int]:
+        if self._vocabulary is not None:
+            return self._vocabulary
+        size, pad = self._model.get_piece_size(), self._symbols.pad
+        pieces = [self._model.id_to_piece(number) for number in range(size)]
+        found = {
+            piece if piece != PAD else f"<unused{number}>": number for number, piece in enumerate(pieces)
+        }
+        return found | {f"<unused{number}>": number for number in range(size, pad)} | {PAD: pad}
+
+    @cached_property
+    def _pieces(self) -> Mapping[int, str]:
+        return {number: piece for piece, number in self._ids.items()}
 
     @property
     def symbols(self) -> Symbols:
@@ -53,9 +79,11 @@ class MarianTokeniser:
         """What ``source.spm`` and ``vocab.json`` hold: the SentencePiece model, and ids by pieces."""
         return self._model.serialized_model_proto(), self._ids
 
-    @property
+    @cached_property
     def languages(self) -> list[str]:
         """The target languages' tokens, none in a model of one language pair."""
+        if self._vocabulary is None and b">>" not in self._model.serialized_model_proto():
+            return []
         return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))
 
     def encode(self, text: str) -> list[int]:
@@ -65,6 +93,8 @@ class MarianTokeniser:
             DataError: the text is not valid Unicode, or begins with the token of a language that a
                 multilingual model does not know.
         """
+        if self._vocabulary is None and not self.languages:
+            return self._cut(text, int)
         found = LANGUAGE.match(text)
         lead, rest = (found.group(), text[found.end() :]) if found else ("", text)
         if not found and self._chosen:
@@ -75,11 +105,15 @@ class MarianTokeniser:
                 f"{lead}: the model has no such target language; it has {' '.join(languages[:20])}"
                 + (" ..." if len(languages) > 20 else "")
             )
+        pieces = self._cut(rest, str)
+        return [self._ids.get(piece, self._symbols.unknown) for piece in ([lead] if lead else []) + pieces]
+
+    def _cut(self, text: str, kind: type[Kind]) -> list[Kind]:
         try:
-            pieces: list[str] = self._model.encode(rest, out_type=str)
+            found: list[Kind] = self._model.encode(text, out_type=kind)
         except (RuntimeError, ValueError, TypeError):
             raise DataError(f"{text[:40]!r}: not valid Unicode, remove half surrogate pairs") from None
-        return [self._ids.get(piece, self._symbols.unknown) for piece in ([lead] if lead else []) + pieces]
+        return found
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """The ids with the end symbol behind them."""
@@ -116,7 +150,11 @@ class MarianTokeniser:
             DataError: an id is outside the vocabulary.
         """
         kept = [token for token in ids if token not in self._dropped]
-        text: str = self._model.decode_pieces(self.pieces(kept)) if kept else ""
+        text: str = ""
+        if kept and self._vocabulary is None and self._within(kept):
+            text = self._model.decode_ids(kept)
+        elif kept:
+            text = self._model.decode_pieces(self.pieces(kept))
         return text.replace(MARK, " ").strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -125,10 +163,16 @@ class MarianTokeniser:
         Raises:
             DataError: an id is outside the vocabulary.
         """
+        if self._vocabulary is None and self._within(ids):
+            return [self._model.id_to_piece(token) for token in ids]
         for token in ids:
             if token not in self._pieces:
                 raise DataError(f"{self._name}: token id {token} is outside the vocabulary")
         return [self._pieces[token] for token in ids]
+
+    def _within(self, ids: Sequence[int]) -> bool:
+        """Whether all are numbers of the SentencePiece model."""
+        return not ids or (min(ids) >= 0 and max(ids) < self._model.get_piece_size())
 
 
 def read_sentencepiece(path: Path) -> SentencePieceProcessor:

@@ -72,8 +72,9 @@ def load(
             multilingual model calls it (``en``, ``en_XX``, ``eng_Latn``); None where the model states or
             needs none, or each call chooses. Of translators alone.
         target_language: code of the language to translate to, likewise.
-        shortlist: a file that ``uwaga shortlist`` has made for this model: each sentence becomes only what
-            the list of its own tokens lets it, which is faster. The native engine's and translators' alone.
+        shortlist: a file that ``uwaga shortlist`` has made for this model, or Marian's: each sentence
+            becomes only what the list of its own tokens lets it, which is faster. None is the one beside
+            a model of Marian's, ``"none"`` not even that. The native engine's and translators' alone.
 
     Returns:
         a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``Translator`` for all others.

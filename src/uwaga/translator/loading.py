@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?", re.ASCII)
 DTYPES = ("auto", "float32", "float16", "bfloat16", "int8")
 ENGINES = ("auto", "native", "torch")
+NO_SHORTLIST = "none"
+"""As a shortlist: not even the one that lies beside the model."""
 GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device files of which there is one where torch may find a GPU."""
 
@@ -77,7 +79,9 @@ class LoadOptions(NamedTuple):
         check_word("source_language", self.source_language, "the code of a language, such as 'en'")
         check_word("target_language", self.target_language, "the code of a language, such as 'en'")
         if self.shortlist is not None and not isinstance(self.shortlist, (str, Path)):
-            raise SettingsError(f"shortlist must be the path of a file, not {shown(self.shortlist)}")
+            raise SettingsError(
+                f"shortlist must be the path of a file, or {NO_SHORTLIST!r}, not {shown(self.shortlist)}"
+            )
 
 
 def model_names(names: Iterable[str | Path]) -> list[str]:
@@ -130,7 +134,7 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
     if _natively(checkpoint, wanted):
         decoder: Decoder = _native(checkpoint, wanted)
         scorer = step_scorer(decoder)
-    elif wanted.shortlist is not None:
+    elif wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
         raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
     else:
         from uwaga.translator.parallel_scoring import parallel_scorer
@@ -204,8 +208,10 @@ def _runs_natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
 def _native(checkpoint: Checkpoint, wanted: LoadOptions) -> Decoder:
     precision: Any = None if wanted.dtype == "auto" else wanted.dtype
     engine = to_engine(checkpoint, precision, wanted.threads)
-    if wanted.shortlist is None:
+    if str(wanted.shortlist) == NO_SHORTLIST:
         return engine
+    if wanted.shortlist is None:
+        return engine if checkpoint.shortlist is None else engine.with_shortlist(checkpoint.shortlist())
     from uwaga.translator.shortlisting import limited
 
     return limited(engine, checkpoint.source, checkpoint.target, Path(wanted.shortlist))

@@ -98,8 +98,9 @@ class Translator:
                 multilingual model calls it (``en``, ``en_XX``, ``eng_Latn``); None where the model states or
                 needs none, or each call chooses.
             target_language: code of the language to translate to, likewise.
-            shortlist: a file that ``uwaga shortlist`` has made for this model: each sentence becomes only
-                what the list of its own tokens lets it, which is faster. The native engine's alone.
+            shortlist: a file that ``uwaga shortlist`` has made for this model, or Marian's: each sentence
+                becomes only what the list of its own tokens lets it, which is faster. None is the one beside
+                a model of Marian's, ``"none"`` not even that. The native engine's alone.
 
         Raises:
             ModelError: there is no such model, or it or the shortlist is incomplete or damaged, or the

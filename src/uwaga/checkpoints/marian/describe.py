@@ -13,14 +13,16 @@ import numpy as np
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.description import SEARCH, Description, Pairs, WeightSummary, attempt
 from uwaga.checkpoints.files.npz import read_array_header
+from uwaga.checkpoints.files.private_memory import PrivateFile
 from uwaga.checkpoints.files.stored_tensor import FORMATS
 from uwaga.checkpoints.files.zip import open_archive
 from uwaga.checkpoints.languages import UNKNOWN, stated_pairs, target_codes
-from uwaga.checkpoints.marian.npz import LARGEST, NAME, SETTINGS
-from uwaga.checkpoints.marian.vocabulary import find_model, read_decoding, read_vocabularies
+from uwaga.checkpoints.marian.binary import ALPHA, EMBEDDINGS, read_entries
+from uwaga.checkpoints.marian.files import NPZ, ModelFiles, find_files
+from uwaga.checkpoints.marian.options import LARGEST, SETTINGS, embedded_settings
+from uwaga.checkpoints.marian.read import NAME
+from uwaga.checkpoints.marian.vocabulary import read_decoding, read_vocabularies
 from uwaga.decoding import SearchOptions
-from uwaga.errors import ModelError
-from uwaga.settings.yaml_reader import load_yaml
 
 SIZES = {
     "width": "dim-emb",
@@ -32,14 +34,14 @@ SIZES = {
 
 
 def describe_marian(place: Path) -> Description:
-    """Describe a ``.npz`` file, or the folder that holds one.
+    """Describe a model's file, or the folder that holds one.
 
     Raises:
         ModelError: it is damaged, or the folder holds several.
     """
-    path = find_model(place)
-    settings, summary, tables = _headers(path)
-    card = read_card(path.parent)
+    files = find_files(place)
+    settings, summary, tables = (_npz if files.model.suffix == NPZ else _binary)(files.model)
+    card = read_card(files.model.parent)
     problems: list[str] = []
     stated = settings.get("dim-vocabs")
     vocabulary = tuple(one for one in (stated if isinstance(stated, list) else []) if type(one) is int)
@@ -52,23 +54,45 @@ def describe_marian(place: Path) -> Description:
         weights=summary,
         vocabulary=vocabulary if vocabulary and all(vocabulary) else tuple((tables * 2)[:2]),
         languages=attempt(
-            lambda: stated_pairs(UNKNOWN, target_codes(read_vocabularies(path)[0]), card.languages),
+            lambda: stated_pairs(
+                files.languages or UNKNOWN, target_codes(read_vocabularies(files)[0]), card.languages
+            ),
             nothing,
             problems,
         ),
         licence=card.licence,
-        decoding=attempt(lambda: _decoding(path), {}, problems),
+        decoding=attempt(lambda: _decoding(files), {}, problems),
         problems=tuple(problems),
     )
 
 
-def _decoding(path: Path) -> dict[str, object]:
-    options = read_decoding(path)
+def _decoding(files: ModelFiles) -> dict[str, object]:
+    options = read_decoding(files)
     return {one.name: getattr(options, one.name) for one in fields(SearchOptions) if one.name in SEARCH}
 
 
-def _headers(path: Path) -> tuple[Mapping[str, Any], WeightSummary, list[int]]:
-    """The settings, what the weights are, and the rows of the embeddings."""
+Headers = tuple[Mapping[str, Any], WeightSummary, list[int]]
+"""The settings, what the weights are, and the rows of the embeddings."""
+
+
+def _binary(path: Path) -> Headers:
+    file = PrivateFile(path)
+    entries = {entry.name: entry for entry in read_entries(path, file)}
+    settings = entries.pop(SETTINGS, None)
+    content = None if settings is None else file.part(settings.start, min(settings.bytes, LARGEST + 1))
+    weights = [entry for name, entry in entries.items() if not name.endswith(ALPHA)]
+    return (
+        embedded_settings(path, content),
+        WeightSummary(
+            sum(math.prod(entry.shape) for entry in weights),
+            file.size,
+            tuple(sorted({entry.format for entry in weights})),
+        ),
+        [entry.shape[0] for entry in weights if entry.name.endswith(EMBEDDINGS) and len(entry.shape) == 2],
+    )
+
+
+def _npz(path: Path) -> Headers:
     count, formats, settings = 0, set[str](), None
     tables: list[int] = []
     with open_archive(path, "a model of Marian's") as archive:
@@ -77,12 +101,14 @@ def _headers(path: Path) -> tuple[Mapping[str, Any], WeightSummary, list[int]]:
             with archive.open(member) as stream:
                 shape, _, dtype = read_array_header(path, member, stream)
                 if name == SETTINGS:
-                    settings = load_yaml(stream.read(LARGEST).rstrip(b"\0").decode("utf-8"))
+                    settings = np.frombuffer(stream.read(LARGEST), dtype=np.uint8)
                 elif np.issubdtype(dtype, np.floating):
                     count += math.prod(shape)
                     formats.add(FORMATS.get(dtype.name, dtype.name))
                     if name.endswith("Wemb") and len(shape) == 2:
                         tables.append(shape[0])
-    if not isinstance(settings, dict) or not settings:
-        raise ModelError(f"{path}: holds no {SETTINGS!r}, so it is not a model that Marian saved")
-    return settings, WeightSummary(count, path.stat().st_size, tuple(sorted(formats))), tables
+    return (
+        embedded_settings(path, settings),
+        WeightSummary(count, path.stat().st_size, tuple(sorted(formats))),
+        tables,
+    )

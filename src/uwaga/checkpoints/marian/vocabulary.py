@@ -1,7 +1,8 @@
-"""What stands beside a Marian ``.npz``: ``decoder.yml``, vocabularies, and SentencePiece models."""
+"""What stands beside a model of Marian's: vocabularies, SentencePiece models, and how it is searched."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,17 +11,14 @@ from typing import Any
 
 from sentencepiece import SentencePieceProcessor
 
+from uwaga.checkpoints.marian.files import DECODER, LARGEST, ModelFiles
 from uwaga.checkpoints.uwaga.schema import SOURCE, TARGET
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.errors import ModelError, SettingsError, shown
-from uwaga.settings.yaml_reader import load_yaml
 from uwaga.text.marian import END, PAD, UNKNOWN, MarianTokeniser, read_sentencepiece
 from uwaga.text.regular_file import read_regular
 
-DECODER = "decoder.yml"
-LARGEST = 1 << 26
-"""Bytes of a vocabulary or settings file."""
 ENTRY = re.compile(r"""^(?P<piece>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|.*?):[ ]+(?P<number>[0-9]{1,9})[ ]*$""")
 ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 ESCAPED = {
@@ -28,6 +26,10 @@ ESCAPED = {
     **{"e": "\x1b", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029"},
 }
 """YAML's escapes of one letter; any other letter stands for itself."""
+
+SPM = ".spm"
+STUDENT: Mapping[str, Any] = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}
+"""How Firefox searches with the models that it fetches, which come without settings but with a shortlist."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,6 @@ class Texts:
     padding token, which is the last.
     """
 
-    model: Path
     source: MarianTokeniser
     target: MarianTokeniser
     sizes: tuple[int, int]
@@ -47,91 +48,92 @@ class Texts:
     options: SearchOptions
 
 
-def read_texts(path: Path) -> Texts:
-    """Find and read what stands beside a model.
+def read_texts(files: ModelFiles) -> Texts:
+    """Read the tokenisers and the settings for decoding.
 
-    Vocabularies are those that ``decoder.yml`` names, or the only ``.yml`` or ``.spm`` ones in the folder.
     A ``.yml`` vocabulary numbers the pieces that ``source.spm`` and ``target.spm`` cut; a ``.spm`` one does
     both.
 
-    Args:
-        path: the ``.npz`` file, or a folder with one.
-
     Raises:
-        ModelError: a file is missing, ambiguous or damaged.
+        ModelError: a file is missing or damaged.
     """
-    model = find_model(path)
-    folder = model.parent
-    decoder = _decoder(folder)
-    files = _vocabulary_files(folder, decoder)
-    ids = [_vocabulary(file) for file in files]
-    pad = max(map(len, ids))
-    tokenisers = []
-    for file, numbered, name in zip(files, ids, (SOURCE, TARGET), strict=True):
-        missing = [piece for piece in (END, UNKNOWN) if piece not in numbered]
-        if missing:
-            raise ModelError(f"{file}: the vocabulary lacks {', '.join(missing)}")
-        symbols = Symbols(start=pad, end=numbered[END], pad=pad, unknown=numbered[UNKNOWN])
-        used = {piece if piece != PAD else f"<unused{number}>": number for piece, number in numbered.items()}
-        used |= {f"<unused{number}>": number for number in range(len(numbered), pad)} | {PAD: pad}
-        cutter = read_sentencepiece(file if file.suffix == ".spm" else _pieces(folder, name))
-        tokenisers.append(MarianTokeniser(cutter, used, symbols, str(file)))
+    source, target = files.vocabularies
+    first = _Side.read(source, files.model.parent, SOURCE)
+    # One model cuts both sides; a vocabulary that only numbers pieces goes with a cutter for each.
+    second = (
+        first if target == source and target.suffix == SPM else _Side.read(target, files.model.parent, TARGET)
+    )
+    pad = max(first.size, second.size)
+    tokeniser = first.tokeniser(pad)
+    towards = tokeniser if second is first else second.tokeniser(pad)
     return Texts(
-        model,
-        tokenisers[0],
-        tokenisers[1],
-        (len(ids[0]), len(ids[1])),
+        tokeniser,
+        towards,
+        (first.size, second.size),
         pad + 1,
-        tokenisers[1].symbols,
-        _options(folder / DECODER, decoder),
+        towards.symbols,
+        read_decoding(files),
     )
 
 
-def find_model(path: Path) -> Path:
-    """The ``.npz`` file itself, or that of a folder, which ``decoder.yml`` names if there are several.
+@dataclass(frozen=True)
+class _Side:
+    """A vocabulary and what cuts texts into its pieces."""
+
+    path: Path
+    size: int
+    ids: dict[str, int] | None
+    """None where the numbers are the cutter's own."""
+    cutter: SentencePieceProcessor
+
+    @classmethod
+    def read(cls, path: Path, folder: Path, pieces: str) -> _Side:
+        if path.suffix == SPM:
+            cutter = read_sentencepiece(path)
+            return cls(path, cutter.get_piece_size(), None, cutter)
+        ids = _vocabulary(path)
+        return cls(path, len(ids), ids, read_sentencepiece(_pieces(folder, pieces)))
+
+    def number(self, piece: str) -> int:
+        if self.ids is None:
+            found = self.cutter.piece_to_id(piece)
+            known = self.cutter.id_to_piece(found) == piece
+        else:
+            found, known = self.ids.get(piece, 0), piece in self.ids
+        if not known:
+            raise ModelError(f"{self.path}: the vocabulary lacks {piece}")
+        return found
+
+    def tokeniser(self, pad: int) -> MarianTokeniser:
+        symbols = Symbols(start=pad, end=self.number(END), pad=pad, unknown=self.number(UNKNOWN))
+        if self.ids is None:
+            return MarianTokeniser(self.cutter, None, symbols, str(self.path))
+        used = dict(self.ids)
+        if PAD in used:
+            number = used.pop(PAD)
+            used[f"<unused{number}>"] = number
+        used |= {f"<unused{number}>": number for number in range(self.size, pad)} | {PAD: pad}
+        return MarianTokeniser(self.cutter, used, symbols, str(self.path))
+
+
+def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]]:
+    """Ids by pieces, of source and target.
 
     Raises:
-        ModelError: there is none, or it is not clear which it is.
+        ModelError: a file is missing or damaged.
     """
-    if path.is_dir():
-        return _only(path, _named(path, _decoder(path), "models"), ["*.npz"], "model")
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file")
-    return path
+    source, target = (_vocabulary(path) for path in files.vocabularies)
+    return source, target
 
 
-def read_vocabularies(model: Path) -> tuple[dict[str, int], dict[str, int]]:
-    """Ids by pieces, of source and target, beside a model.
-
-    Raises:
-        ModelError: a file is missing, ambiguous or damaged.
-    """
-    source, target = _vocabulary_files(model.parent, _decoder(model.parent))
-    return _vocabulary(source), _vocabulary(target)
-
-
-def read_decoding(model: Path) -> SearchOptions:
-    """How ``decoder.yml`` beside a model searches, or Marian without one.
+def read_decoding(files: ModelFiles) -> SearchOptions:
+    """How the settings beside a model search, or Marian without them.
 
     Raises:
         ModelError: it is damaged, or asks for what uwaga lacks.
     """
-    return _options(model.parent / DECODER, _decoder(model.parent))
-
-
-def _decoder(folder: Path) -> Mapping[str, Any]:
-    path = folder / DECODER
-    if not path.is_file():
-        return {}
-    try:
-        values = load_yaml(read_regular(path, LARGEST).decode("utf-8"))
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise ModelError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(values, dict):
-        raise ModelError(f"{path}: not a mapping of settings")
-    return values
+    stated = files.settings if files.decoder is not None or files.shortlist is None else STUDENT
+    return _options(files.decoder or files.model.parent / DECODER, stated)
 
 
 def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
@@ -147,49 +149,14 @@ def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
             beam=decoder.get("beam-size", 12),
             length_penalty=float(normalise),
             max_length=None,
-            max_ratio=float(decoder.get("max-length-factor", 3)),
+            # Marian takes as many steps as are at least this many times the source's tokens, rounded up.
+            max_ratio=math.nextafter(float(decoder.get("max-length-factor", 3)), 0.0),
             max_extra=1,
             early_stopping=False,
             unknown=bool(decoder.get("allow-unk", False)),
         )
     except (SettingsError, TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{path}: {error}") from None
-
-
-def _named(folder: Path, decoder: Mapping[str, Any], key: str) -> list[Path]:
-    """The files that ``decoder.yml`` names, which must stand in its folder."""
-    names = decoder.get(key) or []
-    found: list[Path] = []
-    for name in names if isinstance(names, list) else [names]:
-        file = folder / Path(str(name)).name
-        if not file.is_file():
-            raise ModelError(f"{folder / DECODER}: names {shown(str(name))}, which is not in the folder")
-        found.append(file)
-    return found
-
-
-def _only(folder: Path, named: list[Path], patterns: list[str], what: str) -> Path:
-    found = named or sorted({file for pattern in patterns for file in folder.glob(pattern)})
-    if len(found) != 1:
-        listed = ", ".join(file.name for file in found) or "none"
-        raise ModelError(f"{folder}: expected one {what} ({' or '.join(patterns)}), found {listed}")
-    return found[0]
-
-
-def _vocabulary_files(folder: Path, decoder: Mapping[str, Any]) -> tuple[Path, Path]:
-    named = _named(folder, decoder, "vocabs")
-    if named:
-        if len(named) != 2:
-            raise ModelError(f"{folder / DECODER}: {len(named)} vocabularies, not one for each of two sides")
-        return named[0], named[1]
-    sides = [
-        sorted(file for ending in ("yml", "spm") for file in folder.glob(f"*{side}.vocab.{ending}"))
-        for side in ("src", "trg")
-    ]
-    if all(len(side) == 1 for side in sides):
-        return sides[0][0], sides[1][0]
-    both = _only(folder, [], ["*vocab*.yml", "*vocab*.spm"], "vocabulary for both sides")
-    return both, both
 
 
 def _pieces(folder: Path, name: str) -> Path:
@@ -203,7 +170,7 @@ def _pieces(folder: Path, name: str) -> Path:
 
 def _vocabulary(path: Path) -> dict[str, int]:
     """Ids by pieces."""
-    if path.suffix == ".spm":
+    if path.suffix == SPM:
         return _of_sentencepiece(read_sentencepiece(path))
     try:
         lines = (

@@ -1,0 +1,232 @@
+"""Marian's binary models: headers, names, shapes, then tensors on borders of 256 bytes.
+
+The file begins with two 64-bit numbers, the version (1) and the count of tensors; then come their headers of
+four such numbers each (length of the name with its zero, number format, axes, bytes), the names, the axes as
+32-bit numbers, a padding that states its length, and the numbers. Quantised matrices (``intgemm8`` and
+``intgemm16``: Kim et al. 2019, section 4) hold whole numbers and behind them, in float32, what their weights
+were multiplied by; they lie transposed, a row for each output, but for the embeddings, which do so anyway.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.checkpoints.files.private_memory import PrivateFile
+from uwaga.checkpoints.files.stored_tensor import QuantisedTensor, StoredTensor
+from uwaga.errors import ModelError, shown
+
+VERSION = 1
+HEADER = np.dtype([("name", "<u8"), ("kind", "<u8"), ("axes", "<u8"), ("bytes", "<u8")])
+MOST_TENSORS, LONGEST_NAME, MOST_AXES, LARGEST_PADDING = 1 << 16, 1 << 10, 8, 1 << 16
+LARGEST_HEADERS = 1 << 23
+"""Bytes in which all headers lie."""
+PLAIN: Mapping[int, tuple[str, str]] = {
+    0x0404: ("F32", "<f4"),
+    0x0402: ("F16", "<f2"),
+    0x0408: ("F64", "<f8"),
+    0x0101: ("I8", "<i1"),
+}
+"""By number format: what safetensors and numpy call it."""
+QUANTISED: Mapping[int, tuple[str, str]] = {
+    **dict.fromkeys((0x4101, 0x10001), ("I8", "<i1")),
+    **dict.fromkeys((0x4102, 0x10002), ("I16", "<i2")),
+}
+"""Whole numbers with a multiplier: as browsermt's Marian numbers the formats, and as marian-nmt's does."""
+PACKED = 0x0800 | 0x1000 | 0x2000 | 0x8000
+"""Bits of formats whose order of bytes is one processor's."""
+MULTIPLIER = 4
+"""Bytes of what stands behind whole numbers."""
+EMBEDDINGS = "Wemb"
+ALPHA = "_QuantMultA"
+"""Ends the names of tensors that hold a multiplier of activations, from data that their maker had."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a tensor lies in a file, and what it says of itself."""
+
+    name: str
+    kind: int
+    shape: tuple[int, ...]
+    start: int
+    bytes: int
+
+    @property
+    def format(self) -> str:
+        """As safetensors calls it; that of the whole numbers if it is quantised."""
+        return (PLAIN.get(self.kind) or QUANTISED[self.kind])[0]
+
+
+def read_entries(path: Path, file: PrivateFile, whole: NDArray[np.uint8] | None = None) -> list[Entry]:
+    """What a file holds.
+
+    Args:
+        path: the file, for messages.
+        file: it, open.
+        whole: its bytes, None where only the headers are to be read.
+
+    Raises:
+        ModelError: it is cut short, states sizes that it does not have, or holds formats for one processor.
+    """
+    reader = _Reader(path, file.part(0, min(file.size, LARGEST_HEADERS)) if whole is None else whole)
+    version, count = reader.numbers(2, "<u8")
+    if version != VERSION:
+        raise ModelError(
+            f"{path}: no binary model of Marian's of version {VERSION} (it begins with {version})"
+        )
+    if not 0 < count <= MOST_TENSORS:
+        raise ModelError(f"{path}: states {count} tensors; the file is damaged")
+    headers = reader.array(int(count), HEADER)
+    for header in headers:
+        if not (0 < header["name"] <= LONGEST_NAME and header["axes"] <= MOST_AXES):
+            raise ModelError(f"{path}: a header with impossible lengths; the file is damaged")
+    names = [_name(path, reader.array(int(size), np.dtype("u1")).tobytes()) for size in headers["name"]]
+    shapes = [tuple(reader.array(int(size), np.dtype("<i4")).tolist()) for size in headers["axes"]]
+    (padding,) = reader.numbers(1, "<u8")
+    if padding > LARGEST_PADDING:
+        raise ModelError(f"{path}: states {padding} bytes of padding; the file is damaged")
+    start = reader.at + int(padding)
+    entries: list[Entry] = []
+    for name, shape, header in zip(names, shapes, headers, strict=True):
+        entry = Entry(name, int(header["kind"]), shape, start, int(header["bytes"]))
+        _check(path, entry)
+        entries.append(entry)
+        start += entry.bytes
+    if start != file.size:
+        raise ModelError(
+            f"{path}: its tensors end at byte {start}, and the file has {file.size}: it is cut short or "
+            "damaged; fetch it again"
+        )
+    if len(set(names)) != len(names):
+        raise ModelError(f"{path}: two tensors of one name; the file is damaged")
+    return entries
+
+
+def read_binary(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
+    """The weights, and what else there is by name: the settings, and the multipliers of activations.
+
+    Raises:
+        ModelError: see :func:`read_entries`; or a multiplier is missing or no positive number.
+    """
+    file = PrivateFile(path)
+    whole = file.whole()
+    entries = read_entries(path, file, whole)
+    weights: dict[str, StoredTensor] = {}
+    others: dict[str, NDArray[Any]] = {}
+    for entry in entries:
+        content = whole[entry.start : entry.start + entry.bytes]
+        if entry.name.endswith(ALPHA):
+            others[entry.name] = _multiplier(path, entry, content)
+        elif entry.kind in QUANTISED:
+            weights[entry.name] = _quantised(path, entry, content)
+        else:
+            kind = np.dtype(PLAIN[entry.kind][1])
+            array = content[: math.prod(entry.shape) * kind.itemsize].view(kind).reshape(entry.shape)
+            if kind.kind == "f":
+                weights[entry.name] = StoredTensor(entry.name, path, entry.format, array)
+            else:
+                others[entry.name] = array
+    _check_alphas(path, weights, others)
+    return weights, others
+
+
+def _quantised(path: Path, entry: Entry, content: NDArray[np.uint8]) -> QuantisedTensor:
+    kind = np.dtype(QUANTISED[entry.kind][1])
+    rows, columns = entry.shape
+    size = rows * columns * kind.itemsize
+    numbers = content[:size].view(kind)
+    multiplier = float(content[size : size + MULTIPLIER].view("<f4")[0])
+    if not (math.isfinite(multiplier) and multiplier > 0):
+        raise ModelError(f"{path}: {entry.name!r} was multiplied by {multiplier}; the file is damaged")
+    turned = EMBEDDINGS not in entry.name
+    array = numbers.reshape(columns, rows).T if turned else numbers.reshape(rows, columns)
+    return QuantisedTensor(entry.name, path, entry.format, array, 1.0 / multiplier)
+
+
+def _multiplier(path: Path, entry: Entry, content: NDArray[np.uint8]) -> NDArray[Any]:
+    """A multiplier of activations; that of the embeddings went through the quantiser, as the number 127."""
+    if entry.kind in QUANTISED:
+        tensor = _quantised(path, entry, content)
+        return tensor.floats()
+    return content[:MULTIPLIER].view("<f4")
+
+
+def _check_alphas(
+    path: Path, weights: Mapping[str, StoredTensor], others: Mapping[str, NDArray[Any]]
+) -> None:
+    """A file with multipliers of activations has one for each quantised matrix, and they are numbers.
+
+    They are not used: a scale for each row is closer to float32 (see docs/guides/marian.md).
+    """
+    alphas = {name: others[name] for name in others if name.endswith(ALPHA)}
+    for name, values in alphas.items():
+        if values.size != 1 or not (np.isfinite(values).all() and (values > 0).all()):
+            raise ModelError(f"{path}: {name!r} holds {shown(values.tolist())}, which multiplies nothing")
+    wanted = [
+        name
+        for name, tensor in weights.items()
+        if isinstance(tensor, QuantisedTensor) and tensor.format == "I8" and EMBEDDINGS not in name
+    ]
+    missing = [f"{name}{ALPHA}" for name in wanted if f"{name}{ALPHA}" not in alphas]
+    if alphas and missing:
+        raise ModelError(f"{path}: {missing[0]!r} is missing, and other matrices have theirs")
+
+
+def _check(path: Path, entry: Entry) -> None:
+    """Refuse a tensor whose size is not that of its shape, before any of it is read."""
+    if entry.kind not in PLAIN and entry.kind not in QUANTISED:
+        if entry.kind & PACKED:
+            raise ModelError(
+                f"{path}: {entry.name!r} lies in the order of one processor ({entry.kind:#x}); convert the "
+                "model anew with marian-conv --gemm-type intgemm8 or float32"
+            )
+        raise ModelError(f"{path}: {entry.name!r} is of the unknown number format {entry.kind:#x}")
+    if any(axis < 1 for axis in entry.shape):
+        raise ModelError(f"{path}: {entry.name!r} has the shape {shown(entry.shape)}; the file is damaged")
+    if entry.kind in QUANTISED:
+        if len(entry.shape) != 2:
+            raise ModelError(f"{path}: {entry.name!r} is no matrix: {shown(entry.shape)}")
+        needed = math.prod(entry.shape) * np.dtype(QUANTISED[entry.kind][1]).itemsize + MULTIPLIER
+    else:
+        needed = math.prod(entry.shape) * np.dtype(PLAIN[entry.kind][1]).itemsize
+    if needed > entry.bytes:
+        raise ModelError(
+            f"{path}: {entry.name!r} of shape {shown(entry.shape)} needs {needed} bytes and has "
+            f"{entry.bytes}; the file is damaged"
+        )
+
+
+def _name(path: Path, raw: bytes) -> str:
+    try:
+        name = raw.removesuffix(b"\0").decode("ascii")
+    except UnicodeDecodeError:
+        name = ""
+    if not name.isprintable() or not name:
+        raise ModelError(f"{path}: a tensor's name is {shown(raw)}; the file is damaged")
+    return name
+
+
+class _Reader:
+    """Reads what a file begins with, never beyond its end."""
+
+    def __init__(self, path: Path, content: NDArray[np.uint8]) -> None:
+        self.path, self.content, self.at = path, content, 0
+
+    def array(self, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
+        end = self.at + count * kind.itemsize
+        if end > len(self.content):
+            raise ModelError(f"{self.path}: is cut short; fetch it again")
+        made = self.content[self.at : end].view(kind)
+        self.at = end
+        return made
+
+    def numbers(self, count: int, kind: str) -> list[int]:
+        found: list[int] = self.array(count, np.dtype(kind)).tolist()
+        return found
