@@ -13,15 +13,19 @@ from pathlib import Path
 # importlib_metadata without asking for it.
 REQUIREMENTS = {
     "joeynmt": ["joeynmt==2.3", "sentencepiece==0.1.99", "importlib_metadata"],
+    "firefox": ["fxtranslate==0.5.0", "pymarian==1.12.42"],
     "huggingface": ["transformers==5.23.0", "accelerate==1.15.0"],
 }
+WITHOUT_TORCH = ("firefox",)
 MARKER = "installed.json"
 
 
 def python_of(peer: str, folder: Path) -> Path:
     """The Python of a peer's environment, which is made if it is not there or has other requirements."""
-    torch = "torch==" + importlib.metadata.version("torch").partition("+")[0]
-    wanted = [torch, *REQUIREMENTS[peer]]
+    torch = (
+        [] if peer in WITHOUT_TORCH else ["torch==" + importlib.metadata.version("torch").partition("+")[0]]
+    )
+    wanted = [*torch, *REQUIREMENTS[peer]]
     place = folder / peer
     python = place / "bin" / "python"
     marker = place / MARKER
@@ -35,7 +39,7 @@ def python_of(peer: str, folder: Path) -> Path:
     with log.open("w", encoding="utf-8") as output:
         for command in (
             [sys.executable, "-m", "venv", str(place)],
-            [*pip, torch],
+            *([[*pip, *torch]] if torch else []),
             [*pip, *wanted],
         ):
             if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT).returncode:

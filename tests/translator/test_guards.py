@@ -1,5 +1,7 @@
 """What is cut, copied or doubted on the way of a text, and n-best lists of different texts."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tiny_models as tiny
@@ -133,6 +135,19 @@ def test_I11_7_a_loop_is_found_wherever_it_stands(before, cycle, turns):
     assert guards.loops([*cycle * turns, *before])
     assert not guards.loops(list(range(100)))
     assert not guards.loops([1, 2, 3] * 3)
+
+
+@given(st.lists(st.integers(0, 3), max_size=40))
+@settings(max_examples=300, deadline=None)
+def test_I11_7_loops_are_found_by_comparing_everything(tokens):
+    def repeated(period):
+        runs = [list(group) for _, group in itertools.groupby(map(int.__eq__, tokens, tokens[period:]))]
+        return period + max((len(run) for run in runs if run[0]), default=0)
+
+    wanted = any(
+        repeated(period) >= max(4 * period, 12) for period in range(1, min(12, len(tokens) // 4) + 1)
+    )
+    assert guards.loops(tokens) == wanted
 
 
 def test_I11_7_a_translation_that_loops_is_marked():

@@ -58,8 +58,8 @@ class Shortlist:
         )  # (entries - 1,): both of one source token
         within[inner - 1] = False
         for name, tokens, rising in (
-            ("common", self.common, np.diff(self.common) > 0),
-            ("targets", self.targets, np.diff(self.targets)[within] > 0),
+            ("common", self.common, self.common[1:] > self.common[:-1]),
+            ("targets", self.targets, (self.targets[1:] > self.targets[:-1]) | ~within),
         ):
             if len(tokens) and (tokens.min() < 0 or tokens.max() >= self.vocabulary):
                 raise ModelError(f"{name}: a token outside the vocabulary of {self.vocabulary}")

@@ -17,6 +17,10 @@ UNNAMED = frozenset({"", "src", "tgt", "und"})
 LONGEST_PERIOD = 12
 LEAST_TURNS, LEAST_REPEATED = 4, 12
 """A loop is the same tokens that many times on end, and that many tokens in all."""
+FEWEST_AGAIN = min(
+    max(LEAST_TURNS * period, LEAST_REPEATED) - period for period in range(1, LONGEST_PERIOD + 1)
+)
+"""As many tokens of a loop at least have stood before."""
 
 UNLIKE = "unlike what the model knows"
 """How the warnings about a text that the model was not made for begin."""
@@ -82,6 +86,8 @@ def script_of(character: str) -> str:
 
 def loops(tokens: Sequence[int]) -> bool:
     """Whether the same few tokens follow each other again and again."""
+    if len(tokens) - len(set(tokens)) < FEWEST_AGAIN:
+        return False
     return any(
         _longest_run(tokens, period) + period >= max(LEAST_TURNS * period, LEAST_REPEATED)
         for period in range(1, min(LONGEST_PERIOD, len(tokens) // LEAST_TURNS) + 1)

@@ -104,9 +104,20 @@ class QuantisedTensor(StoredTensor):
 
     Attributes:
         scale: a weight is its number times this.
+        turned: the file holds the transpose.
     """
 
     scale: float = 1.0
+    turned: bool = False
+
+    @property
+    def values(self) -> NDArray[Any]:
+        found = super().values
+        return found.T if self.turned else found
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.content.shape[::-1] if self.turned else self.content.shape
 
     @property
     def floating(self) -> bool:

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.checkpoints.files.private_memory import PrivateFile
+from uwaga.checkpoints.files.private_memory import PrivateFile, PrivateTensor
 from uwaga.checkpoints.files.stored_tensor import QuantisedTensor, StoredTensor
 from uwaga.errors import ModelError, shown
 
 VERSION = 1
 HEADER = np.dtype([("name", "<u8"), ("kind", "<u8"), ("axes", "<u8"), ("bytes", "<u8")])
 MOST_TENSORS, LONGEST_NAME, MOST_AXES, LARGEST_PADDING = 1 << 16, 1 << 10, 8, 1 << 16
-LARGEST_HEADERS = 1 << 23
-"""Bytes in which all headers lie."""
+LARGEST_HEADERS = 1 << 20
+"""Bytes in which all headers lie, and what is no weight."""
 PLAIN: Mapping[int, tuple[str, str]] = {
     0x0404: ("F32", "<f4"),
     0x0402: ("F16", "<f2"),
@@ -64,18 +64,17 @@ class Entry:
         return (PLAIN.get(self.kind) or QUANTISED[self.kind])[0]
 
 
-def read_entries(path: Path, file: PrivateFile, whole: NDArray[np.uint8] | None = None) -> list[Entry]:
-    """What a file holds.
+def read_entries(path: Path, file: PrivateFile) -> list[Entry]:
+    """What a file holds; of its tensors nothing is read.
 
     Args:
         path: the file, for messages.
         file: it, open.
-        whole: its bytes, None where only the headers are to be read.
 
     Raises:
         ModelError: it is cut short, states sizes that it does not have, or holds formats for one processor.
     """
-    reader = _Reader(path, file.part(0, min(file.size, LARGEST_HEADERS)) if whole is None else whole)
+    reader = _Reader(path, file.part(0, min(file.size, LARGEST_HEADERS)))
     version, count = reader.numbers(2, "<u8")
     if version != VERSION:
         raise ModelError(
@@ -116,46 +115,46 @@ def read_binary(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[
         ModelError: see :func:`read_entries`; or a multiplier is missing or no positive number.
     """
     file = PrivateFile(path)
-    whole = file.whole()
-    entries = read_entries(path, file, whole)
     weights: dict[str, StoredTensor] = {}
     others: dict[str, NDArray[Any]] = {}
-    for entry in entries:
-        content = whole[entry.start : entry.start + entry.bytes]
+    for entry in read_entries(path, file):
         if entry.name.endswith(ALPHA):
-            others[entry.name] = _multiplier(path, entry, content)
+            others[entry.name] = _multiplier(path, entry, file)
         elif entry.kind in QUANTISED:
-            weights[entry.name] = _quantised(path, entry, content)
+            weights[entry.name] = _quantised(path, entry, file)
         else:
             kind = np.dtype(PLAIN[entry.kind][1])
-            array = content[: math.prod(entry.shape) * kind.itemsize].view(kind).reshape(entry.shape)
+            content = PrivateTensor(file, entry.start, entry.shape, kind)
             if kind.kind == "f":
-                weights[entry.name] = StoredTensor(entry.name, path, entry.format, array)
-            else:
-                others[entry.name] = array
+                weights[entry.name] = StoredTensor(entry.name, path, entry.format, content)
+            elif math.prod(entry.shape) <= LARGEST_HEADERS:
+                others[entry.name] = content.read()
     _check_alphas(path, weights, others)
     return weights, others
 
 
-def _quantised(path: Path, entry: Entry, content: NDArray[np.uint8]) -> QuantisedTensor:
+def _quantised(path: Path, entry: Entry, file: PrivateFile) -> QuantisedTensor:
     kind = np.dtype(QUANTISED[entry.kind][1])
-    rows, columns = entry.shape
-    size = rows * columns * kind.itemsize
-    numbers = content[:size].view(kind)
-    multiplier = float(content[size : size + MULTIPLIER].view("<f4")[0])
+    multiplier = _float(file, entry.start + math.prod(entry.shape) * kind.itemsize)
     if not (math.isfinite(multiplier) and multiplier > 0):
         raise ModelError(f"{path}: {entry.name!r} was multiplied by {multiplier}; the file is damaged")
     turned = EMBEDDINGS not in entry.name
-    array = numbers.reshape(columns, rows).T if turned else numbers.reshape(rows, columns)
-    return QuantisedTensor(entry.name, path, entry.format, array, 1.0 / multiplier)
+    shape = entry.shape[::-1] if turned else entry.shape
+    content = PrivateTensor(file, entry.start, shape, kind)
+    return QuantisedTensor(entry.name, path, entry.format, content, 1.0 / multiplier, turned)
 
 
-def _multiplier(path: Path, entry: Entry, content: NDArray[np.uint8]) -> NDArray[Any]:
+def _multiplier(path: Path, entry: Entry, file: PrivateFile) -> NDArray[Any]:
     """A multiplier of activations; that of the embeddings went through the quantiser, as the number 127."""
+    if math.prod(entry.shape) != 1:
+        raise ModelError(f"{path}: {entry.name!r} has the shape {shown(entry.shape)}, not that of one number")
     if entry.kind in QUANTISED:
-        tensor = _quantised(path, entry, content)
-        return tensor.floats()
-    return content[:MULTIPLIER].view("<f4")
+        return _quantised(path, entry, file).floats()
+    return np.array([_float(file, entry.start)], dtype=np.float32)
+
+
+def _float(file: PrivateFile, place: int) -> float:
+    return float(file.part(place, MULTIPLIER).view("<f4")[0])
 
 
 def _check_alphas(
@@ -167,7 +166,7 @@ def _check_alphas(
     """
     alphas = {name: others[name] for name in others if name.endswith(ALPHA)}
     for name, values in alphas.items():
-        if values.size != 1 or not (np.isfinite(values).all() and (values > 0).all()):
+        if not (np.isfinite(values).all() and (values > 0).all()):
             raise ModelError(f"{path}: {name!r} holds {shown(values.tolist())}, which multiplies nothing")
     wanted = [
         name

@@ -75,7 +75,7 @@ def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shar
         return Shortlist(
             np.arange(common, dtype=np.int32),
             np.concatenate([first.astype(np.int32), ends]),
-            targets.astype(np.int32),
+            targets.view("<i4"),  # none is so large that it would be negative
             padded,
             own=shared,
             multiple=MULTIPLE,
