@@ -157,7 +157,8 @@ def test_words_that_are_missing_or_unknown_are_wrong_usage(server):
     assert run("remove").exit_code == 2
     assert run("list", "en-pt").exit_code == 2
     assert run("download", "en-pt", "--arch", "tiny").exit_code == 2
-    assert "no such folder to look" in bad("lst")
+    assert "did you mean `uwaga models list`" in bad("lst")
+    assert "no such folder to look" in bad("runs")
 
 
 def test_every_command_teaches_by_its_help(server):
@@ -251,6 +252,8 @@ def test_one_catalogue_that_fails_does_not_hide_the_others(server, monkeypatch):
     done = run("list", "--all", "--from", "en")
     assert done.exit_code == 0 and BASE in done.stdout
     assert done.stderr.count("not listed:") == 3
+    monkeypatch.setenv("UWAGA_FIREFOX_URL", f"http://127.0.0.1:{closed_port()}")
+    assert "cannot be reached" in bad("list", "--all", "--from", "en")
 
 
 def test_what_is_bundled_stays(server):

@@ -277,7 +277,7 @@ def _offline(asked: Source, query: Query) -> str:
     if query.place and not is_url(query.place):
         return ""
     text = (
-        f"; without a network: where there is one run `uwaga models download`, copy the model's folder "
+        "; on a machine with a network run `uwaga models download`, and copy the model's folder "
         f"from there into {models_home(query.environment)} here"
     )
     if not asked.variable or asked.fetch is not None:

@@ -11,10 +11,10 @@ import typer
 
 from uwaga.cli.info import PIPED, readable_size
 from uwaga.cli.meter import transfer
-from uwaga.errors import CatalogueError
+from uwaga.errors import CatalogueError, UwagaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from uwaga.catalogue import CatalogueEntry, Listing
 
@@ -87,7 +87,7 @@ def list_available(
 
         uwaga models list --from en --to de --from-source opus-mt
     """
-    found = list(_listings(source, target, every, from_source, mirror))
+    found, failures = _listings(source, target, every, from_source, mirror)
     entries = [one for listing in found for one in listing.entries if every or one.released]
     if as_json:
         for one in entries:
@@ -95,6 +95,10 @@ def list_available(
     elif entries:
         _print(entries)
     _tell_problems([problem for listing in found for problem in listing.problems])
+    if failures and not entries:
+        raise failures[0]
+    for failure in failures:
+        typer.echo(f"not listed: {failure}", err=True)
     if not entries:
         asked = " ".join(f"{side} {code}" for side, code in (("from", source), ("to", target)) if code)
         more = "" if every else "; --all asks every catalogue, and lists what is not released"
@@ -175,25 +179,20 @@ def path(name: Name) -> None:
 
 def _listings(
     source: str | None, target: str | None, every: bool, from_source: str | None, mirror: str | None
-) -> Iterable[Listing]:
-    """What the catalogue that is meant lists, or all of them, where one that fails is named unless all do."""
+) -> tuple[list[Listing], list[UwagaError]]:
+    """What the catalogue that is meant lists, or all that have an address; and why some of these do not."""
     from uwaga import catalogue
-    from uwaga.errors import UwagaError
 
     if not every or from_source is not None or mirror is not None:
-        yield catalogue.listing(source, target, from_source=from_source, mirror=mirror)
-        return
-    failures = []
-    asked = [one for one in catalogue.SOURCES if one.address or not one.variable]
-    for one in asked:
-        try:
-            yield catalogue.listing(source, target, from_source=one.name)
-        except UwagaError as error:
-            failures.append(error)
-    if len(failures) + 1 >= len(asked):  # packages alone can always be listed
-        raise failures[0]
-    for failure in failures:
-        typer.echo(f"not listed: {failure}", err=True)
+        return [catalogue.listing(source, target, from_source=from_source, mirror=mirror)], []
+    found, failures = [], []
+    for one in catalogue.SOURCES:
+        if one.address or not one.variable:
+            try:
+                found.append(catalogue.listing(source, target, from_source=one.name))
+            except UwagaError as error:
+                failures.append(error)
+    return found, failures
 
 
 def _agree(entry: CatalogueEntry, yes: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from typer.core import TyperGroup
 from uwaga.cli.catalogue import download, list_available, path, remove
 from uwaga.cli.errors import reported
 from uwaga.cli.info import PIPED, readable_size
+from uwaga.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
 SHOWN = 4
 """Languages of a side in the table."""
-ALONE = "installed"
+COMMANDS = ("installed", "list", "download", "remove", "path")
+ALONE = COMMANDS[0]
 """The command that ``uwaga models`` is without another."""
 
 Folders = Annotated[
@@ -69,6 +72,10 @@ def installed(folders: Folders = None, as_json: AsJson = False) -> None:
     """
     from uwaga.checkpoints.installed import installed_models
 
+    for word in map(str, folders or ()):
+        near = difflib.get_close_matches(word, COMMANDS, n=1)
+        if near and not Path(word).exists():
+            raise ModelError(f"{word}: no such folder; did you mean `uwaga models {near[0]}`?")
     found = list(installed_models(folders or ()))
     if as_json:
         for one in found:
