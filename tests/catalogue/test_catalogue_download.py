@@ -6,7 +6,9 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -469,3 +471,45 @@ def test_json_of_a_record_is_what_is_installed(home, server):
     assert catalogue.path(NAME, {"UWAGA_HOME": str(home)}) == folder
     with pytest.raises(UwagaError, match="no installed model is called so"):
         catalogue.path("firefox-en-pt-huge", {"UWAGA_HOME": str(home)})
+
+
+@pytest.fixture
+def encrypted(server, tmp_path):
+    """The server behind TLS, and the certificate that makes it trusted."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    words = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*words.split(), *names], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.server.socket = context.wrap_socket(server.server.socket, server_side=True)
+    server.url = server.url.replace("http:", "https:")
+    return certificate
+
+
+def test_https_is_trusted_by_its_certificate_alone_and_not_left_for_http(
+    home, server, encrypted, monkeypatch
+):
+    storage(server, {("en-pt", "tiny"): FILES})
+    with pytest.raises(CatalogueError, match="its certificate is not trusted"):
+        fetch(home, server)
+    monkeypatch.setenv("SSL_CERT_FILE", str(encrypted))
+    server.paths[SENT].cut = [60_000]
+    assert whole(fetch(home, server))
+    plain = server.url.replace("https:", "http:")
+    server.put("models.json", b"", status=307, headers={"Location": f"{plain}/models.json"})
+    with pytest.raises(CatalogueError, match="not encrypted; refused"):
+        catalogue.listing(mirror=server.url, limits=LIMITS)
+
+
+def test_a_proxy_of_the_environment_is_asked(home, server, monkeypatch):
+    storage(server, {("en-pt", "tiny"): FILES})
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    server.paths = {f"http://models.invalid{path}": how for path, how in server.paths.items()}
+    environment = {"UWAGA_HOME": str(home)}
+    mirror = "http://models.invalid"
+    assert whole(catalogue.download("en-pt", mirror=mirror, limits=LIMITS, environment=environment))

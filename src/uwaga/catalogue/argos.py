@@ -15,7 +15,7 @@ ADDRESS = "https://raw.githubusercontent.com/argosopentech/argospm-index/main"
 INDEX = "index.json"
 LARGEST = 1 << 24
 SUFFIX = ".argosmodel"
-LICENCE = "not stated by the index; the README.md in the package names its data"
+UNSTATED = "not stated"
 
 
 def read_argos(query: Query) -> Listing:
@@ -62,7 +62,7 @@ def _entry(values: Fields, base: str) -> CatalogueEntry | None:
         target_language=target,
         version=values.text("package_version", ""),
         status="Release",
-        licence=LICENCE,
+        licence=UNSTATED,
         files=(RemoteFile(name, locations, largest=MODEL_BYTES),),
         model=name,
     )

@@ -13,7 +13,7 @@ from uwaga.catalogue.install import Progress, install, uninstall
 from uwaga.catalogue.source import Listing, Query, Source, same_language
 from uwaga.catalogue.sources import find_source
 from uwaga.catalogue.web import BrokenTransferError, Limits, UnreachableError, bare, check_url, is_url
-from uwaga.checkpoints.installed import InstalledModel, installed_models
+from uwaga.checkpoints.installed import InstalledModel, downloaded_models, installed_models
 from uwaga.checkpoints.origin import models_home
 from uwaga.errors import CatalogueError, shown
 
@@ -183,8 +183,15 @@ def path(name: str, environment: Environment = os.environ) -> Path:
     return Path(_named(name, environment).place)
 
 
-def remove(name: str, environment: Environment = os.environ) -> None:
+def remove(
+    name: str, environment: Environment = os.environ, waiting: Callable[[str], None] | None = None
+) -> None:
     """Remove a model that was downloaded, and what has been kept of its downloads.
+
+    Args:
+        name: of the model.
+        environment: where the variables that place the models are looked up.
+        waiting: told if another process downloads it, which is waited for.
 
     Raises:
         CatalogueError: none is called so, or it is not uwaga's to remove.
@@ -192,7 +199,7 @@ def remove(name: str, environment: Environment = os.environ) -> None:
     home = models_home(environment)
     plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name and not name.startswith(".")
     try:
-        if plain and uninstall(name, environment):
+        if plain and uninstall(name, environment, waiting):
             return
     except OSError as error:
         raise CatalogueError(f"{home / name}: cannot be removed: {error.strerror or error}") from None
@@ -216,8 +223,8 @@ def _damaged(one: InstalledModel) -> bool:
 def _already(model: str, architecture: str | None, asked: Source, environment: Environment) -> Path | None:
     """An installed model of this source that is asked for by its name or its languages."""
     fitting = []
-    for one in installed_models((), environment, described=False):
-        if one.kind != "catalogue" or one.problems or one.origin is None:
+    for one in downloaded_models(environment, described=False):
+        if one.problems or one.origin is None:
             continue
         by_name = one.name == model
         pairs = [(source, target) for source in one.languages[0] for target in one.languages[1]]

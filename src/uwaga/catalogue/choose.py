@@ -12,10 +12,14 @@ from uwaga.catalogue.source import Listing, same_language
 from uwaga.errors import CatalogueError, shown
 
 MOST_SHOWN = 12
+LONGEST = 60
+"""Characters of a pair of languages."""
 
 
 def language_pairs(model: str) -> list[tuple[str, str]]:
     """The pairs of languages that a text such as ``en-pt`` may mean; codes may hold hyphens themselves."""
+    if len(model) > LONGEST:
+        return []
     parts = re.split(r"[-_]", model)
     found = [("-".join(parts[:cut]), "-".join(parts[cut:])) for cut in range(1, len(parts))]
     return [pair for pair in found if all(LANGUAGE.fullmatch(code) for code in pair)]
@@ -58,7 +62,7 @@ def _instead(listing: Listing, model: str) -> Iterator[str]:
         yield f"{len(listing.problems)} entries were refused, the first: {listing.problems[0]}"
     names = [one.name for one in listing.entries]
     near = difflib.get_close_matches(
-        model[:60], [*names, *(one.pair for one in listing.entries)], n=3, cutoff=0.7
+        model[:LONGEST], [*names, *(one.pair for one in listing.entries)], n=3, cutoff=0.7
     )
     if near:
         yield f"did you mean {' or '.join(dict.fromkeys(near))}?"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 MODEL_BYTES = 1 << 33
 """The largest file of weights, unpacked."""
-OTHER_BYTES = 1 << 30
+OTHER_BYTES = 1 << 28
 """The largest other file, unpacked."""
 FIREFOX_LICENCE = "MPL-2.0"
 

@@ -80,7 +80,8 @@ class Part:
     def begin(self, answer: Answer) -> None:
         """Note whose bytes follow: a strong ETag, or when the file was last changed (RFC 9110, 13.1.5)."""
         tag = answer.header("ETag")
-        self.validator = tag if tag.startswith('"') and _is_header(tag) else answer.header("Last-Modified")
+        found = tag if tag.startswith('"') else answer.header("Last-Modified")
+        self.validator = found if _is_header(found) else ""
         self._note.write_bytes(to_json({"location": self.location, "validator": self.validator}))
 
     def drop(self) -> None:

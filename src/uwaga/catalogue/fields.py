@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from uwaga.errors import CatalogueError, shown
@@ -16,7 +16,7 @@ FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}", re.ASCII)
 PART = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._+=@~-]{0,199}", re.ASCII)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 HASH = re.compile(r"[0-9a-f]{64}")
-OURS = ("origin.json",)
+OURS = ("origin.json", "card.md")
 """Files that no catalogue may bring."""
 MOST_ENTRIES = 100_000
 LONGEST = 500
@@ -149,13 +149,13 @@ def check_language(value: object, where: str) -> str:
     return value
 
 
-def check_file_name(name: str, where: str) -> str:
-    """The name under which a file is installed.
+def check_file_name(name: str, where: str, ours: Sequence[str] = OURS) -> str:
+    """The name under which a file is installed; none of ``ours``, which uwaga writes.
 
     Raises:
         CatalogueError: it is no plain name of a file, or one of uwaga's own.
     """
-    if not FILE_NAME.fullmatch(name) or ".." in name or name.lower() in OURS:
+    if not FILE_NAME.fullmatch(name) or ".." in name or name.lower() in ours:
         raise CatalogueError(f"{where}: a file called {shown(name)}; refused")
     return name
 

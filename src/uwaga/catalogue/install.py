@@ -106,10 +106,17 @@ def is_current(folder: Path, entry: CatalogueEntry) -> bool:
     return True
 
 
-def uninstall(name: str, environment: Mapping[str, str]) -> bool:
+def uninstall(
+    name: str, environment: Mapping[str, str], waiting: Callable[[str], None] | None = None
+) -> bool:
     """Remove an installed model and what has been kept of its downloads; False where there is neither.
 
     It goes in one step: a process that loads it finds all of it or nothing.
+
+    Args:
+        name: of the model.
+        environment: where the variables that place the folder are looked up.
+        waiting: told what is waited for, if another process downloads the model.
 
     Raises:
         OSError: it cannot be removed.
@@ -119,7 +126,7 @@ def uninstall(name: str, environment: Mapping[str, str]) -> bool:
     if not folder.is_dir() and not parts.is_dir():
         return False
     (home / LOCKS).mkdir(parents=True, exist_ok=True)
-    with _locked(home / LOCKS / name, name, None):
+    with _locked(home / LOCKS / name, name, waiting):
         if folder.is_dir():
             gone = home / f".{name}.{secrets.token_hex(4)}.part"
             folder.rename(gone)

@@ -106,7 +106,7 @@ def _files(place: Path, origin: Origin) -> list[RemoteFile]:
             continue
         stated = origin.files.get(path.name)
         size = stated.size if stated else path.stat().st_size
-        name = check_file_name(path.name, str(place))
+        name = check_file_name(path.name, str(place), (ORIGIN,))
         found.append(
             RemoteFile(name, (str(path),), size=size, sha256=stated.sha256 if stated else None, largest=size)
         )

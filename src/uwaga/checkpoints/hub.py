@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uwaga.checkpoints import formats
-from uwaga.checkpoints.origin import find_installed_folder
-from uwaga.checkpoints.packages import find_packaged
 from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, WEIGHTS
 from uwaga.errors import MissingExtraError, ModelError
 
@@ -59,7 +57,7 @@ def find_model(name: str | Path | None = None) -> Path:
             f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
             f"{' or '.join(endings)}"
         )
-    if isinstance(name, str) and (place := find_installed_folder(name) or find_packaged(name)) is not None:
+    if isinstance(name, str) and (place := _installed(name)) is not None:
         return place
     name = OWNED.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
@@ -69,6 +67,14 @@ def find_model(name: str | Path | None = None) -> Path:
         "`uwaga models` lists either; give a folder that `uwaga train` wrote, or `bundled` for the model "
         "that comes with uwaga"
     )
+
+
+def _installed(name: str) -> Path | None:
+    """A model that is installed under a name; a folder's user does without what reads the records."""
+    from uwaga.checkpoints.origin import find_installed_folder
+    from uwaga.checkpoints.packages import find_packaged
+
+    return find_installed_folder(name) or find_packaged(name)
 
 
 def _from_hub(name: str) -> Path:

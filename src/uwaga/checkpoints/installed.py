@@ -112,7 +112,7 @@ def installed_models(
             raise ModelError(f"{folder}: no such folder to look for models in")
     if (BUNDLED / CONFIG).is_file():
         yield _found("bundled", "bundled", BUNDLED)
-    yield from _of_catalogue(environment, described)
+    yield from downloaded_models(environment, described)
     for one in packaged_models():
         known = bool(one.origin.source_languages) and not described
         found = _sized(one.name, "package", one.place) if known else _found(one.name, "package", one.place)
@@ -136,7 +136,8 @@ def hub_cache(environment: Mapping[str, str]) -> Path:
     return Path(home).expanduser() / "hub"
 
 
-def _of_catalogue(environment: Mapping[str, str], described: bool) -> Iterator[InstalledModel]:
+def downloaded_models(environment: Mapping[str, str], described: bool = True) -> Iterator[InstalledModel]:
+    """The models of the catalogue that were downloaded; arguments are those of :func:`installed_models`."""
     for folder in installed_folders(environment):
         try:
             stated = (folder / ORIGIN).is_file()  # else somebody has put it there by hand

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -162,7 +163,7 @@ def remove(name: Name) -> None:
     """
     from uwaga import catalogue
 
-    catalogue.remove(name)
+    catalogue.remove(name, waiting=lambda text: typer.echo(text, err=True))
 
 
 def path(name: Name) -> None:
@@ -217,10 +218,10 @@ def _print(entries: Sequence[CatalogueEntry]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from uwaga.catalogue import installed
     from uwaga.catalogue.entry import mean_score
+    from uwaga.checkpoints.origin import installed_folders
 
-    here = {one.name for one in installed()}
+    here = {folder.name for folder in installed_folders(os.environ)}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for head in ("model", "from", "to", "architecture", "size", "score", "status", "licence", ""):
         table.add_column(head, overflow="fold", justify="right" if head in ("size", "score") else "left")
