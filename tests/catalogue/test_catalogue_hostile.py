@@ -227,6 +227,30 @@ def test_files_of_a_mirror_are_below_it_whatever_its_catalogue_says(server, list
     assert all(one.locations[0].startswith(server.url) for one in entry.files)
 
 
+CALLS = [
+    *(lambda: catalogue.download(None), lambda: catalogue.download(5), lambda: catalogue.download(["en-pt"])),
+    *(lambda: catalogue.download("e" * 10**6), lambda: catalogue.download("-" * 10**6)),
+    *(lambda: catalogue.download("en-pt", from_source=3), lambda: catalogue.download("en-pt", mirror=5)),
+    *(
+        lambda: catalogue.available(source=5),
+        lambda: catalogue.available("no code"),
+        lambda: catalogue.path(None),
+    ),
+    *(lambda: catalogue.remove(None), lambda: catalogue.remove(5), lambda: catalogue.find_installed(5)),
+    *(lambda: Limits(attempts=0), lambda: Limits(timeout=-1), lambda: Limits(timeout=float("nan"))),
+    *(lambda: Limits(together=0), lambda: Limits(pause="1"), lambda: Limits(window=float("inf"))),
+]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=range(len(CALLS)))
+def test_calls_with_values_of_wrong_kinds_are_errors_of_ours(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("UWAGA_HOME", str(tmp_path))
+    monkeypatch.setenv("UWAGA_FIREFOX_URL", str(tmp_path))
+    (tmp_path / "models.json").write_text('{"models": {}}')
+    with pytest.raises(UwagaError):
+        call()
+
+
 @pytest.mark.parametrize(
     "name", ["..", ".", "", "/", "../models", "a/b", ".incomplete", ".locks", "\0", "a\n"]
 )

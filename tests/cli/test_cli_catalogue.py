@@ -142,7 +142,7 @@ def test_on_a_terminal_it_is_asked(server, answer):
         (("download", "en-pt", "--mirror", ""), "give a URL or a folder"),
         (("download", "en-pt", "--from-source", "folder"), "--mirror FOLDER"),
         (("list", "--from", "english language"), "not a language's code"),
-        (("list", "--from", "xx"), "there is no model from xx; --all"),
+        (("list", "--from", "xx"), "there is no model from xx; languages are codes such as `en`; --all"),
         (("list", "--from", "en", "--from-source", "opus-mt"), "give --from and --to"),
         (("path", "firefox-en-pt-small"), "no installed model is called so"),
         (("remove", "firefox-en-pt-small"), "no installed model is called so"),

@@ -34,7 +34,7 @@ def available(
     target: str | None = None,
     *,
     from_source: str | None = None,
-    mirror: str | None = None,
+    mirror: str | Path | None = None,
     every: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     environment: Environment = os.environ,
@@ -65,7 +65,7 @@ def listing(
     target: str | None = None,
     *,
     from_source: str | None = None,
-    mirror: str | None = None,
+    mirror: str | Path | None = None,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     environment: Environment = os.environ,
 ) -> Listing:
@@ -92,7 +92,7 @@ def download(
     *,
     architecture: str | None = None,
     from_source: str | None = None,
-    mirror: str | None = None,
+    mirror: str | Path | None = None,
     update: bool = False,
     confirm: Confirm | None = None,
     progress: Progress | None = None,
@@ -121,6 +121,7 @@ def download(
         ModelError: the disk is full or refuses.
         MissingExtraError: the source needs a library that is not installed.
     """
+    _check_name(model)
     asked = find_source(from_source)
     if not update and (there := _already(model, architecture, asked, environment)) is not None:
         return there
@@ -157,7 +158,13 @@ def find_installed(
         source: code of a language, None for any.
         target: code of a language, None for any.
         environment: where the variables that place the models are looked up.
+
+    Raises:
+        CatalogueError: one of them is no language's code.
     """
+    for code in (source, target):
+        if code is not None:
+            check_language(code, "a language")
 
     def fits(asked: str | None, codes: tuple[str, ...]) -> bool:
         return bool(codes) if asked is None else any(same_language(asked, code) for code in codes)
@@ -197,6 +204,7 @@ def remove(
         CatalogueError: none is called so, or it is not uwaga's to remove.
     """
     home = models_home(environment)
+    _check_name(name)
     plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name and not name.startswith(".")
     try:
         if plain and uninstall(name, environment, waiting):
@@ -208,12 +216,18 @@ def remove(
 
 
 def _named(name: str, environment: Environment) -> InstalledModel:
+    _check_name(name)
     every = installed(environment)
     for one in every:
         if one.name == name:
             return one
     names = ", ".join(one.name for one in every) or "none"
     raise CatalogueError(f"{shown(name)}: no installed model is called so; there are: {names}")
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise CatalogueError(f"{shown(name)}: a model is named by a text, such as 'en-pt'")
 
 
 def _damaged(one: InstalledModel) -> bool:
@@ -241,7 +255,7 @@ def _chosen(
     model: str,
     architecture: str | None,
     asked: Source,
-    mirror: str | None,
+    mirror: str | Path | None,
     limits: Limits,
     environment: Environment,
 ) -> CatalogueEntry:
@@ -261,9 +275,11 @@ def _chosen(
     return choose(Listing(tuple(one for few in every for one in few)), model, architecture, asked.name)[0]
 
 
-def _place(asked: Source, mirror: str | None, environment: Environment) -> str:
+def _place(asked: Source, mirror: str | Path | None, environment: Environment) -> str:
     """The mirror that is asked, empty for the source's own address."""
-    given = environment.get(asked.variable, "") if mirror is None else mirror
+    if not isinstance(mirror, str | Path | None):
+        raise CatalogueError(f"mirror: give a URL or a folder, not {shown(mirror)}")
+    given = environment.get(asked.variable, "") if mirror is None else str(mirror)
     said = asked.variable if mirror is None else "--mirror"
     if asked.fetch is not None and mirror is None:
         return ""  # its own library reads the variable

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from uwaga.errors import CatalogueError, shown
+from uwaga.errors import CatalogueError, SettingsError, shown
 from uwaga.text.regular_file import read_regular
 
 ALWAYS = {"User-Agent": "uwaga", "Accept-Encoding": "identity"}
@@ -57,6 +57,9 @@ class Limits:
         attempts: how often a file is asked for, each time going on where the last one broke off.
         pause: seconds before the second attempt, twice as many before each further one.
         together: files at a time.
+
+    Raises:
+        SettingsError: one is negative, or leaves no time, no attempt or no file.
     """
 
     timeout: float = 30.0
@@ -65,6 +68,15 @@ class Limits:
     attempts: int = 4
     pause: float = 1.0
     together: int = 4
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if (
+                not isinstance(value, int | float)
+                or not 0 <= value < float("inf")
+                or (value < 1 if name in ("attempts", "together") else value == 0 and name == "timeout")
+            ):
+                raise SettingsError(f"Limits.{name}: {shown(value)} is no such limit")
 
 
 class Answer:

@@ -103,7 +103,9 @@ def list_available(
     if not entries:
         asked = " ".join(f"{side} {code}" for side, code in (("from", source), ("to", target)) if code)
         more = "" if every else "; --all asks every catalogue, and lists what is not released"
-        raise CatalogueError(f"there is no model {asked or 'in this catalogue'}{more}")
+        raise CatalogueError(
+            f"there is no model {asked or 'in this catalogue'}; languages are codes such as `en`{more}"
+        )
 
 
 def download(
