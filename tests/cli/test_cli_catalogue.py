@@ -273,3 +273,32 @@ def test_the_python_names_are_those_of_the_guide(server):
     catalogue.remove(TINY)
     with pytest.raises(CatalogueError):
         catalogue.path(TINY)
+
+
+def test_opus_mt_is_listed_by_pair(server):
+    """The hub's own library against a server on loopback; it reads its address when it is imported."""
+    card = {
+        "id": "Helsinki-NLP/opus-mt-en-de",
+        "cardData": {"license": "cc-by-4.0"},
+        "siblings": [],
+        "tags": [],
+    }
+    server.put("api/models/Helsinki-NLP/opus-mt-en-de", card)
+    server.put(
+        "api/models/Helsinki-NLP/opus-mt-tc-big-en-de",
+        b"{}",
+        status=404,
+        headers={"X-Error-Code": "RepoNotFound"},
+    )
+    words = ["models", "list", "--from", "en", "--to", "de", "--from-source", "opus-mt", "--json"]
+    environment = os.environ | {"HF_ENDPOINT": server.url, "no_proxy": "*"}
+    environment.pop("HF_HUB_OFFLINE", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "uwaga", *words], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (row,) = map(json.loads, done.stdout.splitlines())
+    assert row["name"] == "Helsinki-NLP/opus-mt-en-de" and row["licence"] == "cc-by-4.0"
+    assert "HF_ENDPOINT" in bad(
+        "list", "--from", "en", "--to", "de", "--from-source", "opus-mt", "--mirror", "/"
+    )
