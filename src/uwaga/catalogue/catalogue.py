@@ -8,12 +8,13 @@ from pathlib import Path
 
 from uwaga.catalogue.choose import choose
 from uwaga.catalogue.entry import CatalogueEntry, quality
-from uwaga.catalogue.fields import check_language
+from uwaga.catalogue.fields import check_language, same_language
+from uwaga.catalogue.here import check_name, named
 from uwaga.catalogue.install import Progress, install, uninstall
-from uwaga.catalogue.source import Listing, Query, Source, same_language
+from uwaga.catalogue.source import Listing, Query, Source
 from uwaga.catalogue.sources import find_source
 from uwaga.catalogue.web import BrokenTransferError, Limits, UnreachableError, bare, check_url, is_url
-from uwaga.checkpoints.installed import InstalledModel, downloaded_models, installed_models
+from uwaga.checkpoints.installed import downloaded_models
 from uwaga.checkpoints.origin import models_home
 from uwaga.errors import CatalogueError, shown
 
@@ -121,7 +122,7 @@ def download(
         ModelError: the disk is full or refuses.
         MissingExtraError: the source needs a library that is not installed.
     """
-    _check_name(model)
+    check_name(model)
     asked = find_source(from_source)
     if not update and (there := _already(model, architecture, asked, environment)) is not None:
         return there
@@ -139,57 +140,6 @@ def download(
     return folder / entry.model
 
 
-def installed(environment: Environment = os.environ, *, described: bool = False) -> list[InstalledModel]:
-    """Every model on this machine: bundled, of the catalogue, of packages, in the hub's cache, Argos's.
-
-    Args:
-        environment: where the variables that place them are looked up.
-        described: describe also the models whose record says their languages, which takes longer.
-    """
-    return list(installed_models((), environment, described))
-
-
-def find_installed(
-    source: str | None = None, target: str | None = None, environment: Environment = os.environ
-) -> list[InstalledModel]:
-    """The sound models on this machine that translate from and to these languages, the best first.
-
-    Args:
-        source: code of a language, None for any.
-        target: code of a language, None for any.
-        environment: where the variables that place the models are looked up.
-
-    Raises:
-        CatalogueError: one of them is no language's code.
-    """
-    for code in (source, target):
-        if code is not None:
-            check_language(code, "a language")
-
-    def fits(asked: str | None, codes: tuple[str, ...]) -> bool:
-        return bool(codes) if asked is None else any(same_language(asked, code) for code in codes)
-
-    def order(one: InstalledModel) -> tuple[bool, float, int]:
-        scores = [value if value <= 1 else value / 100 for value in one.metrics.values()]
-        return one.kind != "bundled", sum(scores) / len(scores) if scores else 0.0, one.bytes
-
-    found = [
-        one
-        for one in installed_models((), environment, described=False)
-        if fits(source, one.languages[0]) and fits(target, one.languages[1]) and not _damaged(one)
-    ]
-    return sorted(found, key=order, reverse=True)
-
-
-def path(name: str, environment: Environment = os.environ) -> Path:
-    """The place of an installed model.
-
-    Raises:
-        CatalogueError: none is called so; says which are.
-    """
-    return Path(_named(name, environment).place)
-
-
 def remove(
     name: str, environment: Environment = os.environ, waiting: Callable[[str], None] | None = None
 ) -> None:
@@ -204,34 +154,15 @@ def remove(
         CatalogueError: none is called so, or it is not uwaga's to remove.
     """
     home = models_home(environment)
-    _check_name(name)
+    check_name(name)
     plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name and not name.startswith(".")
     try:
         if plain and uninstall(name, environment, waiting):
             return
     except OSError as error:
         raise CatalogueError(f"{home / name}: cannot be removed: {error.strerror or error}") from None
-    found = _named(name, environment)
+    found = named(name, environment)
     raise CatalogueError(f"{found.name}: {REMOVAL[found.kind]}; it lies in {found.place}")
-
-
-def _named(name: str, environment: Environment) -> InstalledModel:
-    _check_name(name)
-    every = installed(environment)
-    for one in every:
-        if one.name == name:
-            return one
-    names = ", ".join(one.name for one in every) or "none"
-    raise CatalogueError(f"{shown(name)}: no installed model is called so; there are: {names}")
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str):
-        raise CatalogueError(f"{shown(name)}: a model is named by a text, such as 'en-pt'")
-
-
-def _damaged(one: InstalledModel) -> bool:
-    return bool(one.problems) and one.description is None
 
 
 def _already(model: str, architecture: str | None, asked: Source, environment: Environment) -> Path | None:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from uwaga.catalogue.entry import CatalogueEntry, quality
-from uwaga.catalogue.fields import LANGUAGE
-from uwaga.catalogue.source import Listing, same_language
+from uwaga.catalogue.fields import LANGUAGE, same_language
+from uwaga.catalogue.source import Listing
 from uwaga.errors import CatalogueError, shown
 
 MOST_SHOWN = 12

@@ -149,6 +149,11 @@ def check_language(value: object, where: str) -> str:
     return value
 
 
+def same_language(asked: str, found: str) -> bool:
+    """Whether two codes are one language: capitals and the kind of hyphen do not matter."""
+    return asked.replace("_", "-").lower() == found.replace("_", "-").lower()
+
+
 def check_file_name(name: str, where: str, ours: Sequence[str] = OURS) -> str:
     """The name under which a file is installed; none of ``ours``, which uwaga writes.
 

@@ -18,10 +18,8 @@ from uwaga.catalogue.entry import CatalogueEntry, RemoteFile
 from uwaga.catalogue.fetch import Fetched, Part, Seen, fetch
 from uwaga.catalogue.unpack import need_unpacker, unpack
 from uwaga.catalogue.web import Limits, Web, bare, to_json
-from uwaga.checkpoints.argos.package import needed_members
 from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.files.atomic import new_folder, remove_leftovers
-from uwaga.checkpoints.files.zip import open_archive
 from uwaga.checkpoints.origin import ORIGIN, InstalledFile, Origin, models_home, read_origin
 from uwaga.errors import CatalogueError, UwagaError
 
@@ -238,6 +236,9 @@ def _unpack(fetched: Fetched, fresh: Path, file: RemoteFile) -> tuple[int, str]:
     target.unlink(missing_ok=True)
     found = unpack(fetched.path, target, file)
     if target.suffix == ".argosmodel":
+        from uwaga.checkpoints.argos.package import needed_members
+        from uwaga.checkpoints.files.zip import open_archive
+
         try:
             with open_archive(target, "an Argos package") as package:
                 needed_members(package)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from uwaga.catalogue.entry import CatalogueEntry
+from uwaga.catalogue.fields import same_language
 from uwaga.catalogue.web import Limits
 
 
@@ -67,8 +68,3 @@ class Source:
     read: Callable[[Query], Listing]
     fetch: Callable[[CatalogueEntry], str] | None = None
     pairs: Callable[[str], list[tuple[str, str]]] | None = None
-
-
-def same_language(asked: str, found: str) -> bool:
-    """Whether two codes are one language: capitals and the kind of hyphen do not matter."""
-    return asked.replace("_", "-").lower() == found.replace("_", "-").lower()
