@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -138,6 +139,14 @@ def test_a_server_without_ranges_starts_again(home, server):
     assert whole(fetch(home, server))
 
 
+@pytest.mark.parametrize("extent", ["bytes 0-9/10", "bytes 5-1/7", "bytes */9", "", "x"])
+def test_a_server_that_gives_another_part_is_asked_for_all(home, server, extent):
+    storage(server, {("en-pt", "tiny"): FILES})
+    server.paths[SENT].cut = [30_000]
+    server.paths[SENT].wrong_extent = extent
+    assert whole(fetch(home, server))
+
+
 def test_a_file_that_changed_in_between_is_fetched_whole(home, server):
     storage(server, {("en-pt", "tiny"): FILES})
     server.paths[SENT].cut = [30_000] * 3
@@ -213,10 +222,19 @@ def test_a_server_that_says_nothing_is_given_up(home, server, path):
     assert time.monotonic() - began < 10
 
 
-def test_headers_that_trickle_are_given_up(home, server):
-    """Each byte comes in time, the answer never: a limit of silence alone would wait for ever."""
-    import socket
+GREETING = b"HTTP/1.1 200 OK\r\n"
+WITHOUT_END = {
+    "status": [b"H"],
+    "headers": [GREETING, *[b"X: y\r\n"] * 90],
+    "later": [b"HTTP/1.1 100 Continue\r\n\r\n"] * 9999,
+    "trailers": [GREETING, b"Transfer-Encoding: chunked\r\n\r\n0\r\n", *[b"X: y\r\n"] * 9999],
+    "length of a chunk": [GREETING, b"Transfer-Encoding: chunked\r\n\r\n", *[b"0"] * 9999],
+}
 
+
+@pytest.mark.parametrize("what", WITHOUT_END)
+def test_an_answer_that_trickles_without_end_is_given_up(what):
+    """Each part comes in time, the answer never: a limit of silence alone would wait for ever."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def trickle() -> None:
@@ -226,16 +244,17 @@ def test_headers_that_trickle_are_given_up(home, server):
             except OSError:
                 return
             try:
-                for letter in b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 10_000:
-                    one.sendall(bytes([letter]))
-                    time.sleep(0.05)
+                for part in WITHOUT_END[what]:
+                    one.sendall(part)
+                    time.sleep(0.02)
+                time.sleep(60)
             except OSError:
                 one.close()
 
     threading.Thread(target=trickle, daemon=True).start()
     limits = Limits(**FAST | {"timeout": 0.4, "attempts": 1})
     began = time.monotonic()
-    with pytest.raises(CatalogueError, match="no answer"):
+    with pytest.raises(CatalogueError, match=r"no answer|broke off|nothing has come|ended"):
         catalogue.listing(mirror=f"http://127.0.0.1:{listener.getsockname()[1]}", limits=limits)
     listener.close()
     assert time.monotonic() - began < 5

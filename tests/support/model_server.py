@@ -25,7 +25,7 @@ class Behaviour:
 
     ``cut``: the bodies of the next requests end after so many bytes. ``drip``: so many bytes and a pause
     of so many seconds, over and over. ``endless``: the body never ends. ``ranges``: whether parts are
-    given. ``silent``: seconds before anything is said.
+    given. ``silent``: seconds before anything is said. ``wrong_extent``: what is said of a part.
     """
 
     body: bytes = b""
@@ -37,6 +37,7 @@ class Behaviour:
     tag: str | None = None
     lengthless: bool = False
     silent: float = 0.0
+    wrong_extent: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -91,6 +92,8 @@ class ModelServer:
             else:
                 status = 206
                 extra["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
+                if how.wrong_extent is not None:
+                    extra["Content-Range"] = how.wrong_extent
                 body = body[start:]
         request.send_response(status)
         if how.tag:

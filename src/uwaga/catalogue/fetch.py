@@ -180,7 +180,7 @@ def _attempt(web: Web, file: RemoteFile, location: str, part: Part, seen: Seen) 
                 return
             part.drop()
             raise BrokenTransferError(f"{bare(location)}: has changed on the server")
-        begin, total = _extent(answer, location, done)
+        begin, total = _extent(answer, location, part, done)
         if begin == 0:
             part.drop()
             part.begin(answer)
@@ -188,12 +188,13 @@ def _attempt(web: Web, file: RemoteFile, location: str, part: Part, seen: Seen) 
         _receive(web, answer, file, part, begin, lambda now: seen(now, total))
 
 
-def _extent(answer: Answer, location: str, done: int) -> tuple[int, int | None]:
+def _extent(answer: Answer, location: str, part: Part, done: int) -> tuple[int, int | None]:
     """Where the bytes of an answer begin, and how many the file has."""
     if answer.status == http.client.PARTIAL_CONTENT and done:
         found = RANGE.fullmatch(answer.header("Content-Range"))
         if not found or int(found[1]) != done or int(found[2]) + 1 != int(found[3]):
-            raise CatalogueError(
+            part.drop()
+            raise BrokenTransferError(
                 f"{bare(location)}: asked for the bytes from {done} on, the server gives others"
             )
         return done, int(found[3])

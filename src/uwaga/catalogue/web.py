@@ -88,7 +88,7 @@ class Answer:
         url: where it came from, behind all redirects.
     """
 
-    def __init__(self, response: http.client.HTTPResponse, url: str, limits: Limits) -> None:
+    def __init__(self, response: _Response, url: str, limits: Limits) -> None:
         self._response, self._limits, self.url = response, limits, url
         self.status = response.status
         stated = response.headers.get("Content-Length", "")
@@ -108,7 +108,9 @@ class Answer:
         began, count, read = time.monotonic(), 0, 0
         while True:
             try:
+                self._response.watchdog.busy()
                 chunk = self._response.read1(CHUNK)
+                self._response.watchdog.idle()
             except TimeoutError:
                 raise BrokenTransferError(
                     f"{bare(self.url)}: nothing has come for {self._limits.timeout:g} seconds"
@@ -132,6 +134,7 @@ class Answer:
 
     def close(self) -> None:
         """End the connection."""
+        self._response.watchdog.end()
         with contextlib.suppress(*TRANSPORT):
             self._response.close()
 
@@ -178,7 +181,7 @@ class Web:
         for one in list(self._sockets):
             shut(one)
 
-    def _request(self, url: str, headers: Mapping[str, str]) -> http.client.HTTPResponse:
+    def _request(self, url: str, headers: Mapping[str, str]) -> _Response:
         address, credentials = split_credentials(check_url(url))
         request = urllib.request.Request(address, headers={**ALWAYS, **headers})  # noqa: S310 (HTTP alone)
         if credentials:
@@ -190,7 +193,7 @@ class Web:
             raise UnreachableError(f"{bare(url)}: cannot be reached: {reason(error.reason)}") from None
         except TRANSPORT as error:
             raise BrokenTransferError(f"{bare(url)}: no answer: {reason(error)}") from None
-        return cast(http.client.HTTPResponse, found)
+        return cast(_Response, found)
 
 
 def is_url(place: str) -> bool:
@@ -318,23 +321,71 @@ def _redirected(url: str, location: str) -> str:
     return found
 
 
+class _Response(http.client.HTTPResponse):
+    """An answer whose connection is watched."""
+
+    watchdog: _Watchdog
+
+
+class _Watchdog:
+    """Ends a connection that keeps somebody busy for too long, though its bytes may trickle.
+
+    A limit of silence alone would wait for ever for headers, or for trailers, that never end.
+    """
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self._connection, self._seconds = connection, seconds
+        self._since = time.monotonic()
+        self._ended, self._fired = threading.Event(), False
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def busy(self) -> None:
+        """Begin to wait."""
+        self._since = time.monotonic()
+
+    def idle(self) -> None:
+        """What was waited for is there.
+
+        Raises:
+            TimeoutError: it only seems so, because the connection was ended.
+        """
+        self._since = float("inf")
+        if self._fired:
+            raise TimeoutError
+
+    def end(self) -> None:
+        """Watch no longer."""
+        self._ended.set()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._seconds / 8):
+            if time.monotonic() - self._since > self._seconds:
+                self._fired = True
+                shut(self._connection)
+                return
+
+
 class _Watched(http.client.HTTPConnection):
     """A connection whose answer must begin in time, though its bytes may trickle, and that others can end."""
 
     sockets: set[socket.socket]
+    response_class = _Response
 
     def connect(self) -> None:
         super().connect()
         self.sockets.add(self.sock)
 
-    def getresponse(self) -> http.client.HTTPResponse:
-        timer = threading.Timer(cast(float, self.timeout), shut, [self.sock])
-        timer.daemon = True
-        timer.start()
+    def getresponse(self) -> _Response:
+        connection = self.sock
+        watchdog = _Watchdog(connection, cast(float, self.timeout))
         try:
-            return super().getresponse()
-        finally:
-            timer.cancel()
+            found = cast(_Response, super().getresponse())
+            watchdog.idle()
+        except BaseException:
+            watchdog.end()
+            raise
+        found.watchdog = watchdog
+        return found
 
 
 class _WatchedSecure(_Watched, http.client.HTTPSConnection):
