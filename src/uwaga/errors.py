@@ -47,6 +47,10 @@ class CheckpointError(UwagaError):
     """A training checkpoint is missing, damaged or belongs to another run."""
 
 
+class CatalogueError(UwagaError):
+    """A catalogue of models, or a file that it names, cannot be fetched or is not what it says."""
+
+
 class MissingExtraError(UwagaError):
     """A feature needs an optional dependency that is not installed."""
 

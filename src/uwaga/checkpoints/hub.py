@@ -29,9 +29,10 @@ BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 
 
 def find_model(name: str | Path | None = None) -> Path:
-    """The place of a model: the bundled one, a local folder or file, or a copy of a Hugging Face repository.
+    """The place of a model: the bundled one, a folder or file, an installed one, or a copy of a repository.
 
     No name, or ``bundled``, is the one that comes with uwaga. A folder that exists always wins over a name.
+    The names of installed models, of the catalogue and of packages, are those that ``uwaga models`` lists.
     A repository is read from the local cache when it is there and fetched otherwise.
 
     Raises:
@@ -56,13 +57,24 @@ def find_model(name: str | Path | None = None) -> Path:
             f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
             f"{' or '.join(endings)}"
         )
+    if isinstance(name, str) and (place := _installed(name)) is not None:
+        return place
     name = OWNED.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
         return _from_hub(name)
     raise ModelError(
-        f"{str(name)!r}: no such folder, and not a Hugging Face name (owner/model) either; "
-        "give a folder that `uwaga train` wrote, or `bundled` for the model that comes with uwaga"
+        f"{str(name)!r}: no such folder, and not a Hugging Face name (owner/model) or a name that "
+        "`uwaga models` lists either; give a folder that `uwaga train` wrote, or `bundled` for the model "
+        "that comes with uwaga"
     )
+
+
+def _installed(name: str) -> Path | None:
+    """A model that is installed under a name; a folder's user does without what reads the records."""
+    from uwaga.checkpoints.origin import find_installed_folder
+    from uwaga.checkpoints.packages import find_packaged
+
+    return find_installed_folder(name) or find_packaged(name)
 
 
 def _from_hub(name: str) -> Path:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from uwaga.checkpoints import formats
-from uwaga.checkpoints.description import Description, file_size
+from uwaga.checkpoints.description import Description, Pairs, file_size
 from uwaga.checkpoints.hub import BUNDLED
+from uwaga.checkpoints.origin import ORIGIN, Origin, infer_origin, installed_folders, read_origin
+from uwaga.checkpoints.packages import packaged_models
 from uwaga.checkpoints.uwaga.schema import CONFIG
 from uwaga.errors import ModelError, UwagaError
 
@@ -27,11 +29,12 @@ class InstalledModel:
 
     Attributes:
         name: what ``uwaga translate --model`` calls it.
-        kind: where it was found: ``bundled``, ``hub``, ``argos`` or ``folder``.
+        kind: where it was found: ``bundled``, ``catalogue``, ``package``, ``hub``, ``argos`` or ``folder``.
         place: folder or file.
         bytes: of all its files.
         description: what it is, None where it cannot be said.
         problems: what is wrong with it.
+        origin: where it came from, of a model of the catalogue or of a package; else None.
     """
 
     name: str
@@ -40,6 +43,30 @@ class InstalledModel:
     bytes: int
     description: Description | None
     problems: tuple[str, ...] = ()
+    origin: Origin | None = None
+
+    @property
+    def languages(self) -> Pairs:
+        """Codes of the languages that it translates from, and of those to; empty where nothing is stated."""
+        if self.origin is not None and self.origin.source_languages:
+            return self.origin.source_languages, self.origin.target_languages
+        return self.description.languages if self.description is not None else ((), ())
+
+    @property
+    def architecture(self) -> str:
+        """``tiny``, ``base`` and so on, as the catalogue calls it; empty where nothing is stated."""
+        return self.origin.architecture if self.origin is not None else ""
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Its scores as the catalogue states them."""
+        return self.origin.metrics if self.origin is not None else {}
+
+    @property
+    def licence(self) -> str | None:
+        """As the catalogue or the model card states it, None where neither does."""
+        stated = self.origin.licence if self.origin is not None else ""
+        return stated or (self.description.licence if self.description is not None else None)
 
     def to_dict(self) -> dict[str, object]:
         """What JSON can hold of it; of the description what tells models apart."""
@@ -50,28 +77,32 @@ class InstalledModel:
             "bytes": self.bytes,
             "problems": list(self.problems),
         }
+        source, target = self.languages
+        if source or target or self.description is not None:
+            values |= {"languages": {"source": list(source), "target": list(target)}, "licence": self.licence}
         found = self.description
         if found is not None:
-            source, target = found.languages
             values |= {
                 "format": found.format,
                 "family": found.family,
-                "languages": {"source": list(source), "target": list(target)},
                 "precision": list(found.weights.formats),
                 "parameters": found.weights.parameters,
-                "licence": found.licence,
             }
+        if self.origin is not None:
+            values["origin"] = self.origin.model_dump(mode="json")
         return values
 
 
 def installed_models(
-    folders: Sequence[Path] = (), environment: Mapping[str, str] = os.environ
+    folders: Sequence[Path] = (), environment: Mapping[str, str] = os.environ, described: bool = True
 ) -> Iterator[InstalledModel]:
-    """The bundled model, those in the hub's cache, Argos Translate's, and those in ``folders``.
+    """The bundled model, those of the catalogue and packages, in the hub's cache, Argos's and ``folders``.
 
     Args:
         folders: where else to look, a few levels deep.
         environment: where the variables that place the caches are looked up.
+        described: False leaves out the descriptions of models whose origin says their languages, which takes
+            less time.
 
     Raises:
         ModelError: one of ``folders`` is no folder.
@@ -81,6 +112,12 @@ def installed_models(
             raise ModelError(f"{folder}: no such folder to look for models in")
     if (BUNDLED / CONFIG).is_file():
         yield _found("bundled", "bundled", BUNDLED)
+    yield from downloaded_models(environment, described)
+    for one in packaged_models():
+        known = bool(one.origin.source_languages) and not described
+        found = _sized(one.name, "package", one.place) if known else _found(one.name, "package", one.place)
+        problems = (one.problem, *found.problems) if one.problem else found.problems
+        yield replace(found, origin=one.origin, problems=problems)
     yield from _in_hub_cache(hub_cache(environment))
     data = environment.get("XDG_DATA_HOME") or "~/.local/share"
     for place in _entries(Path(data).expanduser() / "argos-translate" / "packages"):
@@ -97,6 +134,26 @@ def hub_cache(environment: Mapping[str, str]) -> Path:
     caches = environment.get("XDG_CACHE_HOME") or "~/.cache"
     home = environment.get("HF_HOME") or f"{caches}/huggingface"
     return Path(home).expanduser() / "hub"
+
+
+def downloaded_models(environment: Mapping[str, str], described: bool = True) -> Iterator[InstalledModel]:
+    """The models of the catalogue that were downloaded; arguments are those of :func:`installed_models`."""
+    for folder in installed_folders(environment):
+        try:
+            stated = (folder / ORIGIN).is_file()  # else somebody has put it there by hand
+            origin = read_origin(folder) if stated else infer_origin(folder, "unnamed", "folder")
+        except ModelError as error:
+            found = _sized(folder.name, "catalogue", folder)
+            yield replace(found, origin=infer_origin(folder, "unnamed", "folder"), problems=(str(error),))
+            continue
+        missing = tuple(
+            f"{folder / name}: is missing; download the model again"
+            for name in origin.files
+            if not (folder / name).is_file()
+        )
+        quick = missing or (origin.source_languages and not described)
+        found = (_sized if quick else _found)(folder.name, "catalogue", folder / origin.model)
+        yield replace(found, origin=origin, problems=(*missing, *found.problems))
 
 
 def _in_hub_cache(cache: Path) -> Iterator[InstalledModel]:
@@ -140,12 +197,18 @@ def _below(folder: Path, depth: int) -> Iterator[InstalledModel]:
 
 def _found(name: str, kind: str, place: Path) -> InstalledModel:
     """A model with its description, or with the reason why there is none."""
-    files = [one for one in place.rglob("*") if one.is_file()] if place.is_dir() else [place]
+    bare = _sized(name, kind, place)
     try:
         description = formats.describe(place)
     except (UwagaError, OSError) as error:
-        return InstalledModel(name, kind, str(place), file_size(files), None, (str(error),))
-    return InstalledModel(name, kind, str(place), file_size(files), description, description.problems)
+        return replace(bare, problems=(str(error),))
+    return replace(bare, description=description, problems=description.problems)
+
+
+def _sized(name: str, kind: str, place: Path) -> InstalledModel:
+    """A model without its description."""
+    files = [one for one in place.rglob("*") if one.is_file()] if place.is_dir() else [place]
+    return InstalledModel(name, kind, str(place), file_size(one for one in files if one.is_file()), None)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -36,7 +36,7 @@ app = typer.Typer(
 )
 VERBS = (
     *(translate, train, score, evaluate, attend, lengths),
-    *(generate, fill, info, models, convert, shortlist, average),
+    *(generate, fill, info, convert, shortlist, average),
 )
 
 
@@ -51,6 +51,7 @@ class Verb(TyperCommand):
 
 for verb in VERBS:
     app.command(verb.__name__, cls=Verb)(reported(verb))
+app.add_typer(models)
 
 
 def _show_version(asked: bool) -> None:

@@ -52,6 +52,35 @@ def counter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
 
 
 @contextlib.contextmanager
+def transfer(name: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A function to be called with the bytes that have come, and of how many; it draws on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda now, total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns: tuple[ProgressColumn, ...] = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(name, total=None)
+        yield lambda now, total: progress.update(task, completed=now, total=total)
+
+
+@contextlib.contextmanager
 def _bar(verb: str, total: int | None) -> Iterator[Update]:
     """A bar that grows to ``total``, or nothing where standard error is not a terminal."""
     if not sys.stderr.isatty():

@@ -1,15 +1,20 @@
-"""``uwaga models``: what is on this machine."""
+"""``uwaga models``: what is on this machine, and what can be downloaded to it."""
 
 from __future__ import annotations
 
+import difflib
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from uwaga.cli.catalogue import download, list_available, path, remove
+from uwaga.cli.errors import reported
 from uwaga.cli.info import PIPED, readable_size
+from uwaga.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +23,9 @@ if TYPE_CHECKING:
 
 SHOWN = 4
 """Languages of a side in the table."""
+COMMANDS = ("installed", "list", "download", "remove", "path")
+ALONE = COMMANDS[0]
+"""The command that ``uwaga models`` is without another."""
 
 Folders = Annotated[
     list[Path] | None,
@@ -26,10 +34,33 @@ Folders = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line, every language listed.")]
 
 
-def models(folders: Folders = None, as_json: AsJson = False) -> None:
-    """List the models that are on this machine: bundled, in the Hugging Face cache, Argos Translate's.
+class Models(TyperGroup):
+    """Commands of which one needs no name: what names none of them are its arguments."""
 
-    Nothing is fetched. A damaged model is listed with what is wrong with it.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the arguments apart."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = [ALONE, *args]
+        return super().parse_args(ctx, args)
+
+
+models = typer.Typer(
+    name="models",
+    cls=Models,
+    help="List the models on this machine, and `list`, `download` and `remove` those of catalogues.\n\n"
+    "Alone, or with folders to look in too, it lists what is on this machine and asks no network. "
+    "A folder that is called like a command is given as `./list`.\n\n"
+    "**Examples**\n\n    uwaga models\n\n    uwaga models list --from en\n\n"
+    "    uwaga models download en-pt\n\n    uwaga models runs    # what was trained there, too",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def installed(folders: Folders = None, as_json: AsJson = False) -> None:
+    """List the models that are on this machine: the same as `uwaga models` alone.
+
+    Those that are bundled, downloaded, shipped by installed packages, in the Hugging Face cache, and Argos
+    Translate's. Nothing is fetched. A damaged model is listed with what is wrong with it.
 
     **Examples**
 
@@ -41,12 +72,23 @@ def models(folders: Folders = None, as_json: AsJson = False) -> None:
     """
     from uwaga.checkpoints.installed import installed_models
 
+    for word in map(str, folders or ()):
+        near = difflib.get_close_matches(word, COMMANDS, n=1)
+        if near and not Path(word).exists():
+            raise ModelError(f"{word}: no such folder; did you mean `uwaga models {near[0]}`?")
     found = list(installed_models(folders or ()))
     if as_json:
         for one in found:
             typer.echo(json.dumps(one.to_dict(), ensure_ascii=False))
         return
     _print(found)
+
+
+models.command(ALONE)(reported(installed))
+models.command("list")(reported(list_available))
+models.command("download")(reported(download))
+models.command("remove")(reported(remove))
+models.command("path")(reported(path))
 
 
 def _print(found: Sequence[InstalledModel]) -> None:
@@ -67,13 +109,12 @@ def _print(found: Sequence[InstalledModel]) -> None:
 
 
 def _cells(one: InstalledModel) -> list[str]:
-    size = readable_size(one.bytes)
-    if one.description is None:
-        return [one.name, "", "", "damaged", size, "", ""]
-    what = one.description
-    source, target = (_codes(codes) for codes in what.languages)
-    precision = " ".join(what.weights.formats)
-    return [one.name, source, target, what.family, size, precision, what.licence or "not stated"]
+    source, target = (_codes(codes) for codes in one.languages)
+    family, precision = "damaged", ""
+    if one.description is not None:
+        family, precision = one.description.family, " ".join(one.description.weights.formats)
+    licence = one.licence or ("not stated" if one.description is not None else "")
+    return [one.name, source, target, family, readable_size(one.bytes), precision, licence]
 
 
 def _codes(codes: Sequence[str]) -> str:

@@ -113,15 +113,27 @@ def _remove_abandoned(place: Path) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make ``folder`` hold exactly ``files``, whatever happens on the way.
+    """Make ``folder`` hold exactly ``files``, as :func:`new_folder` does.
 
-    The files are written and synced in a hidden sibling, which then takes the folder's name. A folder that is
+    Raises:
+        ModelError: the disk is full or refuses; nothing has changed then.
+    """
+    with new_folder(folder) as fresh:
+        for name, content in files.items():
+            _write(fresh / name, content)
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which takes the name of ``folder`` when all is written, whatever happens on the way.
+
+    The files are written in a hidden sibling, which then takes the folder's name. A folder that is
     already there changes places with it in one step and is removed last; the caller decides whether it may be
     replaced. Where the system has no such step it is moved aside first, and put back if the second rename
     fails: a ``kill -9`` between the two leaves the old and the new folder complete under hidden names
     (``.NAME.*.old`` and ``.NAME.*.part``), and the next call puts the old one back before it begins.
 
-    What writers that were killed have left beside the folder is removed.
+    What writers that were killed have left beside the folder is removed. Whoever fills it syncs its files.
 
     Raises:
         ModelError: the disk is full or refuses; nothing has changed then.
@@ -131,8 +143,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     try:
         handle, fresh = _begin(folder)
         remove_leftovers(folder)
-        for name, content in files.items():
-            _write(fresh / name, content)
+        yield fresh
         _sync(fresh)
         _swap(fresh, folder, fresh.with_suffix(".old"))
         _sync(folder.parent)

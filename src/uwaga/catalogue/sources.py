@@ -1,0 +1,38 @@
+"""The registry of sources: the catalogue and the command line read it, and nothing else names a source.
+
+A new source is one file that ends in ``register(Source(...))``.
+"""
+
+from __future__ import annotations
+
+from uwaga.catalogue.argos import ARGOS
+from uwaga.catalogue.firefox import FIREFOX
+from uwaga.catalogue.firefox_records import FIREFOX_RECORDS
+from uwaga.catalogue.local import FOLDERS, PACKAGED
+from uwaga.catalogue.opus import OPUS
+from uwaga.catalogue.source import Source
+from uwaga.errors import CatalogueError, shown
+
+SOURCES: list[Source] = [FIREFOX, ARGOS, OPUS, FIREFOX_RECORDS, FOLDERS, PACKAGED]
+"""The first is asked where none is named."""
+
+
+def register(added: Source) -> Source:
+    """Add a source; one of the same name is replaced."""
+    SOURCES[:] = [*(one for one in SOURCES if one.name != added.name), added]
+    return added
+
+
+def find_source(name: str | None) -> Source:
+    """The source of a name, the first where none is given.
+
+    Raises:
+        CatalogueError: there is none of that name.
+    """
+    if name is None:
+        return SOURCES[0]
+    found = next((one for one in SOURCES if one.name == name), None)
+    if found is None:
+        known = ", ".join(one.name for one in SOURCES)
+        raise CatalogueError(f"{shown(name)}: no such source of models; there are: {known}")
+    return found

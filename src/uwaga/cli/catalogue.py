@@ -1,0 +1,246 @@
+"""``uwaga models list``, ``download``, ``remove`` and ``path``: the catalogue of models."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uwaga.cli.info import PIPED, readable_size
+from uwaga.cli.meter import transfer
+from uwaga.errors import CatalogueError, UwagaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from uwaga.catalogue import CatalogueEntry, Listing
+
+MOST_PROBLEMS = 5
+"""Refused entries that are named."""
+
+Source = Annotated[
+    str | None, typer.Option("--from", help="The language to translate from.", show_default=False)
+]
+Target = Annotated[str | None, typer.Option("--to", help="The language to translate to.", show_default=False)]
+FromSource = Annotated[
+    str | None,
+    typer.Option(
+        help="The catalogue to ask: firefox, argos, opus-mt, firefox-records, folder or packages.",
+        show_default="firefox",
+    ),
+]
+Mirror = Annotated[
+    str | None,
+    typer.Option(
+        help="A URL or a folder to ask instead of the catalogue's own address.",
+        show_default=False,
+    ),
+]
+Every = Annotated[
+    bool, typer.Option("--all", help="Also what is not released, and every catalogue if none is named.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
+Wanted = Annotated[
+    str,
+    typer.Argument(
+        metavar="PAIR|NAME",
+        help="Both languages, such as `en-pt`, or a name that `uwaga models list` shows.",
+        show_default=False,
+    ),
+]
+Architecture = Annotated[
+    str | None,
+    typer.Option(
+        help="Of several models of a pair this one: tiny, base-memory, base.", show_default="the best"
+    ),
+]
+Update = Annotated[
+    bool, typer.Option("--update", help="Replace an installed model if the catalogue has another version.")
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Agree to the licence, which is shown, without being asked.")
+]
+Name = Annotated[str, typer.Argument(help="A name that `uwaga models` lists.", show_default=False)]
+
+
+def list_available(
+    source: Source = None,
+    target: Target = None,
+    every: Every = False,
+    from_source: FromSource = None,
+    mirror: Mirror = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the models that can be downloaded, the best of a pair first.
+
+    Only the catalogue is asked for. Without `--all` it is Firefox's released models. The score is the mean
+    of what the catalogue states (BLEU, chrF, COMET).
+
+    **Examples**
+
+        uwaga models list --from en --to pt
+
+        uwaga models list --to en --all
+
+        uwaga models list --from en --to de --from-source opus-mt
+    """
+    found, failures = _listings(source, target, every, from_source, mirror)
+    entries = [one for listing in found for one in listing.entries if every or one.released]
+    if as_json:
+        for one in entries:
+            typer.echo(json.dumps(one.to_dict(), ensure_ascii=False))
+    elif entries:
+        _print(entries)
+    _tell_problems([problem for listing in found for problem in listing.problems])
+    if failures and not entries:
+        raise failures[0]
+    for failure in failures:
+        typer.echo(f"not listed: {failure}", err=True)
+    if not entries:
+        asked = " ".join(f"{side} {code}" for side, code in (("from", source), ("to", target)) if code)
+        more = "" if every else "; --all asks every catalogue, and lists what is not released"
+        raise CatalogueError(
+            f"there is no model {asked or 'in this catalogue'}; languages are codes such as `en`{more}"
+        )
+
+
+def download(
+    model: Wanted,
+    architecture: Architecture = None,
+    from_source: FromSource = None,
+    mirror: Mirror = None,
+    update: Update = False,
+    yes: Yes = False,
+) -> None:
+    """Download a model and print its place. Nothing else is fetched.
+
+    Its licence is shown first, and you are asked whether to go on; `--yes` agrees beforehand, which a script
+    needs. Hashes and sizes are verified; what breaks off is gone on with the next time. It is then a name for
+    `--model`.
+
+    **Examples**
+
+        uwaga models download en-pt
+
+        uwaga models download en-pt --architecture tiny --yes
+
+        uwaga models download en-pt --mirror https://models.example.org/firefox
+
+        uwaga models download en-pt --from-source folder --mirror /media/stick/models
+    """
+    from uwaga import catalogue
+
+    with contextlib.ExitStack() as bar:
+        update_bar: list[Callable[[int, int | None], None]] = []
+
+        def confirm(entry: CatalogueEntry) -> bool:
+            agreed = _agree(entry, yes)
+            if agreed and entry.files:
+                update_bar.append(bar.enter_context(transfer(entry.name)))
+            return agreed
+
+        found = catalogue.download(
+            model,
+            architecture=architecture,
+            from_source=from_source,
+            mirror=mirror,
+            update=update,
+            confirm=confirm,
+            progress=lambda now, total: update_bar[0](now, total),
+            waiting=lambda text: typer.echo(text, err=True),
+        )
+    typer.echo(str(found))
+
+
+def remove(name: Name) -> None:
+    """Remove a model that was downloaded, and what is kept of downloads of it that broke off.
+
+    **Examples**
+
+        uwaga models remove firefox-en-pt-tiny
+    """
+    from uwaga import catalogue
+
+    catalogue.remove(name, waiting=lambda text: typer.echo(text, err=True))
+
+
+def path(name: Name) -> None:
+    """Print the place of an installed model.
+
+    **Examples**
+
+        ls "$(uwaga models path firefox-en-pt-tiny)"
+    """
+    from uwaga import catalogue
+
+    typer.echo(str(catalogue.path(name)))
+
+
+def _listings(
+    source: str | None, target: str | None, every: bool, from_source: str | None, mirror: str | None
+) -> tuple[list[Listing], list[UwagaError]]:
+    """What the catalogue that is meant lists, or all that have an address; and why some of these do not."""
+    from uwaga import catalogue
+
+    if not every or from_source is not None or mirror is not None:
+        return [catalogue.listing(source, target, from_source=from_source, mirror=mirror)], []
+    found, failures = [], []
+    for one in catalogue.SOURCES:
+        if one.address or not one.variable:
+            try:
+                found.append(catalogue.listing(source, target, from_source=one.name))
+            except UwagaError as error:
+                failures.append(error)
+    return found, failures
+
+
+def _agree(entry: CatalogueEntry, yes: bool) -> bool:
+    """Show whose model it is and under which licence, and ask, where there is somebody to be asked."""
+    from uwaga.catalogue.card import licence_notice
+
+    size = f", {readable_size(entry.size)}" if entry.size else ""
+    typer.echo(f"{entry.name}: {entry.source_language} to {entry.target_language}{size}", err=True)
+    typer.echo(licence_notice(entry.licence), err=True)
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise CatalogueError(
+            f"{entry.name}: nobody is there to be asked about the licence; --yes agrees to it"
+        )
+    typer.echo("Download it under this licence? [y/N] ", err=True, nl=False)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _print(entries: Sequence[CatalogueEntry]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from uwaga.catalogue.entry import mean_score
+    from uwaga.checkpoints.origin import installed_folders
+
+    here = {folder.name for folder in installed_folders(os.environ)}
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for head in ("model", "from", "to", "architecture", "size", "score", "status", "licence", ""):
+        table.add_column(head, overflow="fold", justify="right" if head in ("size", "score") else "left")
+    for one in entries:
+        score = mean_score(one)
+        cells = (
+            *(one.name, one.source_language, one.target_language, one.architecture),
+            readable_size(one.size) if one.size else "",
+            f"{100 * score:.1f}" if score else "",
+            *(one.status or "not released", one.licence, "installed" if one.name in here else ""),
+        )
+        table.add_row(*map(Text, cells))
+    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED).print(table)
+
+
+def _tell_problems(problems: Sequence[str]) -> None:
+    for problem in problems[:MOST_PROBLEMS]:
+        typer.echo(f"refused: {problem}", err=True)
+    if len(problems) > MOST_PROBLEMS:
+        typer.echo(f"refused: {len(problems) - MOST_PROBLEMS} more entries", err=True)
