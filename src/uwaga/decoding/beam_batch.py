@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Choice, Decoder, Hypothesis, Ids, State, Step
+from uwaga.contracts import Choice, Decoder, Floats, Hypothesis, Ids, State, Step
 from uwaga.decoding.constraints import Constraints, start_token
 from uwaga.decoding.options import SearchOptions
 from uwaga.decoding.rank import FinishedHypotheses, Flags, Ranking, Scores, columns, is_done
-from uwaga.decoding.trellis import Layer, Path, Trellis
+from uwaga.decoding.trellis import Layer, Trellis
 from uwaga.errors import ModelError
 
 IMPOSSIBLE = -1e6
@@ -166,7 +166,8 @@ class BeamBatch:
         scores, cut = pool.scores[index, slot].tolist(), pool.truncated[index, slot].tolist()
         nbest: list[list[Hypothesis]] = [[] for _ in indices]
         for into, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
-            nbest[into].append(_hypothesis(path, score, truncated, self._end))
+            tokens, token_scores = path.tokens.tolist(), path.log_probs.tolist()
+            nbest[into].append(hypothesis(tokens, token_scores, path.attention, score, truncated, self._end))
         return nbest
 
     def _check(self, made: Step, steps: Ids) -> None:
@@ -319,11 +320,17 @@ def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:
     return state.reorder((came_from + np.arange(len(sentences))[:, None] * beams).ravel())
 
 
-def _hypothesis(path: Path, score: float, truncated: bool, end: int) -> Hypothesis:
-    """A path as the caller sees it: without its end symbol, and unless truncated with that one's score."""
-    tokens, token_scores, attention = path.tokens.tolist(), path.log_probs.tolist(), path.attention
+def hypothesis(
+    tokens: list[int],
+    token_scores: list[float],
+    attention: Floats | None,
+    score: float,
+    truncated: bool,
+    end: int,
+) -> Hypothesis:
+    """What the caller sees: no end symbol, and, unless the hypothesis is truncated, that symbol's score."""
     if tokens and tokens[-1] == end:
-        tokens.pop()
+        tokens = tokens[:-1]
     if truncated:
         token_scores = token_scores[: len(tokens)]
         attention = None if attention is None else attention[: len(tokens)]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 ISAS: tuple[str, ...]
 
 class TooLongError(ValueError): ...
+class NotNumbersError(ValueError): ...
 
 def supported(isa: int) -> bool: ...
 def best_isa() -> int: ...
@@ -83,3 +84,31 @@ class Model:
         multiple: int = 1,
     ) -> Shortlist: ...
     def encode(self, sources: Sequence[Sequence[int]], shortlist: Shortlist | None = None) -> Memory: ...
+
+class BeamSearch:
+    def __init__(
+        self,
+        model: Model,
+        beams: int,
+        nbest: int,
+        start: int,
+        end: int,
+        never: NDArray[np.int64],
+        min_length: int,
+        stopping: int,
+        force_end: bool,
+        score_forced: bool,
+        renormalise: bool,
+        divisors: NDArray[np.float64],
+    ) -> None: ...
+    @property
+    def running(self) -> NDArray[np.int64]: ...
+    def enter(
+        self,
+        memory: Memory,
+        limits: NDArray[np.int64],
+        uncounted: NDArray[np.int64],
+        forced: NDArray[np.int64],
+    ) -> None: ...
+    def run(self, tokens: int) -> None: ...
+    def found(self) -> list[list[tuple[list[int], list[float], float, bool]]]: ...

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uwaga.contracts import Choice, Floats, Ids, Memory, State, Step, Symbols
+from uwaga.contracts import BeamRules, Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.checks import check_whole
 from uwaga.decoding.choose import every_token
 from uwaga.engine import _core
+from uwaga.engine.beam_search import NativeBeamSearch
 from uwaga.engine.cores import usable_cores
 from uwaga.engine.isa import chosen_isa
 from uwaga.engine.layout import EngineSettings, Sizes
@@ -177,6 +178,14 @@ class NativeModel:
         assert isinstance(one, _core.State)
         assert isinstance(other, _core.State)
         return _core.State.join([one, other])
+
+    def beam_search(self, rules: BeamRules) -> NativeBeamSearch:
+        """See :attr:`uwaga.contracts.Decoder.beam_search`.
+
+        Raises:
+            DataError: the rules name tokens outside the vocabulary.
+        """
+        return NativeBeamSearch(self._core, self.symbols.end, rules)
 
 
 def _relative(settings: EngineSettings) -> bool:
