@@ -132,12 +132,12 @@ EarlyStopping = bool | Literal["estimate"]
 
 @dataclass(frozen=True)
 class BeamRules:
-    """A beam search (greedy is a beam of one) that looks at no hypothesis's tokens (M22, M24).
+    """A beam search (greedy is a beam of one) that looks at no hypothesis's tokens.
 
     ``beams``, ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and
-    ``renormalise`` are as the search's options. ``start`` is fed first; ``never`` (tokens,) rises and is never produced.
-    ``divisors`` (longest + 2,): what the log-probability of a hypothesis is divided by, by the tokens that
-    count in its length, for sentences of at most ``longest`` steps.
+    ``renormalise`` are as the search's options. ``start`` is fed first; ``never`` (tokens,) rises and is
+    never produced. ``divisors`` (longest + 2,): what the log-probability of a hypothesis is divided by, by
+    the tokens that count in its length, for sentences of at most ``longest`` steps.
     """
 
     beams: int
