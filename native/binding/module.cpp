@@ -41,11 +41,12 @@ NB_MODULE(_core, m) {
     nb::exception<NotNumbers>(m, "NotNumbersError", PyExc_ValueError);
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
-    m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a);
-    m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a);
+    nb::class_<WeightArena>(m, "WeightArena").def(nb::init<>());
+    m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a, "arena"_a.none() = nb::none());
+    m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a, "arena"_a.none() = nb::none());
     m.def("lexical_checksum", &lexical_checksum, "words"_a);
-    m.def("pack_bfloat16", &packed_bfloat16, "weight"_a);
-    m.def("pack_float", &packed_float, "weight"_a);
+    m.def("pack_bfloat16", &packed_bfloat16, "weight"_a, "arena"_a.none() = nb::none());
+    m.def("pack_float", &packed_float, "weight"_a, "arena"_a.none() = nb::none());
 
     nb::class_<Packed>(m, "Matrix")
         .def_static("int8", &int8_matrix, "outputs"_a, "inputs"_a, "levels"_a, "panels"_a, "scales"_a, "sums"_a)
