@@ -72,6 +72,7 @@ class NativeModel:
         # Relative positions know no last one.
         self.max_source = self.max_target = None if _relative(settings) else settings.max_length
         self.precision, self.isa = packed.precision, _core.ISAS[number]
+        self._check_weights = packed.check
         check_whole("threads", threads, 0, MOST_THREADS)
         self.threads = threads or min(usable_cores(), MOST_THREADS)
         shape = _shape(settings, packed.precision) | {
@@ -127,7 +128,10 @@ class NativeModel:
         Raises:
             TextTooLongError: a sentence is longer than the model can take.
             DataError: a sentence is empty or holds an id outside the vocabulary.
+            ModelError: the weights lie in a shared file, which was changed.
         """
+        if self._check_weights is not None:
+            self._check_weights()
         try:
             return self._core.encode(sources, self._lists)
         except _core.TooLongError as error:

@@ -53,11 +53,15 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Packed:
-    """All weights of a model: ``vectors`` are biases, norms and what positions are made of."""
+    """All weights of a model: ``vectors`` are biases, norms and what positions are made of.
+
+    ``check`` raises ModelError where the arrays, which may lie in a file, are no longer what they were.
+    """
 
     matrices: dict[str, Matrix]
     vectors: dict[str, Floats]
     precision: Precision
+    check: Callable[[], None] | None = None
 
 
 def pack(
