@@ -164,6 +164,7 @@ class Constraints:
         self.limits: Ids = np.array(limits, dtype=np.int64)
         self.uncounted: Ids = uncounted_tokens(options, prefixes)
         self._forced = forced_tokens(options, prefixes)
+        self._may_force = options.force_end or bool((self._forced != FREE).any())
         self._never = never_produced(options, decoder.symbols)
         self._banned: Ids = np.zeros((0, 2), dtype=np.int64)
         self._banned_early = self._banned
@@ -211,6 +212,8 @@ class Constraints:
             self._banned = np.stack([np.repeat(np.arange(rows), len(never)), np.tile(never, rows)], axis=1)
             self._banned_early = self._with_ends(np.arange(rows))
             self._banned_rows = rows
+        if not self._options.min_length:
+            return self._banned
         early = steps <= self._options.min_length  # (sentences,)
         if not early.any():
             return self._banned
@@ -224,6 +227,8 @@ class Constraints:
         return np.concatenate([self._banned, ends])
 
     def _forced_now(self, steps: Ids, indices: Ids) -> Ids | None:
+        if not self._may_force:
+            return None
         width = self._forced.shape[1]
         if not self._options.force_end and steps.min() > width:
             return None

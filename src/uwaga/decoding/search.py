@@ -151,7 +151,7 @@ def _decode_all(
         )
         entering = len(indices)
         while batch.waiting.size or batch.running.size:
-            if joining:
+            if joining and batch.waiting.size:
                 entering = free_slots(batch.running, batch.waiting, options.rows, options.batch_tokens)
             if entering:
                 batch.admit(entering)
