@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
-#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -40,10 +39,7 @@ nb::object owned(T* data, std::initializer_list<std::size_t> shape) {
 
 template <class T>
 T* allocate(int64_t count) {
-    const std::size_t bytes = static_cast<std::size_t>(rounded(std::max<int64_t>(count, 1) * static_cast<int64_t>(sizeof(T)), alignment));
-    void* data = std::aligned_alloc(alignment, bytes);
-    if (!data) throw std::bad_alloc();
-    return static_cast<T*>(data);
+    return static_cast<T*>(allocate_bytes(std::max<int64_t>(count, 1) * static_cast<int64_t>(sizeof(T))));
 }
 
 }  // namespace uwaga

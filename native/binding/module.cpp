@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "binding/model.h"
+#include "binding/search.h"
 #include "binding/step.h"
 #include "binding/weights.h"
 
@@ -37,13 +38,15 @@ NB_MODULE(_core, m) {
     using namespace nb::literals;
     m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx");
     nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
+    nb::exception<NotNumbers>(m, "NotNumbersError", PyExc_ValueError);
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
-    m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a);
-    m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a);
+    nb::class_<WeightArena>(m, "WeightArena").def(nb::init<>());
+    m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a, "arena"_a.none() = nb::none());
+    m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a, "arena"_a.none() = nb::none());
     m.def("lexical_checksum", &lexical_checksum, "words"_a);
-    m.def("pack_bfloat16", &packed_bfloat16, "weight"_a);
-    m.def("pack_float", &packed_float, "weight"_a);
+    m.def("pack_bfloat16", &packed_bfloat16, "weight"_a, "arena"_a.none() = nb::none());
+    m.def("pack_float", &packed_float, "weight"_a, "arena"_a.none() = nb::none());
 
     nb::class_<Packed>(m, "Matrix")
         .def_static("int8", &int8_matrix, "outputs"_a, "inputs"_a, "levels"_a, "panels"_a, "scales"_a, "sums"_a)
@@ -82,6 +85,14 @@ NB_MODULE(_core, m) {
         }, "settings"_a, "matrices"_a, "vectors"_a, "isa"_a)
         .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none());
+
+    nb::class_<PyBeamSearch>(m, "BeamSearch")
+        .def("__init__", &make_search, "model"_a, "beams"_a, "nbest"_a, "start"_a, "end"_a, "never"_a, "min_length"_a, "stopping"_a,
+             "force_end"_a, "score_forced"_a, "renormalise"_a, "divisors"_a)
+        .def_prop_ro("running", &running_of)
+        .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a)
+        .def("run", &run_search, "tokens"_a)
+        .def("found", &found_of);
 }
 
 }  // namespace uwaga

@@ -48,7 +48,40 @@ void check_aligned(const void* data) {
     if (reinterpret_cast<uintptr_t>(data) % alignment) refuse("panels: not aligned to 64 bytes");
 }
 
+// An array of weights that are still to be written.
+template <class T>
+struct Unwritten {
+    T* data;
+    nb::object array;
+
+    Unwritten(int64_t count, const WeightArenaPtr& arena) {
+        const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
+        const std::size_t size = static_cast<std::size_t>(count);
+        if (!arena || bytes >= huge_page) {
+            data = allocate<T>(count);
+            array = owned(data, {size});
+            return;
+        }
+        data = static_cast<T*>(arena->take(bytes));
+        nb::capsule owner(new WeightArenaPtr(arena), [](void* p) noexcept { delete static_cast<WeightArenaPtr*>(p); });
+        array = nb::cast(nb::ndarray<nb::numpy, T>(data, {size}, owner));
+    }
+};
+
+constexpr int64_t slab_pages = 4;
+
 }  // namespace
+
+void* WeightArena::take(int64_t bytes) {
+    const int64_t size = rounded(bytes, alignment);
+    if (slabs_.empty() || used_ + size > slabs_.back().size()) {
+        slabs_.emplace_back(std::max(size, slab_pages * huge_page));
+        used_ = 0;
+    }
+    void* data = slabs_.back().get() + used_;
+    used_ += size;
+    return data;
+}
 
 Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales, Array<int32_t> sums) {
     check_sizes(outputs, inputs);
@@ -94,58 +127,54 @@ namespace {
 
 // Room for a matrix's panels, scales and sums, filled by `fill` without the interpreter's lock.
 template <class Fill>
-nb::tuple filled_int8(int64_t outputs, int64_t inputs, const Fill& fill) {
+nb::tuple filled_int8(int64_t outputs, int64_t inputs, const WeightArenaPtr& arena, const Fill& fill) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);
-    const int64_t size = padded_outputs(outputs) * padded_inputs(inputs), scales_size = padded_outputs(outputs);
-    int8_t* panels = allocate<int8_t>(size);
-    float* scales = allocate<float>(scales_size);
-    int32_t* sums = allocate<int32_t>(scales_size);
+    const Unwritten<int8_t> panels(padded_outputs(outputs) * padded_inputs(inputs), arena);
+    const Unwritten<float> scales(padded_outputs(outputs), arena);
+    const Unwritten<int32_t> sums(padded_outputs(outputs), arena);
     {
         const nb::gil_scoped_release free;
-        fill(panels, scales, sums);
+        fill(panels.data, scales.data, sums.data);
     }
-    const std::size_t n = static_cast<std::size_t>(scales_size);
-    return nb::make_tuple(owned(panels, {static_cast<std::size_t>(size)}), owned(scales, {n}), owned(sums, {n}));
+    return nb::make_tuple(panels.array, scales.array, sums.array);
 }
 
 }  // namespace
 
-nb::tuple packed_int8(Shaped<float, 2> w, int levels) {
+nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena) {
     if (levels < 1 || levels > 127) refuse("levels: from 1 to 127");
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
-    return filled_int8(outputs, inputs, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums); });
+    return filled_int8(outputs, inputs, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums); });
 }
 
-nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs) {
+nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs, const WeightArenaPtr& arena) {
     const int64_t rows = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
     if (static_cast<int64_t>(given.shape(0)) != rows) refuse("scales: one is wanted for each output");
     if (outputs < rows) refuse("outputs: fewer than are given");
-    return filled_int8(outputs, inputs, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), given.data(), rows, outputs, inputs, panels, scales, sums); });
+    return filled_int8(outputs, inputs, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), given.data(), rows, outputs, inputs, panels, scales, sums); });
 }
 
-nb::object packed_bfloat16(Shaped<float, 2> w) {
+nb::object packed_bfloat16(Shaped<float, 2> w, const WeightArenaPtr& arena) {
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
     check_sizes(outputs, inputs);
-    const int64_t size = bfloat16_panels_size(outputs, inputs);
-    uint16_t* panels = allocate<uint16_t>(size);
+    const Unwritten<uint16_t> panels(bfloat16_panels_size(outputs, inputs), arena);
     {
         const nb::gil_scoped_release free;
-        pack_bfloat16(w.data(), outputs, inputs, panels);
+        pack_bfloat16(w.data(), outputs, inputs, panels.data);
     }
-    return owned(panels, {static_cast<std::size_t>(size)});
+    return panels.array;
 }
 
-nb::object packed_float(Shaped<float, 2> w) {
+nb::object packed_float(Shaped<float, 2> w, const WeightArenaPtr& arena) {
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
     check_sizes(outputs, inputs);
-    const int64_t size = float_panels_size(outputs, inputs);
-    float* panels = allocate<float>(size);
+    const Unwritten<float> panels(float_panels_size(outputs, inputs), arena);
     {
         const nb::gil_scoped_release free;
-        pack_float(w.data(), outputs, inputs, panels);
+        pack_float(w.data(), outputs, inputs, panels.data);
     }
-    return owned(panels, {static_cast<std::size_t>(size)});
+    return panels.array;
 }
 
 }  // namespace uwaga

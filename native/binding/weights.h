@@ -1,10 +1,27 @@
 // Weights in the kernels' format: packed from floats, or taken as a file holds them, every number checked.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "binding/arrays.h"
 #include "transformer/matrix.h"
 
 namespace uwaga {
+
+// Memory for weights that do not fill a huge page: side by side on such pages, in the order in which they are packed.
+class WeightArena {
+  public:
+    WeightArena() = default;
+    WeightArena(const WeightArena&) = delete;
+    WeightArena& operator=(const WeightArena&) = delete;
+    void* take(int64_t bytes);
+
+  private:
+    std::vector<Buffer<uint8_t>> slabs_;
+    int64_t used_ = 0;  // of the last one
+};
+using WeightArenaPtr = std::shared_ptr<WeightArena>;
 
 // A packed matrix and the arrays that it lies in.
 struct Packed {
@@ -16,9 +33,11 @@ Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> pa
 Packed bfloat16_matrix(int64_t outputs, int64_t inputs, Array<uint16_t> panels);
 Packed float_matrix(int64_t outputs, int64_t inputs, Array<float> panels);
 
-nb::tuple packed_int8(Shaped<float, 2> w, int levels);  // panels, scales, sums
-nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs);  // those not given are zero
-nb::object packed_bfloat16(Shaped<float, 2> w);
-nb::object packed_float(Shaped<float, 2> w);
+// Packed into the arena if there is one, or else into memory of their own.
+nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena);  // panels, scales, sums
+// Those that are not given are zero.
+nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs, const WeightArenaPtr& arena);
+nb::object packed_bfloat16(Shaped<float, 2> w, const WeightArenaPtr& arena);
+nb::object packed_float(Shaped<float, 2> w, const WeightArenaPtr& arena);
 
 }  // namespace uwaga

@@ -11,18 +11,26 @@ namespace uwaga {
 
 constexpr int64_t page_entries = 16;
 
+struct Page {
+    uint8_t* data = nullptr;
+    int64_t size = 0;
+};
+
 // Pieces of memory of one size at least. What is given back is kept for the next sentence: the first touch of fresh
-// memory costs more than what is written to it.
+// memory costs more than what is written to it. Pieces that are not small are cut from huge pages.
 class PagePool {
   public:
-    void configure(int64_t bytes) { bytes_ = bytes; }
-    Buffer<uint8_t> take(int64_t bytes = 0);
-    void give(Buffer<uint8_t> page);
-    void give(std::vector<Buffer<uint8_t>>& pages);
+    void configure(int64_t bytes) { bytes_ = rounded(bytes, alignment); }
+    Page take(int64_t bytes = 0);
+    void give(Page page);
+    void give(std::vector<Page>& pages);
 
   private:
+    void add(int64_t bytes);
+
     std::mutex mutex_;
-    std::vector<Buffer<uint8_t>> free_;
+    std::vector<Buffer<uint8_t>> slabs_;  // what all pages lie in
+    std::vector<Page> free_;
     int64_t bytes_ = 0;
 };
 
@@ -45,7 +53,7 @@ class KeyValueStore {
     PagePool& pool_;
     int64_t entry_, element_;
     std::mutex mutex_;
-    std::vector<Buffer<uint8_t>> pages_;
+    std::vector<Page> pages_;
     uint8_t* base_ = nullptr;
     int64_t used_ = page_entries;  // entries of the last page
 };

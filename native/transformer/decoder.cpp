@@ -58,7 +58,7 @@ void Part::cross_attend(std::size_t l, const float* queries, int64_t stride, flo
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
         const EncodedSentence& memory = sentence(row).memory;
         const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * model.key_value_width();
-        const uint8_t* keys = memory.chunk->data.get() + first_key * model.cache_element_size();
+        const uint8_t* keys = memory.chunk->page.data + first_key * model.cache_element_size();
         float* weights = ws.weights.ensure(heads.count * memory.length);
         attend_cached(model, heads, queries + row * stride, keys, ws.offsets.get(), memory.length, nullptr, weights, context + row * context_stride);
         if (wanted) write_attention(row, weights, memory.length);

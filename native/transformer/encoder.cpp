@@ -103,7 +103,7 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
         Epilogue plain;
         plain.bias = linear.bias;
         product(*model.kernels, source, linear.weight, plain, projected, projected_stride);
-        uint8_t* to = chunk->data.get() + static_cast<int64_t>(l) * rows * entry * model.cache_element_size();
+        uint8_t* to = chunk->page.data + static_cast<int64_t>(l) * rows * entry * model.cache_element_size();
         for (int64_t row = 0; row < rows; ++row, to += entry * model.cache_element_size()) {
             store_key_value(model, projected + row * projected_stride, to);
         }

@@ -14,13 +14,13 @@ namespace uwaga {
 
 // One sentence's keys and values lie in the chunk of its encoder group: [layer][row][key, value].
 struct Chunk {
-    Chunk(PagePool& from, int64_t bytes, int64_t count) : pool(from), data(from.take(bytes)), rows(count) {}
-    ~Chunk() { pool.give(std::move(data)); }
+    Chunk(PagePool& from, int64_t bytes, int64_t count) : pool(from), page(from.take(bytes)), rows(count) {}
+    ~Chunk() { pool.give(page); }
     Chunk(const Chunk&) = delete;
     Chunk& operator=(const Chunk&) = delete;
 
     PagePool& pool;  // of the model, which whatever holds a chunk holds too
-    Buffer<uint8_t> data;
+    const Page page;
     const int64_t rows;
 };
 

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,8 +127,73 @@ class Step:
     attention: Floats | None = None
 
 
+EarlyStopping = bool | Literal["estimate"]
+
+
+@dataclass(frozen=True)
+class BeamRules:
+    """A beam search (greedy is a beam of one) that looks at no hypothesis's tokens.
+
+    ``beams``, ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and
+    ``renormalise`` are as the search's options. ``start`` is fed first; ``never`` (tokens,) rises and is
+    never produced. ``divisors`` (longest + 2,): what the log-probability of a hypothesis is divided by, by
+    the tokens that count in its length, for sentences of at most ``longest`` steps.
+    """
+
+    beams: int
+    nbest: int
+    start: int
+    never: Ids
+    min_length: int
+    early_stopping: EarlyStopping
+    force_end: bool
+    score_forced: bool
+    renormalise: bool
+    divisors: NDArray[np.float64]
+
+
+Found = tuple[list[int], list[float], float, bool]
+"""Tokens, end symbol included, their log-probabilities, the score, and whether a limit cut it."""
+
+
+class BeamSearch(Protocol):
+    """Sentences that a decoder searches by itself, without a call for each step."""
+
+    @property
+    def running(self) -> Ids:
+        """(sentences,) those that are being decoded, numbered in the order in which they entered."""
+        ...
+
+    def enter(self, memory: Memory, limits: Ids, uncounted: Ids, forced: Ids) -> None:
+        """Let sentences in beside those that are being decoded.
+
+        Args:
+            memory: their sources.
+            limits: (sentences,) most steps of each.
+            uncounted: (sentences,) first tokens that do not count in the length.
+            forced: (sentences, width) the first tokens, -1 where they are free.
+        """
+        ...
+
+    def run(self, tokens: int) -> None:
+        """Make a step, and more until sentences of no more than so many source tokens are being decoded."""
+        ...
+
+    def found(self) -> list[list[Found]]:
+        """The n-best hypotheses of each sentence that is done, best first, in the order of entry."""
+        ...
+
+
 class Decoder(Protocol):
     """A model as search sees it: encode once, start, then step by step."""
+
+    @property
+    def beam_search(self) -> Callable[[BeamRules], BeamSearch] | None:
+        """A search of its own, without Python between the steps; None of a decoder that has none.
+
+        It must find what :mod:`uwaga.decoding` finds, to the bit, and let sentences in as ``join`` does.
+        """
+        ...
 
     @property
     def join(self) -> Callable[[State, State], State] | None:

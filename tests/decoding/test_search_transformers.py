@@ -73,6 +73,7 @@ class Peer:
     max_source: int | None = 64
     max_target: int | None = 64
     join: None = None
+    beam_search: None = None
 
     def encode(self, sources: Sequence[Sequence[int]]) -> PeerMemory:
         ids, mask = padded(sources)

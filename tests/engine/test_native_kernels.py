@@ -88,7 +88,7 @@ def test_what_is_tested_is_what_is_shipped(tmp_path):
     assert {"dispatch.cpp", "packing.cpp", "portable.cpp"} <= set(flags_of(shipped))
 
 
-LADDER = ("binding", "transformer", "output", "runtime", "kernels")
+LADDER = ("binding", "search", "transformer", "output", "runtime", "kernels")
 MUTUAL = ("transformer", "output")
 """A state holds the columns of its sentences' shortlists, and a step ends in the choice of candidates."""
 

@@ -72,12 +72,12 @@ def test_the_path_on_the_native_engine_is_the_one_printed(monkeypatch: pytest.Mo
     from uwaga.engine import _core
 
     found: list[Frames] = []
-    step: Callable[..., object] = _core.State.step
+    run: Callable[..., object] = _core.BeamSearch.run
 
     def watched(*arguments: object) -> object:
-        found.append([*walked(sys._getframe(1)), ("engine/_core", "State.step")])
-        return step(*arguments)
+        found.append([*walked(sys._getframe(1)), ("engine/_core", "BeamSearch.run")])
+        return run(*arguments)
 
-    monkeypatch.setattr(_core.State, "step", watched)
+    monkeypatch.setattr(_core.BeamSearch, "run", watched)
     translate("native")
     compare("on the native engine", found[-1])

@@ -8,7 +8,8 @@ import threading
 
 import numpy as np
 
-from uwaga.contracts import Choice, Sampling, Symbols
+from uwaga.contracts import BeamRules, Choice, Sampling, Symbols
+from uwaga.decoding import SearchOptions, search
 from uwaga.engine import NativeModel, Shortlist
 from uwaga.engine.isa import usable
 from uwaga.engine.layout import stored_shapes
@@ -112,6 +113,47 @@ def walk(rng, isa):
         thread.start()
     for thread in crowd:
         thread.join()
+    searched(rng, model, sources, target)
+
+
+def searched(rng, model, sources, target):
+    """The core's own search, sentences entering late; and one search that several threads want at once."""
+    beam = int(rng.integers(1, 5))
+    options = SearchOptions(
+        beam=beam,
+        nbest=int(rng.integers(1, beam + 1)),
+        max_length=int(rng.integers(1, 19)),
+        early_stopping=[True, False, "estimate"][rng.integers(3)],
+        force_end=bool(rng.integers(2)),
+        first=int(rng.integers(4, target)) if target > 4 and rng.integers(2) else None,
+        renormalise=bool(rng.integers(2)),
+        batch_tokens=int(rng.choice([1, 60, 4096])),
+    )
+    found = search(model, sources * 2, options)
+    assert found[: len(sources)] == found[len(sources) :]
+    rules = BeamRules(
+        beams=beam,
+        nbest=1,
+        start=SYMBOLS.start,
+        never=np.array([0]),
+        min_length=0,
+        early_stopping=True,
+        force_end=False,
+        score_forced=True,
+        renormalise=False,
+        divisors=np.arange(1.0, 13.0),
+    )
+    one = model.beam_search(rules)
+    free = np.full((len(sources), 1), -1)
+    one.enter(model.encode(sources), np.full(len(sources), 10), np.zeros(len(sources), dtype=np.int64), free)
+    crowd = [threading.Thread(target=one.run, args=(10**6,)) for _ in range(3)]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        one.found()
+        thread.join()
+    one.run(0)
+    assert all(one.found())
 
 
 def shortlist(rng, source, target):

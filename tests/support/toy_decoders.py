@@ -68,7 +68,7 @@ class RecurrentToy:
     Tokens: 0 padding, 1 start, 2 end, 3 unknown. ``end_bias`` is added to the end symbol's logit.
     """
 
-    join = None
+    join = beam_search = None
     vocabulary: int
     seed: int = 0
     width: int = 5

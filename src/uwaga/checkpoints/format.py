@@ -39,6 +39,8 @@ class Format:
         read: the model in a folder or file, checked before memory is taken; raises ModelError.
         describe: what the model is and what is wrong with it; raises ModelError where nothing can be said.
         files: what the hub fetches.
+        read_shared: as :attr:`read`, with weights that stay in their mapped file; None of a format whose
+            weights are not used as they lie there.
     """
 
     name: str
@@ -46,3 +48,4 @@ class Format:
     read: Callable[[Path], Checkpoint]
     describe: Callable[[Path], Description]
     files: Files
+    read_shared: Callable[[Path], Checkpoint] | None = None

@@ -14,7 +14,7 @@ from uwaga.checkpoints.format import Files, Format
 from uwaga.checkpoints.huggingface.format import HUGGING_FACE
 from uwaga.checkpoints.marian.format import MARIAN
 from uwaga.checkpoints.uwaga.format import UWAGA, UWAGA_INT8
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.checkpoint import Checkpoint
@@ -35,15 +35,28 @@ def detect(place: Path) -> Format | None:
     return next((one for one in FORMATS if one.detect(place)), None)
 
 
-def read(place: Path) -> Checkpoint:
+def read(place: Path, shared: bool = False) -> Checkpoint:
     """Read a model of any format, checking everything before memory is taken.
 
+    Args:
+        place: a folder or file.
+        shared: leave the weights in their file, mapped, so that processes share them.
+
     Raises:
+        SettingsError: ``shared``, of a format whose weights are not used as they lie in their file.
         ModelError: it is in no known format, incomplete, damaged, of an unknown family or with a feature that
             uwaga lacks. The message names the file.
         MissingExtraError: its files need a library that is not installed.
     """
-    return _format(place).read(place)
+    found = _format(place)
+    if not shared:
+        return found.read(place)
+    if found.read_shared is None:
+        raise SettingsError(
+            f"{place}: memory 'shared' needs weights that are used as they lie in their file, which is so of "
+            "int8 folders alone: make one with `uwaga convert --int8`, or leave it out"
+        )
+    return found.read_shared(place)
 
 
 def describe(place: Path) -> Description:

@@ -67,6 +67,7 @@ def generate(
     dtype: the.Precision = "auto",
     engine: the.Engine = "auto",
     threads: the.Threads = 0,
+    memory: the.Memory = "fast",
 ) -> None:
     """Continue texts: each is printed with what the model writes after it.
 
@@ -85,7 +86,7 @@ def generate(
     draws: SearchOverrides = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     kind: SearchOverrides = {"beam": beam, "nbest": nbest, "sample": sample, "length_penalty": length_penalty}
     asked: SearchOverrides = {**kind, **lengths, **draws, "no_repeat_ngram": no_repeat_ngram}
-    generator = TextGenerator.load(model, device, dtype, threads, engine)
+    generator = TextGenerator.load(model, device, dtype, threads, engine, memory)
     options = generator.decoding.for_stream(asked) if stream else generator.options(**asked)
     unit = "prompt" if prompt else "line"
     with lines_out(output) as write, meter(input_, "continuing") as advance:

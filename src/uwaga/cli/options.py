@@ -165,6 +165,10 @@ Precision = Annotated[
     ),
 ]
 Engine = Annotated[str, typer.Option(help="auto, native (CPU, Transformers) or torch (everything).")]
+Memory = Annotated[
+    str,
+    typer.Option(help="fast, or shared: an int8 folder's weights stay in its file, for several processes."),
+]
 Threads = Annotated[int, typer.Option(help="CPU threads, 0 for all cores.", min=0)]
 
 # What is measured.

@@ -54,6 +54,7 @@ def score(
     dtype: the.Precision = "auto",
     engine: the.Engine = "auto",
     threads: the.Threads = 0,
+    memory: the.Memory = "fast",
 ) -> None:
     r"""Print how probable the model finds each translation: one line per pair.
 
@@ -76,7 +77,7 @@ def score(
     chunks = _pairs(files or [])
     from uwaga.translator import Translator
 
-    translator = Translator.load(model, device, dtype, threads, engine, source, target)
+    translator = Translator.load(model, device, dtype, threads, engine, source, target, None, memory)
     with lines_out(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
             scores = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)

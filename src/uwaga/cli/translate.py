@@ -108,6 +108,7 @@ def translate(
     dtype: the.Precision = "auto",
     engine: the.Engine = "auto",
     threads: the.Threads = 0,
+    memory: the.Memory = "fast",
 ) -> None:
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
     from uwaga.cli.lines import Pace, chunks_of
@@ -127,7 +128,7 @@ def translate(
     draws: SearchOverrides = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     kind: SearchOverrides = {"beam": beam, "nbest": nbest, "sample": sample, "attention": attention}
     asked: SearchOverrides = {**kind, **lengths, **limits, **draws, "batch_tokens": batch_tokens}
-    loaded = Translator.load(model, device, dtype, threads, engine, source, target, shortlist)
+    loaded = Translator.load(model, device, dtype, threads, engine, source, target, shortlist, memory)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
     notes = Notes("text" if text else "line", model in (None, [], ["bundled"]))
     job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Choice, Decoder, Hypothesis, Ids, State, Step
+from uwaga.contracts import Choice, Decoder, Floats, Hypothesis, Ids, State, Step
 from uwaga.decoding.constraints import Constraints, start_token
 from uwaga.decoding.options import SearchOptions
 from uwaga.decoding.rank import FinishedHypotheses, Flags, Ranking, Scores, columns, is_done
-from uwaga.decoding.trellis import Layer, Path, Trellis
+from uwaga.decoding.trellis import Layer, Trellis
 from uwaga.errors import ModelError
 
 IMPOSSIBLE = -1e6
@@ -166,7 +166,8 @@ class BeamBatch:
         scores, cut = pool.scores[index, slot].tolist(), pool.truncated[index, slot].tolist()
         nbest: list[list[Hypothesis]] = [[] for _ in indices]
         for into, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
-            nbest[into].append(_hypothesis(path, score, truncated, self._end))
+            tokens, token_scores = path.tokens.tolist(), path.log_probs.tolist()
+            nbest[into].append(hypothesis(tokens, token_scores, path.attention, score, truncated, self._end))
         return nbest
 
     def _check(self, made: Step, steps: Ids) -> None:
@@ -240,22 +241,26 @@ class BeamBatch:
             self._pool.add(
                 self._indices[hit], scores, nodes[hit, :beams], steps[hit], candidates.cut[hit, :beams]
             )
-        stuck = self._stuck(candidates)  # (sentences, beams)
+        goes_on = candidates.ranks > -np.inf
+        if goes_on.all():
+            return
+        stuck = self._stuck(goes_on)  # (sentences, beams)
         hit = np.nonzero(stuck.any(axis=1))[0]
         if len(hit):
             scores = np.where(stuck[hit], self._scored(self._ranks[hit], hit, steps - 1), -np.inf)
             self._pool.add(self._indices[hit], scores, self._nodes[hit], steps[hit] - 1, stuck[hit])
 
-    def _stuck(self, candidates: Candidates) -> Flags:
+    def _stuck(self, goes_on: Flags) -> Flags:
         """Running hypotheses that every token is banned for: their sentence is cut here, and says so.
 
         Among beams that happens to a sentence only if none of them goes on and none has finished.
+
+        Args:
+            goes_on: (sentences, candidates) whether there is such a continuation.
         """
-        alive, goes_on = self._ranks > -np.inf, candidates.ranks > -np.inf
+        alive = self._ranks > -np.inf
         if self._options.sample:
             return np.asarray(alive & ~goes_on)
-        if goes_on.all():
-            return np.zeros_like(alive)
         nothing = ~goes_on.any(axis=1) & (self._pool.scores[self._indices, 0] == -np.inf)
         return np.asarray(alive & nothing[:, None])
 
@@ -270,18 +275,20 @@ class BeamBatch:
         """Run on with what did not end; returns which of the sentences stay, (sentences,)."""
         sentences, beams = self._tokens.shape
         stopped = candidates.ended | (candidates.ranks == -np.inf)  # (sentences, candidates)
-        if self._options.sample or stopped.shape[1] == 1:
+        if stopped.shape[1] == 1:
+            keep = np.zeros((sentences, 1), dtype=np.int64)
+        elif self._options.sample:
             keep = np.broadcast_to(np.arange(beams), (sentences, beams))
         else:
             keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
         ranks = columns(np.where(stopped, -np.inf, candidates.ranks), keep)
         stay = self._undecided(ranks, steps)
-        at = np.nonzero(stay)[0]
-        keep, self._ranks = keep[at], ranks[at]
-        came_from = columns(candidates.beams[at], keep)  # (sentences, beams)
-        self._tokens = columns(candidates.tokens[at], keep)
-        self._nodes = columns(nodes[at], keep)
-        self._indices = self._indices[at]
+        came_from = columns(candidates.beams, keep)  # (sentences, beams)
+        tokens, nodes, at = columns(candidates.tokens, keep), columns(nodes, keep), np.nonzero(stay)[0]
+        if len(at) < sentences:
+            ranks, tokens, nodes, came_from = ranks[at], tokens[at], nodes[at], came_from[at]
+            self._indices = self._indices[at]
+        self._ranks, self._tokens, self._nodes = ranks, tokens, nodes
         if self._history is not None:
             before = columns(self._history[at], came_from)
             self._history = np.concatenate([before, self._tokens[:, :, None]], axis=2)
@@ -313,17 +320,25 @@ def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:
     if len(sentences) < before:
         state = state.select(sentences)
     beams = came_from.shape[1]
+    if beams == 1:
+        return state
     here = np.arange(beams)
     if (came_from == here).all():
         return state
     return state.reorder((came_from + np.arange(len(sentences))[:, None] * beams).ravel())
 
 
-def _hypothesis(path: Path, score: float, truncated: bool, end: int) -> Hypothesis:
-    """A path as the caller sees it: without its end symbol, and unless truncated with that one's score."""
-    tokens, token_scores, attention = path.tokens.tolist(), path.log_probs.tolist(), path.attention
+def hypothesis(
+    tokens: list[int],
+    token_scores: list[float],
+    attention: Floats | None,
+    score: float,
+    truncated: bool,
+    end: int,
+) -> Hypothesis:
+    """What the caller sees: no end symbol, and, unless the hypothesis is truncated, that symbol's score."""
     if tokens and tokens[-1] == end:
-        tokens.pop()
+        tokens = tokens[:-1]
     if truncated:
         token_scores = token_scores[: len(tokens)]
         attention = None if attention is None else attention[: len(tokens)]

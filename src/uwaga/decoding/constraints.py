@@ -118,6 +118,30 @@ def start_token(options: SearchOptions, symbols: Symbols) -> int:
     return symbols.start if options.start is None else options.start
 
 
+def forced_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> Ids:
+    """(sentences, width) what each sentence's first tokens must be, FREE where they need not be anything."""
+    lengths = np.array([len(prefix) for prefix in prefixes], dtype=np.int64)  # (sentences,)
+    forced = np.full((len(prefixes), max(int(lengths.max()), 1)), FREE, dtype=np.int64)
+    for number, prefix in enumerate(prefixes):
+        forced[number, : len(prefix)] = prefix
+    if options.first is not None:
+        forced[lengths == 0, 0] = options.first
+    return forced
+
+
+def uncounted_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> Ids:
+    """(sentences,) first tokens that count neither in the score nor in its length."""
+    return np.array([0 if options.score_forced else len(prefix) for prefix in prefixes], dtype=np.int64)
+
+
+def never_produced(options: SearchOptions, symbols: Symbols) -> Ids:
+    """Tokens banned at every step: in some models the end symbol also starts or pads, and stays free."""
+    never = {start_token(options, symbols), symbols.pad, *options.banned}
+    if not options.unknown:
+        never.add(symbols.unknown)
+    return np.array(sorted(never - {symbols.end}), dtype=np.int64)
+
+
 class Constraints:
     """The limits, bans, forced tokens and draws of one batch.
 
@@ -138,14 +162,10 @@ class Constraints:
         self._symbols = decoder.symbols
         self._count = 1 if options.sample or options.beam == 1 else min(2 * options.beam, decoder.vocabulary)
         self.limits: Ids = np.array(limits, dtype=np.int64)
-        lengths = np.array([len(prefix) for prefix in prefixes], dtype=np.int64)  # (sentences,)
-        self.uncounted: Ids = np.zeros_like(lengths) if options.score_forced else lengths
-        self._forced = np.full((len(sources), max(int(lengths.max()), 1)), FREE, dtype=np.int64)
-        for number, prefix in enumerate(prefixes):
-            self._forced[number, : len(prefix)] = prefix
-        if options.first is not None:
-            self._forced[lengths == 0, 0] = options.first
-        self._never = _never_produced(options, decoder.symbols)
+        self.uncounted: Ids = uncounted_tokens(options, prefixes)
+        self._forced = forced_tokens(options, prefixes)
+        self._may_force = options.force_end or bool((self._forced != FREE).any())
+        self._never = never_produced(options, decoder.symbols)
         self._banned: Ids = np.zeros((0, 2), dtype=np.int64)
         self._banned_early = self._banned
         self._banned_rows = 0
@@ -192,6 +212,8 @@ class Constraints:
             self._banned = np.stack([np.repeat(np.arange(rows), len(never)), np.tile(never, rows)], axis=1)
             self._banned_early = self._with_ends(np.arange(rows))
             self._banned_rows = rows
+        if not self._options.min_length:
+            return self._banned
         early = steps <= self._options.min_length  # (sentences,)
         if not early.any():
             return self._banned
@@ -205,6 +227,8 @@ class Constraints:
         return np.concatenate([self._banned, ends])
 
     def _forced_now(self, steps: Ids, indices: Ids) -> Ids | None:
+        if not self._may_force:
+            return None
         width = self._forced.shape[1]
         if not self._options.force_end and steps.min() > width:
             return None
@@ -231,11 +255,3 @@ def repeated_ngrams(history: Ids, size: int) -> Ids:
     alike = (windows[:, :, :-1] == suffix).all(axis=2) & (windows[:, :, 0] >= 0)  # (rows, windows)
     row, window = np.nonzero(alike)
     return np.stack([row, windows[row, window, -1]], axis=1)
-
-
-def _never_produced(options: SearchOptions, symbols: Symbols) -> Ids:
-    """Tokens banned at every step: in some models the end symbol also starts or pads, and stays free."""
-    never = {start_token(options, symbols), symbols.pad, *options.banned}
-    if not options.unknown:
-        never.add(symbols.unknown)
-    return np.array(sorted(never - {symbols.end}), dtype=np.int64)

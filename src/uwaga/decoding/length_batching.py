@@ -46,3 +46,8 @@ def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
         return 0
     fitting = int(np.searchsorted(np.cumsum(waiting * rows), budget - used, side="right"))
     return max(fitting, 0 if len(running) else 1)
+
+
+def next_entry(waiting: Ids, rows: int, budget: int) -> int:
+    """Source tokens being decoded at which :func:`free_slots` first lets sentences in; 0 where none wait."""
+    return 3 * budget // (4 * rows) if len(waiting) else 0

@@ -8,12 +8,11 @@ import secrets
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict
 
-from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
+from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM, EarlyStopping
 from uwaga.decoding.checks import check_between, check_flag, check_one_of, check_whole
 from uwaga.errors import SettingsError, shown
 
 LengthFormula = Literal["average", "gnmt", "none"]
-EarlyStopping = bool | Literal["estimate"]
 
 MOST_SAMPLES = 1 << 16
 

@@ -4,7 +4,8 @@ Greedy is a beam of one. A beam step ranks the ``2 * beam`` best continuations o
 among the best ``beam`` that end are finished, the best ``beam`` that do not end run on. Sampling runs
 ``nbest`` rows per sentence that know nothing of each other. No row is looked at in Python: a step costs
 a fixed number of numpy calls. Where the decoder can join states, a sentence that is done gives its slot
-to one that waits.
+to one that waits. A decoder that can search by itself, with the same result, is let to where nobody waits for
+each token.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from uwaga.decoding.constraints import (
     starts_with_first,
     step_limit,
 )
+from uwaga.decoding.decoder_batch import DecoderBatch, searched_by_decoder
 from uwaga.decoding.length_batching import free_slots, length_batches
 from uwaga.decoding.options import SearchOptions
 
@@ -138,8 +140,9 @@ def _decode_all(
     results: list[list[Hypothesis]] = [[] for _ in sources]
     lengths = [len(source) for source in sources]
     joining = decoder.join is not None
+    itself = not streaming and searched_by_decoder(decoder, options, limits)
     for indices in length_batches(lengths, options.rows, options.batch_tokens * (WAVE if joining else 1)):
-        batch = BeamBatch(
+        batch: BeamBatch | DecoderBatch = (DecoderBatch if itself else BeamBatch)(
             decoder,
             options,
             [sources[index] for index in indices],
@@ -148,20 +151,22 @@ def _decode_all(
         )
         entering = len(indices)
         while batch.waiting.size or batch.running.size:
-            if joining:
+            if joining and batch.waiting.size:
                 entering = free_slots(batch.running, batch.waiting, options.rows, options.batch_tokens)
             if entering:
                 batch.admit(entering)
             entering = 0
             progress = batch.step()
-            if streaming:
+            if streaming and progress is not None:
                 yield from _events(batch, progress, indices)
         for index, hypotheses in zip(indices, batch.hypotheses(np.arange(len(indices))), strict=True):
             results[index] = hypotheses
     return results
 
 
-def _events(batch: BeamBatch, progress: StepOutcome, indices: list[int]) -> Iterator[StreamEvent]:
+def _events(
+    batch: BeamBatch | DecoderBatch, progress: StepOutcome, indices: list[int]
+) -> Iterator[StreamEvent]:
     """What a stream says after a step: each new token, then each sentence that is done."""
     decided = zip(
         progress.extended.tolist(), progress.tokens.tolist(), progress.log_probs.tolist(), strict=True

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uwaga.contracts import Choice, Floats, Ids, Memory, State, Step, Symbols
+from uwaga.contracts import BeamRules, Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.checks import check_whole
 from uwaga.decoding.choose import every_token
 from uwaga.engine import _core
+from uwaga.engine.beam_search import NativeBeamSearch
 from uwaga.engine.cores import usable_cores
 from uwaga.engine.isa import chosen_isa
 from uwaga.engine.layout import EngineSettings, Sizes
@@ -71,6 +72,7 @@ class NativeModel:
         # Relative positions know no last one.
         self.max_source = self.max_target = None if _relative(settings) else settings.max_length
         self.precision, self.isa = packed.precision, _core.ISAS[number]
+        self._check_weights = packed.check
         check_whole("threads", threads, 0, MOST_THREADS)
         self.threads = threads or min(usable_cores(), MOST_THREADS)
         shape = _shape(settings, packed.precision) | {
@@ -126,7 +128,10 @@ class NativeModel:
         Raises:
             TextTooLongError: a sentence is longer than the model can take.
             DataError: a sentence is empty or holds an id outside the vocabulary.
+            ModelError: the weights lie in a shared file, which was changed.
         """
+        if self._check_weights is not None:
+            self._check_weights()
         try:
             return self._core.encode(sources, self._lists)
         except _core.TooLongError as error:
@@ -177,6 +182,14 @@ class NativeModel:
         assert isinstance(one, _core.State)
         assert isinstance(other, _core.State)
         return _core.State.join([one, other])
+
+    def beam_search(self, rules: BeamRules) -> NativeBeamSearch:
+        """See :attr:`uwaga.contracts.Decoder.beam_search`.
+
+        Raises:
+            DataError: the rules name tokens outside the vocabulary.
+        """
+        return NativeBeamSearch(self._core, self.symbols.end, rules)
 
 
 def _relative(settings: EngineSettings) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from uwaga.contracts import Floats
 from uwaga.engine import _core
+from uwaga.engine.huge_pages import HUGE_PAGE
 from uwaga.engine.layout import EngineSettings, Product, products, vectors, weight_name
 from uwaga.errors import ModelError, SettingsError
 
@@ -52,11 +53,15 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Packed:
-    """All weights of a model: ``vectors`` are biases, norms and what positions are made of."""
+    """All weights of a model: ``vectors`` are biases, norms and what positions are made of.
+
+    ``check`` raises ModelError where the arrays, which may lie in a file, are no longer what they were.
+    """
 
     matrices: dict[str, Matrix]
     vectors: dict[str, Floats]
     precision: Precision
+    check: Callable[[], None] | None = None
 
 
 def pack(
@@ -90,6 +95,9 @@ def pack(
     made: dict[str, Floats] = {}
     # The largest first: what is read of the file lies beside what is packed, and soon there is much of that.
     wanted = sorted(products(settings, source, target), key=lambda one: -sum(one.outputs) * one.inputs)
+    # A small model has nothing to gain from huge pages, and would take a whole one.
+    numbers = sum(sum(product.outputs) * product.inputs for product in wanted)
+    arena = _core.WeightArena() if numbers >= HUGE_PAGE else None
     kept = _kept(keep, [product.name for product in wanted])
     for product in wanted:
         form: Precision = "bfloat16" if product.name in kept else precision
@@ -98,11 +106,11 @@ def pack(
         )
         found = [one for one in exact if one is not None]
         if len(found) == len(product.parts):
-            matrices[product.name] = _whole_numbers(product, found)
+            matrices[product.name] = _whole_numbers(product, found, arena)
         else:
             whole = _together([read(weight_name(part)) for part in product.parts])
             _check_finite(whole, product.name)
-            matrices[product.name] = _matrix(product, whole, form, levels)
+            matrices[product.name] = _matrix(product, whole, form, levels, arena)
             del whole
         if product.bias:
             made[f"{product.name}.bias"] = np.array(
@@ -115,28 +123,31 @@ def pack(
     return Packed(matrices, made, precision)
 
 
-def _whole_numbers(product: Product, parts: Sequence[Integers]) -> Matrix:
+def _whole_numbers(product: Product, parts: Sequence[Integers], arena: _core.WeightArena | None) -> Matrix:
     numbers = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
     scales = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
     _check_finite(scales, product.name)
     outputs = sum(product.outputs)
-    arrays = _core.pack_int8_numbers(np.ascontiguousarray(numbers), np.ascontiguousarray(scales), outputs)
+    whole = np.ascontiguousarray(numbers), np.ascontiguousarray(scales)
+    arrays = _core.pack_int8_numbers(*whole, outputs, arena)
     return Matrix(outputs, product.inputs, "int8", 127, arrays)
 
 
-def _matrix(product: Product, whole: Floats, form: Precision, levels: int) -> Matrix:
+def _matrix(
+    product: Product, whole: Floats, form: Precision, levels: int, arena: _core.WeightArena | None
+) -> Matrix:
     arrays: tuple[NDArray[Any], ...]
     if form == "int8":
         try:
-            arrays = _core.pack_int8(whole, levels)
+            arrays = _core.pack_int8(whole, levels, arena)
         except ValueError as error:
             raise ModelError(
                 f"weight {product.name!r} cannot be int8: {error}; keep it in bfloat16"
             ) from None
     elif form == "bfloat16":
-        arrays = (_core.pack_bfloat16(whole),)
+        arrays = (_core.pack_bfloat16(whole, arena),)
     else:
-        arrays = (_core.pack_float(whole),)
+        arrays = (_core.pack_float(whole, arena),)
     return Matrix(sum(product.outputs), product.inputs, form, levels, arrays)
 
 

@@ -32,6 +32,7 @@ class Seq2Seq(nn.Module):
     max_target: int | None
     join: None = None
     """All sentences stand at the same position: a model in torch decodes them in step."""
+    beam_search: None = None
 
     @abstractmethod
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:

@@ -57,6 +57,7 @@ class Ensemble:
     """
 
     join: None = None
+    beam_search: None = None
 
     def __init__(self, members: Sequence[Decoder], names: Sequence[str] | None = None) -> None:
         called = list(names or (f"member {number}" for number in range(1, len(members) + 1)))

@@ -29,6 +29,7 @@ def load(
     source_language: str | None = ...,
     target_language: str | None = ...,
     shortlist: str | Path | None = ...,
+    memory: str = ...,
 ) -> Translator: ...
 
 
@@ -42,6 +43,7 @@ def load(
     source_language: str | None = ...,
     target_language: str | None = ...,
     shortlist: str | Path | None = ...,
+    memory: str = ...,
 ) -> Any: ...
 
 
@@ -54,6 +56,7 @@ def load(
     source_language: str | None = None,
     target_language: str | None = None,
     shortlist: str | Path | None = None,
+    memory: str = "fast",
 ) -> Translator | TextGenerator | MaskFiller:
     """Load a model, whatever it does.
 
@@ -75,6 +78,9 @@ def load(
         shortlist: a file that ``uwaga shortlist`` has made for this model, or Marian's: each sentence
             becomes only what the list of its own tokens lets it, which is faster. None is the one beside
             a model of Marian's, ``"none"`` not even that. The native engine's and translators' alone.
+        memory: ``fast`` copies the weights to memory of the process's own, on pages of 2 MB where the
+            system has them. ``shared`` leaves those of an int8 folder in their file, mapped, so that
+            processes that use one model share them; nobody may cut it short or write to it meanwhile.
 
     Returns:
         a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``Translator`` for all others.
@@ -82,17 +88,18 @@ def load(
     Raises:
         ModelError: there is no such model, or it or the shortlist is incomplete or damaged, or the shortlist
             is another model's.
-        SettingsError: an impossible device, dtype, engine or number of threads, models of different
+        SettingsError: an impossible device, dtype, engine, memory or number of threads, models of different
             tokenisers, or a language that the model lacks.
         MissingExtraError: the model needs torch or another library that is not installed.
     """
     if name is not None and not isinstance(name, (str, Path)):
         return Translator.load(
-            name, device, dtype, threads, engine, source_language, target_language, shortlist
+            name, device, dtype, threads, engine, source_language, target_language, shortlist, memory
         )
-    wanted = LoadOptions(device, dtype, threads, engine, source_language, target_language, shortlist)
+    languages = source_language, target_language
+    wanted = LoadOptions(device, dtype, threads, engine, *languages, shortlist, memory)
     wanted.check()
-    checkpoint = read_model(name)
+    checkpoint = read_model(name, memory=memory)
     if checkpoint.task == "translate":
         return Translator(*load_translator(checkpoint, wanted))
     what = f"a model of the family {checkpoint.family!r}"

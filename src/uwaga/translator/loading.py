@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?", re.ASCII)
 DTYPES = ("auto", "float32", "float16", "bfloat16", "int8")
 ENGINES = ("auto", "native", "torch")
+MEMORIES = ("fast", "shared")
 NO_SHORTLIST = "none"
 """As a shortlist: not even the one that lies beside the model."""
 GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
@@ -64,6 +65,7 @@ class LoadOptions(NamedTuple):
     source_language: str | None = None
     target_language: str | None = None
     shortlist: str | Path | None = None
+    memory: str = "fast"
 
     def check(self) -> None:
         """Refuse what no model can be asked for.
@@ -73,6 +75,7 @@ class LoadOptions(NamedTuple):
         """
         check_one_of("dtype", self.dtype, DTYPES)
         check_one_of("engine", self.engine, ENGINES)
+        check_one_of("memory", self.memory, MEMORIES)
         check_whole("threads", self.threads, 0, MOST_THREADS)
         if not isinstance(self.device, str) or not DEVICE.fullmatch(self.device):
             raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {shown(self.device)}")
@@ -101,20 +104,21 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
     return [str(name) for name in found]
 
 
-def read_model(name: Name, task: Task | None = None) -> Checkpoint:
+def read_model(name: Name, task: Task | None = None, memory: str = "fast") -> Checkpoint:
     """The model of a name, read and checked, nothing of it in memory yet.
 
     Args:
         name: as in :func:`uwaga.checkpoints.hub.find_model`.
         task: what the model must be for, None for anything.
+        memory: as :meth:`Translator.load` has it.
 
     Raises:
         ModelError: there is no such model, it is damaged, or it is for another task.
-        SettingsError: ``name`` is neither a name nor a path.
+        SettingsError: ``name`` is neither a name nor a path, or the model's weights cannot be shared.
     """
     if name is not None and not isinstance(name, (str, Path, Checkpoint)):
         raise SettingsError(f"name must be a model folder or a name, not {shown(name)}")
-    checkpoint = name if isinstance(name, Checkpoint) else formats.read(find_model(name))
+    checkpoint = name if isinstance(name, Checkpoint) else formats.read(find_model(name), memory == "shared")
     if task is not None and checkpoint.task != task:
         kind, runner = KINDS[checkpoint.task]
         what = f"the family {checkpoint.family!r}" if checkpoint.packed is None else "this int8 model"
@@ -125,7 +129,7 @@ def read_model(name: Name, task: Task | None = None) -> Checkpoint:
 def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
     """One model and its scorer; errors are those of :meth:`Translator.load`."""
     wanted.check()
-    checkpoint = read_model(name, "translate")
+    checkpoint = read_model(name, "translate", wanted.memory)
     languages = checkpoint.languages.chosen(wanted.source_language, wanted.target_language)
     stated = languages.stated
     if not languages.needs():  # or else each call chooses
@@ -161,7 +165,7 @@ def load_generator(name: Name, wanted: LoadOptions) -> tuple[Decoder, Subwords, 
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.TextGenerator.load`.
     """
     wanted.check()
-    checkpoint = read_model(name, "generate")
+    checkpoint = read_model(name, "generate", wanted.memory)
     decoder: Decoder
     if _natively(checkpoint, wanted):
         decoder = _native(checkpoint, wanted)
@@ -177,7 +181,7 @@ def load_filler(name: Name, wanted: LoadOptions) -> tuple[MaskedEncoder, FramedT
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.MaskFiller.load`.
     """
     wanted.check()
-    checkpoint = read_model(name, "fill")
+    checkpoint = read_model(name, "fill", wanted.memory)
     assert isinstance(checkpoint.source, FramedTokeniser)
     return cast("MaskedEncoder", _on_torch(checkpoint, wanted)), checkpoint.source
 

@@ -77,7 +77,12 @@ class MaskFiller:
 
     @classmethod
     def load(
-        cls, name: str | Path, device: str = "auto", dtype: str = "auto", threads: int = 0
+        cls,
+        name: str | Path,
+        device: str = "auto",
+        dtype: str = "auto",
+        threads: int = 0,
+        memory: str = "fast",
     ) -> MaskFiller:
         """Load a BERT model.
 
@@ -87,15 +92,16 @@ class MaskFiller:
             dtype: what to compute in: ``float32``, ``float16``, ``bfloat16`` or
                 ``auto``, which is float32.
             threads: CPU threads of a call; 0 is all cores that the process may use.
+            memory: ``fast``; the other, ``shared``, is for int8 folders, of which these models have none.
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.
-            SettingsError: an impossible device, dtype or number of threads.
+            SettingsError: an impossible device, dtype, memory or number of threads.
             MissingExtraError: torch is not installed.
         """
         from uwaga.translator.loading import LoadOptions, load_filler
 
-        return cls(*load_filler(name, LoadOptions(device, dtype, threads)))
+        return cls(*load_filler(name, LoadOptions(device, dtype, threads, memory=memory)))
 
     @overload
     def fill(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first

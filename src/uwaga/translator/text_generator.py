@@ -94,6 +94,7 @@ class TextGenerator:
         dtype: str = "auto",
         threads: int = 0,
         engine: str = "auto",
+        memory: str = "fast",
     ) -> TextGenerator:
         """Load a GPT-2 model.
 
@@ -105,15 +106,18 @@ class TextGenerator:
             threads: CPU threads of a call; 0 is all cores that the process may use.
             engine: ``native``, in C++ on the CPU; ``torch``, which runs on every device; ``auto`` is native
                 wherever it can be.
+            memory: ``fast`` copies the weights to memory of the process's own, on pages of 2 MB where the
+                system has them. ``shared`` leaves those of an int8 folder in their file, mapped, so that
+                processes that use one model share them; nobody may cut it short or write to it meanwhile.
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.
-            SettingsError: an impossible device, dtype, engine or number of threads.
+            SettingsError: an impossible device, dtype, engine, memory or number of threads.
             MissingExtraError: the model needs torch or `tokenizers`, which is not installed.
         """
         from uwaga.translator.loading import LoadOptions, load_generator
 
-        return cls(*load_generator(name, LoadOptions(device, dtype, threads, engine)))
+        return cls(*load_generator(name, LoadOptions(device, dtype, threads, engine, memory=memory)))
 
     @overload
     def generate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first

@@ -79,6 +79,7 @@ class Translator:
         source_language: str | None = None,
         target_language: str | None = None,
         shortlist: str | Path | None = None,
+        memory: str = "fast",
     ) -> Translator:
         """Load a model, or several that translate together.
 
@@ -101,17 +102,21 @@ class Translator:
             shortlist: a file that ``uwaga shortlist`` has made for this model, or Marian's: each sentence
                 becomes only what the list of its own tokens lets it, which is faster. None is the one beside
                 a model of Marian's, ``"none"`` not even that. The native engine's alone.
+            memory: ``fast`` copies the weights to memory of the process's own, on pages of 2 MB where the
+                system has them. ``shared`` leaves those of an int8 folder in their file, mapped, so that
+                processes that use one model share them; nobody may cut it short or write to it meanwhile.
 
         Raises:
             ModelError: there is no such model, or it or the shortlist is incomplete or damaged, or the
                 shortlist is another model's.
-            SettingsError: an impossible device, dtype or number of threads, models of different
+            SettingsError: an impossible device, dtype, memory or number of threads, models of different
                 tokenisers, or a language that the model lacks.
             MissingExtraError: the model needs torch, which is not installed.
         """
         from uwaga.translator.loading import LoadOptions, load_translator, model_names
 
-        wanted = LoadOptions(device, dtype, threads, engine, source_language, target_language, shortlist)
+        languages = source_language, target_language
+        wanted = LoadOptions(device, dtype, threads, engine, *languages, shortlist, memory)
         if name is not None and not isinstance(name, (str, Path)):
             return cls._together(model_names(name), wanted)
         return cls(*load_translator(name, wanted))

@@ -8,26 +8,20 @@ memory on pages of 2 MB where the system has them, of which the processor needs 
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
 import threading
 import weakref
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.engine.huge_pages import ALIGNMENT, Bytes, huge_bytes
 from uwaga.errors import ModelError
 from uwaga.text.regular_file import open_regular
 
-HUGE_PAGE = 1 << 21
 BLOCK = 1 << 20
-ALIGNMENT = 64
-"""Bytes on whose multiples tensors begin. torch allots so too: its kernels sum in another order elsewhere."""
-
-Bytes = NDArray[np.uint8]
 
 
 class PrivateFile:
@@ -54,7 +48,7 @@ class PrivateFile:
         Raises:
             ModelError: the file was changed meanwhile.
         """
-        made = _arena(self.size)
+        made = huge_bytes(self.size)
         self._fill(made, 0)
         made.flags.writeable = False
         return made
@@ -136,19 +130,3 @@ def read_private(path: Path) -> Bytes:
         ModelError: missing, unreadable, no regular file, or changed meanwhile.
     """
     return PrivateFile(path).whole()
-
-
-def _arena(size: int) -> Bytes:
-    """Anonymous memory that begins on a huge page, and asks for such."""
-    if not hasattr(mmap, "MAP_PRIVATE"):
-        owner = np.empty(size + ALIGNMENT, dtype=np.uint8)
-        first = -owner.ctypes.data % ALIGNMENT
-        return owner[first : first + size]
-    room = -(-size // HUGE_PAGE) * HUGE_PAGE + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
-    memory = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    owner = np.frombuffer(memory, dtype=np.uint8)
-    first = -owner.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
-    if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a kernel without them
-            memory.madvise(mmap.MADV_HUGEPAGE)
-    return owner[first : first + size]

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from uwaga.checkpoints.files.private_memory import Bytes, PrivateFile, PrivateTensor
+from uwaga.checkpoints.files.private_memory import PrivateFile, PrivateTensor
 from uwaga.checkpoints.files.stored_tensor import NUMPY, StoredTensor
+from uwaga.engine.huge_pages import Bytes
 from uwaga.errors import ModelError
 from uwaga.text.regular_file import read_regular
 

@@ -49,6 +49,12 @@ def _read_int8(place: Path) -> Checkpoint:
     return read_quantised(place)
 
 
+def _share_int8(place: Path) -> Checkpoint:
+    from uwaga.checkpoints.uwaga.int8 import read_quantised
+
+    return read_quantised(place, shared=True)
+
+
 def _describe_int8(place: Path) -> Description:
     from uwaga.checkpoints.uwaga.describe import describe_int8
 
@@ -62,4 +68,5 @@ UWAGA_INT8 = Format(
     _read_int8,
     _describe_int8,
     Files((CONFIG, SOURCE, TARGET, CARD, "source.vocab.json", "target.vocab.json"), (INT8_WEIGHTS,)),
+    _share_int8,
 )

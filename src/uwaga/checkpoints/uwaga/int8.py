@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from uwaga.checkpoints.files.atomic import write_folder
 from uwaga.checkpoints.files.private_memory import read_private
 from uwaga.checkpoints.files.safetensors_read import check_header, tensors_of
 from uwaga.checkpoints.files.safetensors_write import NAMES, aligned_bytes
+from uwaga.checkpoints.files.shared_file import SharedFile
 from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.uwaga import int8_tokenisers
@@ -112,8 +113,12 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
     write_folder(folder, files | {CONFIG: text.encode() + b"\n", CARD: card.encode(), WEIGHTS: content})
 
 
-def read_quantised(folder: Path) -> Checkpoint:
-    """Read an int8 folder into memory of its own, checking everything that is in it.
+def read_quantised(folder: Path, shared: bool = False) -> Checkpoint:
+    """Read an int8 folder, checking everything that is in it.
+
+    Args:
+        folder: what :func:`write_quantised` has written.
+        shared: leave the weights in their file, mapped, instead of copying them.
 
     Raises:
         ModelError: a file is missing, cut short, damaged or of another model, or the format is newer. The
@@ -130,10 +135,14 @@ def read_quantised(folder: Path) -> Checkpoint:
         {name: shape for name, (shape, _) in wanted.items()},
         {name: kind for name, (_, kind) in wanted.items()},
     )
-    whole = read_private(path)
+    file = SharedFile(path) if shared else None
+    whole = read_private(path) if file is None else file.whole()
     if hashlib.sha256(whole.data).hexdigest() != config.weights.sha256:
         raise ModelError(f"{path}: damaged, its checksum is not what {CONFIG} says; convert the model again")
     packed = _packed(path, config, tensors_of(path, whole))
+    if file is not None:
+        file.check()
+        packed = replace(packed, check=file.check)
     decoding, text = read_decoding(config, folder / CONFIG)
     return Checkpoint(
         place=folder,

@@ -1,0 +1,116 @@
+#include "binding/search.h"
+
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace uwaga {
+
+namespace {
+
+constexpr int64_t widest = 1 << 16;
+
+int32_t checked_token(int64_t token, int64_t vocabulary, const char* what) {
+    if (token < 0 || token >= vocabulary) {
+        refuse(std::string(what) + ": token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(vocabulary));
+    }
+    return static_cast<int32_t>(token);
+}
+
+// What `work` does while other threads of Python run, and nobody else has the search.
+template <class Work>
+auto alone(PyBeamSearch& self, const Work& work) {
+    const nb::gil_scoped_release free;
+    const std::lock_guard<std::mutex> lock(self.mutex);
+    if (self.failed) refuse("a search that has failed cannot go on");
+    self.failed = true;
+    auto made = work(*self.search);
+    self.failed = false;
+    return made;
+}
+
+}  // namespace
+
+void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t nbest, int64_t start, int64_t end,
+                 Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
+                 Shaped<double, 1> divisors) {
+    const int64_t vocabulary = handle->model->target_vocabulary;
+    if (beams < 1 || beams > widest || nbest < 1 || nbest > beams) refuse("beams or nbest: out of range");
+    if (stopping < 0 || stopping > static_cast<int>(Stopping::estimate)) refuse("stopping: unknown");
+    BeamRules rules;
+    rules.beams = beams;
+    rules.nbest = nbest;
+    rules.start = checked_token(start, vocabulary, "start");
+    rules.end = checked_token(end, vocabulary, "end");
+    for (std::size_t i = 0; i < never.size(); ++i) {
+        const int32_t token = checked_token(never.data()[i], vocabulary, "never");
+        if (token == rules.end || (i && token <= rules.never.back())) refuse("never: the tokens do not rise, or the end symbol is among them");
+        rules.never.push_back(token);
+    }
+    rules.min_length = min_length;
+    rules.stopping = static_cast<Stopping>(stopping);
+    rules.force_end = force_end;
+    rules.score_forced = score_forced;
+    rules.renormalise = renormalise;
+    rules.divisors.assign(divisors.data(), divisors.data() + divisors.size());
+    for (const double divisor : rules.divisors) {
+        if (!(divisor > 0) || std::isinf(divisor)) refuse("divisors: positive numbers are wanted");
+    }
+    new (self) PyBeamSearch{std::make_unique<BeamSearch>(handle->model, std::move(rules)), handle};
+}
+
+void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced) {
+    if (memory.handle->model != self.handle->model) refuse("the memory is of another model");
+    const std::size_t sentences = memory.memory.sentences.size(), width = forced.shape(1);
+    if (limits.size() != sentences || uncounted.size() != sentences || forced.shape(0) != sentences) refuse("limits, uncounted, forced: one of each is wanted for a sentence");
+    const BeamRules& rules = self.search->rules();
+    std::vector<Entry> entries(sentences);
+    for (std::size_t i = 0; i < sentences; ++i) {
+        Entry& entry = entries[i];
+        entry.limit = limits.data()[i];
+        entry.uncounted = uncounted.data()[i];
+        if (entry.limit < 1 || entry.limit + 2 > static_cast<int64_t>(rules.divisors.size())) refuse("limits: there are divisors for other lengths");
+        if (entry.uncounted < 0 || entry.uncounted > entry.limit) refuse("uncounted: out of range");
+        entry.forced.assign(forced.data() + i * width, forced.data() + (i + 1) * width);
+        for (const int64_t token : entry.forced) {
+            if (token != -1) checked_token(token, self.handle->model->target_vocabulary, "forced");
+        }
+    }
+    alone(self, [&](BeamSearch& search) {
+        search.enter(memory.memory, std::move(entries));
+        return true;
+    });
+}
+
+void run_search(PyBeamSearch& self, int64_t tokens) {
+    alone(self, [&](BeamSearch& search) {
+        if (!search.running().empty()) search.run(tokens);
+        return true;
+    });
+}
+
+nb::object running_of(PyBeamSearch& self) {
+    const std::vector<int64_t> numbers = alone(self, [](BeamSearch& search) {
+        std::vector<int64_t> made;
+        for (const SentenceSearch& sentence : search.running()) made.push_back(sentence.number());
+        return made;
+    });
+    int64_t* to = allocate<int64_t>(static_cast<int64_t>(numbers.size()));
+    std::copy(numbers.begin(), numbers.end(), to);
+    return owned(to, {numbers.size()});
+}
+
+nb::list found_of(PyBeamSearch& self) {
+    const auto found = alone(self, [](BeamSearch& search) { return search.found(); });
+    nb::list sentences;
+    for (const std::vector<FoundHypothesis>& nbest : found) {
+        nb::list hypotheses;
+        for (const FoundHypothesis& one : nbest) hypotheses.append(nb::make_tuple(nb::cast(one.tokens), nb::cast(one.log_probs), one.score, one.truncated));
+        sentences.append(std::move(hypotheses));
+    }
+    return sentences;
+}
+
+}  // namespace uwaga

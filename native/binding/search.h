@@ -1,0 +1,28 @@
+// What Python does with a beam search: sentences in, hypotheses out.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "binding/step.h"
+#include "search/beam_search.h"
+
+namespace uwaga {
+
+// Unlike a state it changes: one thread at a time has it. What has failed once is not gone on with.
+struct PyBeamSearch {
+    std::unique_ptr<BeamSearch> search;
+    std::shared_ptr<Handle> handle;
+    std::mutex mutex = {};
+    bool failed = false;
+};
+
+void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t nbest, int64_t start, int64_t end,
+                 Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
+                 Shaped<double, 1> divisors);
+void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced);
+void run_search(PyBeamSearch& self, int64_t tokens);
+nb::object running_of(PyBeamSearch& self);
+nb::list found_of(PyBeamSearch& self);
+
+}  // namespace uwaga

@@ -1,0 +1,106 @@
+#include "search/beam_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace uwaga {
+
+BeamSearch::BeamSearch(ModelPtr model, BeamRules rules) : model_(std::move(model)), rules_(std::move(rules)), never_yet_(rules_.never) {
+    never_yet_.insert(std::lower_bound(never_yet_.begin(), never_yet_.end(), rules_.end), rules_.end);
+}
+
+void BeamSearch::enter(const Memory& memory, std::vector<Entry> entries) {
+    State state = start(memory, rules_.beams);
+    state_ = running_.empty() ? std::move(state) : join({&state_, &state});
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        entries[i].source = model_->has_source() ? memory.sentences[i].length : static_cast<int64_t>(memory.prompts[i].offsets.size()) + 1;
+        running_.emplace_back(static_cast<int64_t>(found_.size()), rules_, std::move(entries[i]));
+        found_.emplace_back();
+    }
+}
+
+void BeamSearch::run(int64_t tokens) {
+    const auto decoded = [&] {
+        int64_t sum = 0;
+        for (const SentenceSearch& sentence : running_) sum += sentence.source();
+        return sum;
+    };
+    do {
+        model_->workers.check();
+        step();
+    } while (decoded() > tokens);
+}
+
+// One more token of every hypothesis.
+void BeamSearch::step() {
+    std::vector<int32_t> fed;
+    for (SentenceSearch& sentence : running_) {
+        sentence.begin_step();
+        for (const Beam& beam : sentence.beams()) fed.push_back(beam.token);
+    }
+    if (!model_->has_source()) feed_last_of_prompts(state_, fed.data());
+    const Request wanted = request();
+    Answer answer;
+    answer.k = wanted.count;
+    tokens_.resize(fed.size() * static_cast<std::size_t>(answer.k));
+    log_probs_.resize(tokens_.size());
+    answer.tokens = tokens_.data();
+    answer.log_probs = log_probs_.data();
+    State next = uwaga::step(state_, fed.data(), wanted, answer);
+    const std::size_t of_each = static_cast<std::size_t>(rules_.beams * answer.k);
+    for (std::size_t i = 0; i < log_probs_.size(); ++i) {
+        if (!std::isnan(log_probs_[i])) continue;
+        throw NotNumbers("the model's log-probabilities are not numbers at target token " + std::to_string(running_[i / of_each].steps()) +
+                         ": its weights are damaged, or overflow in this precision");
+    }
+    settle(std::move(next), answer.k);
+}
+
+// What the coming step may choose.
+Request BeamSearch::request() {
+    Request made;
+    made.count = rules_.beams == 1 ? 1 : std::min(2 * rules_.beams, model_->target_vocabulary);
+    made.renormalise = rules_.renormalise;
+    made.banned_first.push_back(0);
+    forced_.clear();
+    for (const SentenceSearch& sentence : running_) {
+        const std::vector<int32_t>& banned = sentence.too_short() ? never_yet_ : rules_.never;
+        for (int64_t beam = 0; beam < rules_.beams; ++beam) {
+            made.banned.insert(made.banned.end(), banned.begin(), banned.end());
+            made.banned_first.push_back(static_cast<int32_t>(made.banned.size()));
+            forced_.push_back(sentence.forced());
+        }
+    }
+    if (made.banned.empty()) made.banned_first.clear();
+    if (std::any_of(forced_.begin(), forced_.end(), [](int64_t token) { return token >= 0; })) made.forced = forced_.data();
+    return made;
+}
+
+// Hand the step's candidates to their sentences, let go of those that are done, and put the rows of the others in order.
+void BeamSearch::settle(State state, int64_t k) {
+    std::vector<int64_t> stay, rows, came_from(static_cast<std::size_t>(rules_.beams));
+    bool moved = false;
+    for (std::size_t s = 0; s < running_.size(); ++s) {
+        SentenceSearch& sentence = running_[s];
+        const int64_t first = static_cast<int64_t>(s) * rules_.beams * k, row = static_cast<int64_t>(rows.size());
+        if (!sentence.advance(tokens_.data() + first, log_probs_.data() + first, k, came_from.data())) {
+            found_[static_cast<std::size_t>(sentence.number())] = sentence.found();
+            continue;
+        }
+        for (int64_t beam = 0; beam < rules_.beams; ++beam) {
+            const int64_t from = came_from[static_cast<std::size_t>(beam)];
+            moved = moved || from != beam;
+            rows.push_back(row + from);
+        }
+        if (stay.size() < s) running_[stay.size()] = std::move(sentence);
+        stay.push_back(static_cast<int64_t>(s));
+    }
+    if (stay.size() < running_.size()) {
+        running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(stay.size()), running_.end());
+        state = stay.empty() ? State{} : select(state, stay.data(), static_cast<int64_t>(stay.size()));
+    }
+    state_ = moved ? reorder(state, rows.data(), static_cast<int64_t>(rows.size())) : std::move(state);
+}
+
+}  // namespace uwaga

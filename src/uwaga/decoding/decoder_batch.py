@@ -1,0 +1,104 @@
+"""A batch of sentences that the decoder searches by itself, for the options that let it (M22, M24).
+
+:class:`uwaga.decoding.beam_batch.BeamBatch` is the law: what this finds is equal to the bit, which
+``tests/decoding/test_search_by_decoder.py`` holds over random models and options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from uwaga.contracts import BeamRules, BeamSearch, Decoder, Hypothesis, Ids
+from uwaga.decoding.beam_batch import StepOutcome, hypothesis
+from uwaga.decoding.constraints import forced_tokens, never_produced, start_token, uncounted_tokens
+from uwaga.decoding.length_batching import next_entry
+from uwaga.decoding.options import SearchOptions
+from uwaga.decoding.rank import Ranking
+
+LONGEST = 1 << 16
+"""Most steps: what log-probabilities are divided by is worked out for every length beforehand."""
+
+
+def searched_by_decoder(decoder: Decoder, options: SearchOptions, limits: Sequence[int]) -> bool:
+    """Whether the decoder can search by itself: nothing that these options ask for needs more than ranks."""
+    looks_at_tokens = options.sample or options.no_repeat_ngram or options.attention
+    return decoder.beam_search is not None and not looks_at_tokens and max(limits, default=0) <= LONGEST
+
+
+class DecoderBatch:
+    """Sentences enter the decoder's search and leave it when they are done; the face of ``BeamBatch``.
+
+    Args:
+        limits: (sentences,) most steps of each sentence.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        options: SearchOptions,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        limits: Sequence[int],
+    ) -> None:
+        self._decoder, self._options, self._sources = decoder, options, sources
+        self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
+        self._limits: Ids = np.array(limits, dtype=np.int64)
+        self._forced = forced_tokens(options, prefixes)
+        self._uncounted = uncounted_tokens(options, prefixes)
+        self._entered = 0
+        self._search = _search(decoder, options, int(self._limits.max()))
+
+    @property
+    def running(self) -> Ids:
+        """(sentences,) source tokens of those that are being decoded."""
+        return np.asarray(self._lengths[self._search.running])
+
+    @property
+    def waiting(self) -> Ids:
+        """(sentences,) source tokens of those that have not entered, in the order in which they will."""
+        return self._lengths[self._entered :]
+
+    def admit(self, count: int) -> None:
+        """Let the next ``count`` sentences in."""
+        which = slice(self._entered, self._entered + count)
+        memory = self._decoder.encode(self._sources[which])
+        self._search.enter(memory, self._limits[which], self._uncounted[which], self._forced[which])
+        self._entered += count
+
+    def step(self) -> StepOutcome | None:
+        """Make steps until others may enter, or all are done; nobody is told of each.
+
+        Raises:
+            ModelError: the model's log-probabilities are not numbers.
+        """
+        self._search.run(next_entry(self.waiting, self._options.rows, self._options.batch_tokens))
+        return None
+
+    def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
+        """The n-best finished hypotheses of sentences, best first."""
+        end, found = self._decoder.symbols.end, self._search.found()
+        return [
+            [hypothesis(tokens, scores, None, score, cut, end) for tokens, scores, score, cut in found[index]]
+            for index in indices.tolist()
+        ]
+
+
+def _search(decoder: Decoder, options: SearchOptions, longest: int) -> BeamSearch:
+    assert decoder.beam_search is not None
+    ranking = Ranking(options.length_formula, options.length_penalty)
+    return decoder.beam_search(
+        BeamRules(
+            beams=options.beam,
+            nbest=options.nbest,
+            start=start_token(options, decoder.symbols),
+            never=never_produced(options, decoder.symbols),
+            min_length=options.min_length,
+            early_stopping=options.early_stopping,
+            force_end=options.force_end,
+            score_forced=options.score_forced,
+            renormalise=options.renormalise,
+            divisors=ranking.divisor(np.arange(longest + 2)),
+        )
+    )

@@ -1,0 +1,68 @@
+"""The engine's own beam search: :class:`uwaga.contracts.BeamSearch` over the compiled core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from uwaga.contracts import BeamRules, Found, Ids, Memory
+from uwaga.engine import _core
+from uwaga.errors import DataError, ModelError, TextTooLongError
+
+STOPPING = {True: 0, False: 1, "estimate": 2}
+"""As ``Stopping`` in native/search/sentence_search.h numbers them."""
+
+
+class NativeBeamSearch:
+    """Steps without Python between them; the search of :mod:`uwaga.decoding` finds the same, to the bit.
+
+    It changes as it goes on, and one thread at a time has it; Ctrl-C is looked for at every step.
+    """
+
+    def __init__(self, model: _core.Model, end: int, rules: BeamRules) -> None:
+        with _told():
+            self._core = _core.BeamSearch(
+                model,
+                rules.beams,
+                rules.nbest,
+                rules.start,
+                end,
+                np.ascontiguousarray(rules.never, dtype=np.int64),
+                rules.min_length,
+                STOPPING[rules.early_stopping],
+                rules.force_end,
+                rules.score_forced,
+                rules.renormalise,
+                np.ascontiguousarray(rules.divisors, dtype=np.float64),
+            )
+
+    @property
+    def running(self) -> Ids:
+        return self._core.running
+
+    def enter(self, memory: Memory, limits: Ids, uncounted: Ids, forced: Ids) -> None:
+        assert isinstance(memory, _core.Memory)
+        with _told():
+            self._core.enter(memory, limits, uncounted, np.ascontiguousarray(forced))
+
+    def run(self, tokens: int) -> None:
+        with _told():
+            self._core.run(tokens)
+
+    def found(self) -> list[list[Found]]:
+        return self._core.found()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """The core's errors told as ours."""
+    try:
+        yield
+    except _core.NotNumbersError as error:
+        raise ModelError(str(error)) from None
+    except _core.TooLongError as error:
+        raise TextTooLongError(str(error)) from None
+    except ValueError as error:
+        raise DataError(str(error)) from None

@@ -1,0 +1,225 @@
+"""A search that the engine runs by itself finds what the numpy search finds: the same tokens and bits."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from native_models import SYMBOLS, native, random_model, sentences, shapes
+from prompted_models import decoder_only, native_decoder, prompts, random_decoder
+
+from uwaga.contracts import BeamRules
+from uwaga.decoding import SearchOptions, search
+from uwaga.decoding.decoder_batch import DecoderBatch
+from uwaga.engine import Shortlist
+from uwaga.errors import DataError, ModelError, UwagaError
+from uwaga.settings import TransformerSettings
+
+SHAPE = TransformerSettings(
+    encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
+)
+VOCABULARY = 23
+QUIET = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def stepwise(engine):
+    """The same model for the numpy search, step by step."""
+    made = copy.copy(engine)
+    made.beam_search = None
+    return made
+
+
+@st.composite
+def options(draw, longest=24):
+    beam = draw(st.integers(1, 6))
+    least = draw(st.integers(0, 6))
+    ordinary = st.integers(4, VOCABULARY - 1)
+    banned = draw(st.sets(ordinary, max_size=19))
+    free = ordinary.filter(lambda token: token not in banned)
+    return SearchOptions(
+        beam=beam,
+        nbest=draw(st.integers(1, beam)),
+        length_penalty=draw(st.sampled_from([0.0, 0.6, 1.0, 2.0, -0.7]) | st.floats(-10, 10)),
+        length_formula=draw(st.sampled_from(["average", "gnmt", "none"])),
+        score_forced=draw(st.booleans()),
+        early_stopping=draw(st.sampled_from([True, False, "estimate"])),
+        min_length=least,
+        max_length=draw(st.integers(max(least, 8), longest)),
+        max_ratio=draw(st.sampled_from([0.5, 2.0, float("inf")])),
+        max_extra=draw(st.integers(0, 9)),
+        force_end=draw(st.booleans()),
+        start=draw(st.none() | ordinary),
+        first=draw(st.none() | free) if len(banned) < 19 else None,
+        banned=tuple(banned),
+        unknown=draw(st.booleans()),
+        renormalise=draw(st.booleans()),
+        batch_tokens=draw(st.sampled_from([1, 40, 150, 4096])),
+    )
+
+
+def found(decoder, sources, wanted, prefixes):
+    """What a search gives, or what it says."""
+    try:
+        return search(decoder, sources, wanted, prefixes=prefixes)
+    except UwagaError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@st.composite
+def prefixes_for(draw, count):
+    one = st.lists(st.integers(4, VOCABULARY - 1), max_size=4)
+    return draw(st.none() | st.lists(one, min_size=count, max_size=count))
+
+
+def both(engine, sources, wanted, prefixes):
+    ours, law = (found(each, sources, wanted, prefixes) for each in (engine, stepwise(engine)))
+    assert ours == law  # hypotheses compare every field: equality is of bits
+    event("an error" if isinstance(law, str) else "hypotheses")
+    if prefixes is None:
+        for source, nbest in zip(sources, law, strict=False):
+            assert isinstance(law, str) or search(engine, [source], wanted) == [nbest]
+
+
+@QUIET
+@given(st.data())
+def test_the_engine_finds_what_the_numpy_search_finds(data):
+    seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 9))
+    model = random_model(data.draw(shapes()), seed, spread=data.draw(st.sampled_from([0.0, 1.0, 3.0])))
+    engine = native(model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 2)))
+    if data.draw(st.booleans()):
+        engine = engine.with_shortlist(random_list(seed))
+    both(engine, sentences(count, seed), data.draw(options()), data.draw(prefixes_for(count)))
+
+
+def random_list(seed):
+    rng = np.random.default_rng(seed)
+    of_each = [np.unique(rng.integers(4, VOCABULARY, rng.integers(0, 5))) for _ in range(VOCABULARY)]
+    first = np.cumsum([0, *(len(one) for one in of_each)])
+    common = np.array([2, 5], dtype=np.int32)
+    return Shortlist(common, first.astype(np.int32), np.concatenate(of_each).astype(np.int32), VOCABULARY)
+
+
+@settings(QUIET, max_examples=40)
+@given(st.data())
+def test_it_continues_prompts_as_the_numpy_search_does(data):
+    seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
+    engine = native_decoder(random_decoder(data.draw(decoder_only()), seed, spread=2.0))
+    wanted = replace(data.draw(options()), max_ratio=float("inf"))
+    both(engine, prompts(count, seed), wanted, data.draw(prefixes_for(count)))
+
+
+def test_it_is_what_searches_and_sentences_enter_while_others_are_decoded(monkeypatch):
+    engine, sources = native(random_model(SHAPE, spread=2.0)), sentences(60)
+    entered = []
+    admit = DecoderBatch.admit
+    monkeypatch.setattr(
+        DecoderBatch, "admit", lambda self, n: entered.append((len(self.running), n)) or admit(self, n)
+    )
+    for wanted in (SearchOptions(beam=1, batch_tokens=50), SearchOptions(beam=3, batch_tokens=200)):
+        assert search(engine, sources, wanted) == search(stepwise(engine), sources, wanted)
+    assert sum(beside > 0 for beside, _ in entered) >= 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"sample": True, "nbest": 2, "seed": 1}, {"no_repeat_ngram": 2}, {"attention": True}],
+)
+def test_what_looks_at_tokens_is_left_to_the_numpy_search(monkeypatch, changes):
+    engine = native(random_model(SHAPE, spread=2.0))
+    monkeypatch.setattr(DecoderBatch, "step", lambda self: pytest.fail("the engine searched"))
+    assert search(engine, sentences(3), SearchOptions(beam=2, **changes))
+    with pytest.raises(pytest.fail.Exception):
+        search(engine, sentences(3), SearchOptions(beam=2))
+
+
+def test_streams_and_searches_agree():
+    engine, wanted = native(random_model(SHAPE, spread=2.0)), SearchOptions(beam=1, batch_tokens=40)
+    sources, events = sentences(20), []
+    streamed = search(engine, sources, wanted, on_token=events.append)
+    assert streamed == search(engine, sources, wanted)
+    for number, ((hypothesis,)) in enumerate(streamed):
+        tokens = [event.token for event in events if event.sentence == number and event.token is not None]
+        assert tuple(tokens) == hypothesis.tokens
+
+
+def test_numbers_that_are_none_are_told_in_the_same_words():
+    model = random_model(SHAPE)
+    model.output_weight.data[7] = float(np.finfo(np.float32).max)
+    engine = native(model)
+    ours, law = (
+        found(each, sentences(3), SearchOptions(beam=2), None) for each in (engine, stepwise(engine))
+    )
+    assert ours == law
+    assert "not numbers at target token" in law
+
+
+RULES = BeamRules(
+    beams=2,
+    nbest=1,
+    start=SYMBOLS.start,
+    never=np.array([0, 2]),
+    min_length=0,
+    early_stopping=True,
+    force_end=False,
+    score_forced=True,
+    renormalise=False,
+    divisors=np.arange(1.0, 13.0),
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"beams": 0},
+        {"nbest": 3},
+        {"start": 23},
+        {"never": np.array([5, 4])},
+        {"never": np.array([SYMBOLS.end])},
+        {"never": np.array([-1])},
+        {"divisors": np.array([1.0, 0.0, 1.0])},
+        {"divisors": np.array([1.0, np.nan, 1.0])},
+    ],
+)
+def test_the_core_refuses_impossible_rules(changes):
+    with pytest.raises(DataError):
+        native(random_model(SHAPE)).beam_search(replace(RULES, **changes))
+
+
+def test_the_core_refuses_what_does_not_fit_a_memory():
+    engine = native(random_model(SHAPE))
+    memory = engine.encode(sentences(2))
+    good = np.array([4, 10]), np.array([0, 0]), np.array([[-1], [5]])
+    bad = [
+        (np.array([4]), *good[1:]),
+        (np.array([4, 11]), *good[1:]),
+        (np.array([0, 4]), *good[1:]),
+        (good[0], np.array([0, 11]), good[2]),
+        (*good[:2], np.array([[-1], [23]])),
+        (*good[:2], np.array([[-2], [5]])),
+    ]
+    for arguments in bad:
+        with pytest.raises(DataError):
+            engine.beam_search(RULES).enter(memory, *arguments)
+    with pytest.raises(DataError):
+        native(random_model(SHAPE)).beam_search(RULES).enter(memory, *good)
+    one = engine.beam_search(RULES)
+    one.enter(memory, *good)
+    assert one.running.tolist() == [0, 1]
+    assert one.found() == [[], []]
+    one.run(0)
+    assert [len(nbest) for nbest in one.found()] == [1, 1]
+    one.run(0)  # nothing is left to do
+
+
+def test_a_search_that_has_failed_does_not_go_on():
+    model = random_model(SHAPE)
+    model.output_weight.data[7] = float(np.finfo(np.float32).max)
+    engine = native(model)
+    one = engine.beam_search(RULES)
+    one.enter(engine.encode(sentences(1)), *(np.array(given) for given in ([9], [0], [[-1]])))
+    with pytest.raises(ModelError):
+        one.run(0)
+    with pytest.raises(DataError, match="failed"):
+        one.run(0)
