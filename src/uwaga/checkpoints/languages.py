@@ -10,6 +10,7 @@ from typing import Any
 from uwaga.decoding.checks import check_word
 from uwaga.errors import SettingsError
 from uwaga.text.framed import FramedTokeniser
+from uwaga.text.language_codes import base_language
 from uwaga.text.marian import MarianTokeniser
 from uwaga.text.subwords import Subwords
 
@@ -232,8 +233,3 @@ def resolve_languages(
 def _check_codes(source: object, target: object) -> None:
     for side, code in (("source", source), ("target", target)):
         check_word(side, code, "the code of a language, such as 'en'")
-
-
-def base_language(code: str) -> str:
-    """The language of a code such as ``pt_BR`` or ``eng_Latn``."""
-    return re.split("[-_]", code.lower())[0]

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from uwaga.checkpoints.languages import base_language
 from uwaga.decoding.checks import check_one_of
 from uwaga.errors import DataError, SettingsError, TextTooLongError, shown
+from uwaga.text.language_codes import base_language
 from uwaga.text.normalisation import in_capitals
 from uwaga.text.options import TextOptions
 from uwaga.text.sentences import split_sentences
