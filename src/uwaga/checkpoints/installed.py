@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uwaga.checkpoints import formats
-from uwaga.checkpoints.description import Description, file_size
+from uwaga.checkpoints.description import Description, Pairs, file_size
 from uwaga.checkpoints.hub import BUNDLED
 from uwaga.checkpoints.uwaga.schema import CONFIG
 from uwaga.errors import ModelError, UwagaError
@@ -40,6 +40,11 @@ class InstalledModel:
     bytes: int
     description: Description | None
     problems: tuple[str, ...] = ()
+
+    @property
+    def languages(self) -> Pairs:
+        """Codes of the languages that it translates from, and of those to; empty where nothing is stated."""
+        return self.description.languages if self.description is not None else ((), ())
 
     def to_dict(self) -> dict[str, object]:
         """What JSON can hold of it; of the description what tells models apart."""

@@ -128,8 +128,9 @@ class PivotTranslator:
             source: code of its own source language; no other is known.
             target: code of its own target language.
             prefix: what the translation begins with: the last model's.
-            split: as there; a sentence of the text stays one, unless it is too long for a later model.
-            on_error: as there, whichever model fails.
+            split: ``auto``, ``sentences`` or ``never``: how the first model takes a text apart. A later
+                one cuts a sentence further only where it is too long for it, and not at all with ``never``.
+            on_error: ``raise``, ``return`` or ``copy``, whichever model fails.
             **options: for every model, but ``nbest``, ``min_length``, ``max_length``, ``start``, ``first``
                 and ``banned`` for the last alone: ``alternatives`` are the last model's, of the best
                 translation by the one before.
@@ -139,7 +140,7 @@ class PivotTranslator:
             with its ``attention`` and its scores; ``warnings`` those of every step, which they name.
 
         Raises:
-            TextTooLongError, SettingsError, DataError: as there.
+            TextTooLongError, SettingsError, DataError: as of a single model.
         """
         self.between(source, target)
         wanted = self.options(**options)
