@@ -283,6 +283,10 @@ class Translation(JsonRecord):
     the n-best list, best first, without this one. ``warnings`` says in words why it may be no good
     translation, or what was done to the text to get one; ``error`` why there is none, where a call asked
     not to raise it.
+
+    ``steps`` holds the translations of a text that went through several models, one by each: the ``text`` of
+    one is the ``source`` of the next. ``score``, ``tokens`` and what belongs to them are then the last
+    model's, ``source`` and ``source_tokens`` the first one's, and each step has its own ``attention``.
     """
 
     text: str
@@ -297,6 +301,7 @@ class Translation(JsonRecord):
     source: str = ""
     warnings: tuple[str, ...] = ()
     error: UwagaError | None = None
+    steps: tuple[Translation, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -306,6 +311,7 @@ class Translation(JsonRecord):
         notes += ["truncated"] if self.truncated else []
         notes += [f"attention {self.attention.shape}"] if self.attention is not None else []
         notes += [f"{len(self.alternatives)} alternatives"] if self.alternatives else []
+        notes += [f"{len(self.steps)} steps"] if self.steps else []
         return f"Translation({shortened(self.text)!r}, {', '.join(notes)})"
 
     def __eq__(self, other: object) -> bool:
@@ -315,7 +321,7 @@ class Translation(JsonRecord):
         return hash((self.source, self.text, self.tokens, self.score))
 
     def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it, under the same names; attention and alternatives if there are any.
+        """What JSON can hold of it, under the same names; attention, alternatives and steps if there are any.
 
         Numbers are rounded to six decimals, and an infinite score, an impossible token's, is None.
         """
@@ -337,6 +343,8 @@ class Translation(JsonRecord):
             values["attention"] = [[json_number(weight) for weight in row] for row in self.attention.tolist()]
         if self.alternatives:
             values["alternatives"] = [one.to_dict() for one in self.alternatives]
+        if self.steps:
+            values["steps"] = [one.to_dict() for one in self.steps]
         return values
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from uwaga.decoding.checks import check_word
 from uwaga.errors import SettingsError
 from uwaga.text.framed import FramedTokeniser
+from uwaga.text.language_codes import base_language, same_language
 from uwaga.text.marian import MarianTokeniser
 from uwaga.text.subwords import Subwords
 
@@ -110,6 +111,22 @@ class Languages:
             return False
         forced = theirs.language is not None or self.first in theirs.languages.values()
         return (source is None and ours.language is None) or (target is None and not forced)
+
+    def knows(self, source: str, target: str) -> bool:
+        """Whether it is certain that the model translates from one language to another.
+
+        What a card lists is not: it may be an encoder's languages, or those of one direction.
+
+        Args:
+            source: code of a language, as :attr:`pairs` has it.
+            target: likewise.
+        """
+        ours = self.source
+        if isinstance(ours, FramedTokeniser) and (ours.languages or self.tasks):
+            return {source, target} <= ours.languages.keys() or (source, target) in self.tasks
+        marked = ours.languages if isinstance(ours, MarianTokeniser) else ()
+        fits = target in target_codes(marked) if marked else same_language(target, self.stated[1])
+        return fits and same_language(source, self.stated[0])
 
     def direction(self, source: str | None = None, target: str | None = None) -> Direction:
         """What translates from one language to another.
@@ -232,8 +249,3 @@ def resolve_languages(
 def _check_codes(source: object, target: object) -> None:
     for side, code in (("source", source), ("target", target)):
         check_word(side, code, "the code of a language, such as 'en'")
-
-
-def base_language(code: str) -> str:
-    """The language of a code such as ``pt_BR`` or ``eng_Latn``."""
-    return re.split("[-_]", code.lower())[0]

@@ -96,6 +96,25 @@ TargetLanguage = Annotated[
     str | None,
     typer.Option("--to", help="The language of the translations, likewise.", show_default=False),
 ]
+FromLanguage = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        help="The language of the sources. With --to and without --model: translate with the best installed "
+        "model between the two, or with several one after the other.",
+        show_default=False,
+    ),
+]
+ToLanguage = Annotated[
+    str | None, typer.Option("--to", help="The language of the translations.", show_default=False)
+]
+Via = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --from and --to, the language to translate through, with two models; again: with more.",
+        show_default=False,
+    ),
+]
 Shortlist = Annotated[
     Path | None,
     typer.Option(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from uwaga.cli import options as the
+from uwaga.cli.chosen import load_for_texts
 from uwaga.cli.nbest import NbestChoice, moses_lines
 from uwaga.cli.notes import Notes
 from uwaga.errors import DataError, SettingsError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from uwaga.cli.lines import Chunk, Pace
     from uwaga.contracts import Translation
     from uwaga.decoding import SearchOptions, SearchOverrides
-    from uwaga.translator import Translator
+    from uwaga.translator import PivotTranslator, Translator
     from uwaga.translator.pipeline import OnError
     from uwaga.translator.segmentation import Split
 
@@ -71,6 +72,10 @@ EXAMPLES = """
 
         uwaga translate --model facebook/mbart-large-50-many-to-many-mmt --from en --to fr < test.en
 
+        uwaga translate --from en --to pt < test.en      # the best installed model, or a chain of them
+
+        uwaga translate --from pt --to es --via en < test.pt
+
         uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
 """
 
@@ -101,8 +106,9 @@ def translate(
     resume: the.Resume = False,
     attention: the.Attention = False,
     batch_tokens: the.BatchTokens = None,
-    source: the.SourceLanguage = None,
-    target: the.TargetLanguage = None,
+    source: the.FromLanguage = None,
+    target: the.ToLanguage = None,
+    via: the.Via = None,
     shortlist: the.Shortlist = None,
     device: the.Device = "auto",
     dtype: the.Precision = "auto",
@@ -121,16 +127,17 @@ def translate(
         the.check_streaming(as_json, nbest, beam, sample)
     pace = Pace() if sys.stderr.isatty() else None
     chunks = chunks_of(text, input_, pace)
-    from uwaga.translator import Translator
+    from uwaga.translator.loading import LoadOptions
 
     lengths: SearchOverrides = {"length_penalty": length_penalty, "min_length": min_length}
     limits: SearchOverrides = {"max_length": max_length, "no_repeat_ngram": no_repeat_ngram}
     draws: SearchOverrides = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     kind: SearchOverrides = {"beam": beam, "nbest": nbest, "sample": sample, "attention": attention}
     asked: SearchOverrides = {**kind, **lengths, **limits, **draws, "batch_tokens": batch_tokens}
-    loaded = Translator.load(model, device, dtype, threads, engine, source, target, shortlist, memory)
+    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory)
+    loaded, bundled = load_for_texts(model, wanted, via)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
-    notes = Notes("text" if text else "line", model in (None, [], ["bundled"]))
+    notes = Notes("text" if text else "line", bundled)
     job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace)
     job.run(chunks, input_, output, resume)
     notes.finish()
@@ -159,7 +166,7 @@ class _Shape(NamedTuple):
 class _Job:
     """What is done with each chunk of lines."""
 
-    translator: Translator
+    translator: Translator | PivotTranslator
     options: SearchOptions
     prefix: str | None
     split: Split

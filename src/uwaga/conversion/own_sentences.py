@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 
 from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.languages import base_language
 from uwaga.conversion.compare import DRAWN, LONGEST, SHORTEST, comparison_sources
 from uwaga.decoding import SearchOptions, search
 from uwaga.engine import NativeModel
 from uwaga.settings import DecoderOnlySettings
+from uwaga.text.language_codes import base_language
 from uwaga.text.subwords import Subwords
 
 HEADING = re.compile(r"\[(\w+)\]")
@@ -28,13 +28,6 @@ MOST_LANGUAGES = 3
 """Of a model of many languages."""
 FEWEST_LETTERS = 2.0
 """Letters a piece from which on a tokeniser is thought to have been made for a language, or one near it."""
-LONGER_CODES = dict(
-    zip(
-        "eng deu ger fra fre spa pol por rus ukr ell gre ara arb heb hin zho cmn chi jpn kor".split(),  # noqa: SIM905
-        "en de de fr fr es pl pt ru uk el el ar ar he hi zh zh zh ja ko".split(),  # noqa: SIM905
-        strict=True,
-    )
-)
 
 
 @cache
@@ -52,8 +45,7 @@ def shipped() -> dict[str, tuple[str, ...]]:
 
 def shipped_codes(codes: Iterable[str]) -> list[str]:
     """Of these codes (``en``, ``en_XX``, ``eng_Latn``) the two-letter ones of which there are sentences."""
-    bases = map(base_language, codes)
-    return [base for base in dict.fromkeys(LONGER_CODES.get(one, one) for one in bases) if base in shipped()]
+    return [base for base in dict.fromkeys(map(base_language, codes)) if base in shipped()]
 
 
 def own_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:

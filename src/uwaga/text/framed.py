@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from uwaga.contracts import Symbols
 from uwaga.errors import DataError, SettingsError
+from uwaga.text.language_codes import same_language
 
 Place = Literal["before", "behind", "start"]
 """Where a language's token goes: ``before`` the pieces, ``behind`` the end symbol, or the decoder's start."""
@@ -87,7 +88,7 @@ class FramedTokeniser:
         return self.languages[self.language]
 
     def with_language(self, language: str) -> FramedTokeniser:
-        """The same tokeniser for texts of a language: a code, or the part before its ``_`` if unique.
+        """The same tokeniser for texts of a language: a code, or another of the same language if unique.
 
         Raises:
             SettingsError: the model has no such language; lists those that it has.
@@ -176,6 +177,7 @@ class FramedTokeniser:
         if language in self.languages:
             return language
         near = [code for code in self.languages if code.split("_")[0] == language]
+        near = near or [code for code in self.languages if same_language(code, language)]
         if len(near) == 1:
             return near[0]
         if near:

@@ -1,10 +1,12 @@
-"""The languages of the multilingual families, in the order of their tokens' ids.
+"""Codes of languages: which are one language, and those of the multilingual families in their tokens' order.
 
 mBART (Liu et al. 2020), mBART-50 (Tang et al. 2020), M2M-100 (Fan et al. 2020), WMT21 (Tran et al. 2021) and
 NLLB-200 (Costa-jussà et al. 2022). A folder that lists its own tokens needs none of these.
 """
 
 from __future__ import annotations
+
+import re
 
 # ruff: noqa: SIM905 (a list of codes is easier to read as one text)
 
@@ -47,3 +49,54 @@ NLLB200 = (
     "ukr_Cyrl umb_Latn urd_Arab uzn_Latn vec_Latn vie_Latn war_Latn wol_Latn xho_Latn ydd_Hebr yor_Latn "
     "yue_Hant zho_Hans zho_Hant zul_Latn"
 ).split()
+
+TWO_LETTERS = {
+    longer: short
+    for short, _, rest in (
+        one.partition(":")
+        for one in (
+            "aa:aar ab:abk ae:ave af:afr ak:aka am:amh an:arg ar:ara/arb as:asm av:ava ay:aym/ayr az:aze/azj "
+            "ba:bak be:bel bg:bul bi:bis bm:bam bn:ben bo:bod/tib br:bre bs:bos ca:cat ce:che ch:cha co:cos "
+            "cr:cre cs:ces/cze cu:chu cv:chv cy:cym/wel da:dan de:deu/ger dv:div dz:dzo ee:ewe el:ell/gre "
+            "en:eng eo:epo es:spa et:ekk/est eu:baq/eus fa:fas/per/pes ff:ful/fuv fi:fin fj:fij fo:fao "
+            "fr:fra/fre fy:fry ga:gle gd:gla gl:glg gn:grn gu:guj gv:glv ha:hau he:heb/iw hi:hin hr:hrv "
+            "ht:hat hu:hun hy:arm/hye hz:her ia:ina id:ind/in ie:ile ig:ibo ii:iii ik:ipk io:ido is:ice/isl "
+            "it:ita iu:iku ja:jpn jv:jav/jw ka:geo/kat kg:kon ki:kik kj:kua kk:kaz kl:kal km:khm kn:kan "
+            "ko:kor kr:kau/knc ks:kas ku:kmr/kur kv:kom kw:cor ky:kir la:lat lb:ltz lg:lug li:lim ln:lin "
+            "lo:lao lt:lit lu:lub lv:lav/lvs mg:mlg/plt mh:mah mi:mao/mri mk:mac/mkd ml:mal mn:khk/mon "
+            "mr:mar ms:may/msa/zsm mt:mlt my:bur/mya na:nau nb:nob nd:nde ne:nep/npi ng:ndo nl:dut/nld "
+            "nn:nno no:nor nr:nbl nv:nav ny:nya oc:oci oj:oji om:gaz/orm or:ori/ory os:oss pa:pan pi:pli "
+            "pl:pol ps:pbt/pus pt:por qu:que/quy rm:roh rn:run ro:ron/rum ru:rus rw:kin sa:san sc:srd "
+            "sd:snd se:sme sg:sag si:sin sk:slk/slo sl:slv sm:smo sn:sna so:som sq:alb/als/sqi sr:srp "
+            "ss:ssw st:sot su:sun sv:swe sw:swa/swh ta:tam te:tel tg:tgk th:tha ti:tir tk:tuk tl:fil/tgl "
+            "tn:tsn to:ton tr:tur ts:tso tt:tat tw:twi ty:tah ug:uig uk:ukr ur:urd uz:uzb/uzn ve:ven vi:vie "
+            "vo:vol wa:wln wo:wol xh:xho yi:ydd/yid yo:yor za:zha zh:chi/cmn/zho zu:zul"
+        ).split()
+    )
+    for longer in rest.split("/")
+}
+"""ISO 639's codes of three letters, and old ones of two, with those of two that mean the same; of a language
+that has several kinds (Arabic, Persian) those of its standard kind too."""
+
+HYPHENS = re.compile("[-_]")
+SCRIPT = 4
+"""Letters of the code of a script, such as ``Latn``."""
+
+
+def base_language(code: str) -> str:
+    """The language of a code such as ``pt_BR`` or ``eng_Latn``, in two letters where ISO 639 has them."""
+    language = HYPHENS.split(code.lower())[0]
+    return TWO_LETTERS.get(language, language)
+
+
+def same_language(one: str, other: str) -> bool:
+    """Whether two codes are of one language: ``en``, ``en_XX`` and ``eng_Latn`` are.
+
+    Regions do not count, but codes that name different scripts (``zh_Hans``, ``zh_Hant``) differ.
+    """
+    if base_language(one) != base_language(other):
+        return False
+    scripts = [
+        {part for part in HYPHENS.split(code.lower())[1:] if len(part) == SCRIPT} for code in (one, other)
+    ]
+    return not all(scripts) or scripts[0] == scripts[1]

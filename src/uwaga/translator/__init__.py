@@ -2,6 +2,7 @@
 
 from uwaga.translator.kinds import load
 from uwaga.translator.mask_filler import Encoding, Filling, MaskFiller
+from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.scoring import Score
 from uwaga.translator.text_generator import Continuation, TextGenerator
 from uwaga.translator.translator import Translator
@@ -15,6 +16,7 @@ __all__ = [
     "Filling",
     "GapFiller",
     "MaskFiller",
+    "PivotTranslator",
     "Score",
     "TextGenerator",
     "Translator",

@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from uwaga.checkpoints.languages import base_language
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Hypothesis
+from uwaga.text.language_codes import base_language
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
 UNNAMED = frozenset({"", "src", "tgt", "und"})

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from uwaga.errors import SettingsError
+from uwaga.errors import SettingsError, shown
+from uwaga.translator.by_language import choose_for
 from uwaga.translator.loading import (
     LoadOptions,
     load_filler,
@@ -15,8 +16,21 @@ from uwaga.translator.loading import (
     read_model,
 )
 from uwaga.translator.mask_filler import MaskFiller
+from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.text_generator import TextGenerator
 from uwaga.translator.translator import Translator
+
+
+@overload
+def load(
+    name: None = ...,
+    device: str = ...,
+    dtype: str = ...,
+    threads: int = ...,
+    engine: str = ...,
+    *,
+    shortlist: str | Path | None = ...,
+) -> Translator: ...
 
 
 @overload
@@ -30,7 +44,11 @@ def load(
     target_language: str | None = ...,
     shortlist: str | Path | None = ...,
     memory: str = ...,
-) -> Translator: ...
+    *,
+    source: str | None = ...,
+    target: str | None = ...,
+    via: str | Sequence[str] | None = ...,
+) -> Translator | PivotTranslator: ...
 
 
 @overload
@@ -44,6 +62,10 @@ def load(
     target_language: str | None = ...,
     shortlist: str | Path | None = ...,
     memory: str = ...,
+    *,
+    source: str | None = ...,
+    target: str | None = ...,
+    via: str | Sequence[str] | None = ...,
 ) -> Any: ...
 
 
@@ -57,14 +79,19 @@ def load(
     target_language: str | None = None,
     shortlist: str | Path | None = None,
     memory: str = "fast",
-) -> Translator | TextGenerator | MaskFiller:
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    via: str | Sequence[str] | None = None,
+) -> Translator | PivotTranslator | TextGenerator | MaskFiller:
     """Load a model, whatever it does.
 
     Where types matter, ``Translator.load``, ``TextGenerator.load`` and ``MaskFiller.load`` say which it is.
 
     Args:
         name: a model folder, a Hugging Face name, several of them (an ensemble of translators), or None for
-            the bundled model.
+            the bundled model. A pair of languages such as ``en-pt`` is the best installed model, as are
+            ``source`` and ``target`` without a name.
         device: where to compute: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
         dtype: what to compute in: ``float32``, ``float16`` (torch's alone), ``bfloat16``, ``int8`` (the
             native engine's alone) or ``auto``, which is what an int8 folder holds and float32 for all others.
@@ -72,9 +99,12 @@ def load(
         engine: ``native``, in C++ on the CPU, for Transformers and GPT-2; ``torch``, which runs every model
             on every device; ``auto`` is native wherever it can be. Models that fill gaps run on torch.
         source_language: code of the language to translate from unless a call says otherwise, as a
-            multilingual model calls it (``en``, ``en_XX``, ``eng_Latn``); None where the model states or
-            needs none, or each call chooses. Of translators alone.
+            multilingual model calls it (``en_XX``); None where the model states or needs none, or each call
+            chooses. Of translators alone.
         target_language: code of the language to translate to, likewise.
+        source: the same as ``source_language``.
+        target: the same as ``target_language``.
+        via: without a name, the language to translate through, or several in their order.
         shortlist: a file that ``uwaga shortlist`` has made for this model, or Marian's: each sentence
             becomes only what the list of its own tokens lets it, which is faster. None is the one beside
             a model of Marian's, ``"none"`` not even that. The native engine's and translators' alone.
@@ -83,32 +113,54 @@ def load(
             processes that use one model share them; nobody may cut it short or write to it meanwhile.
 
     Returns:
-        a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``Translator`` for all others.
+        a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``PivotTranslator`` for languages that
+        take several models one after the other, a ``Translator`` for all others.
 
     Raises:
-        ModelError: there is no such model, or it or the shortlist is incomplete or damaged, or the shortlist
-            is another model's.
+        ModelError: there is no such model, or none of the languages, and what to install; it or the
+            shortlist is incomplete or damaged, or the shortlist is another model's.
         SettingsError: an impossible device, dtype, engine, memory or number of threads, models of different
             tokenisers, or a language that the model lacks.
         MissingExtraError: the model needs torch or another library that is not installed.
     """
-    if name is not None and not isinstance(name, (str, Path)):
-        return Translator.load(
-            name, device, dtype, threads, engine, source_language, target_language, shortlist, memory
-        )
+    source_language = _agreed("source", source, source_language)
+    target_language = _agreed("target", target, target_language)
     languages = source_language, target_language
     wanted = LoadOptions(device, dtype, threads, engine, *languages, shortlist, memory)
     wanted.check()
-    checkpoint = read_model(name, memory=memory)
+    chosen = choose_for(name, wanted, via)
+    if chosen is not None:
+        return chosen.load(wanted)
+    if name is not None and not isinstance(name, (str, Path)):
+        return Translator.load(name, *wanted)
+    return _load_one(name, wanted)
+
+
+def _load_one(name: str | Path | None, wanted: LoadOptions) -> Translator | TextGenerator | MaskFiller:
+    """A single model that is named, whatever it does."""
+    checkpoint = read_model(name, memory=wanted.memory)
     if checkpoint.task == "translate":
         return Translator(*load_translator(checkpoint, wanted))
     what = f"a model of the family {checkpoint.family!r}"
-    if source_language is not None or target_language is not None:
+    if wanted.source_language is not None or wanted.target_language is not None:
         raise SettingsError(f"{name}: {what} takes no languages")
-    if shortlist is not None:
+    if wanted.shortlist is not None:
         raise SettingsError(f"{name}: {what} takes no shortlist")
     if checkpoint.task == "generate":
         return TextGenerator(*load_generator(checkpoint, wanted))
-    if engine == "native":
+    if wanted.engine == "native":
         raise SettingsError(f"{name}: {what} runs on torch; leave engine out")
     return MaskFiller(*load_filler(checkpoint, wanted))
+
+
+def _agreed(side: str, short: str | None, long: str | None) -> str | None:
+    """The language of a side, which has two names.
+
+    Raises:
+        SettingsError: they say different things.
+    """
+    if short is not None and long is not None and short != long:
+        raise SettingsError(
+            f"{side} is {shown(short)} and {side}_language {shown(long)}: leave out one of them"
+        )
+    return short if long is None else long

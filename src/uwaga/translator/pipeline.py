@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder, Translation
@@ -16,10 +16,21 @@ from uwaga.text.subwords import Subwords
 from uwaga.translator.guards import warnings_of
 from uwaga.translator.joining import COPIED, assemble, sentence_text
 from uwaga.translator.nbest import search_texts
-from uwaga.translator.segmentation import Segmenter, Split, prefix_ids
+from uwaga.translator.segmentation import Passage, Segmenter, Split, listed_prefixes, prefix_ids
+from uwaga.translator.streaming import grow
 
 OnError = Literal["raise", "return", "copy"]
 """What happens to a text that cannot be translated: an error for all; one in its place; the text itself."""
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class TranslatedPassage:
+    """A translation and how it came about: the text taken apart, and the translation of each sentence."""
+
+    translation: Translation
+    passage: Passage
+    sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,7 @@ class Pipeline:
     def run(
         self,
         texts: Sequence[str],
-        prefix: str | Sequence[str] | None,
+        prefix: str | Iterable[str] | None,
         names: Sequence[str],
         on_error: OnError = "raise",
     ) -> list[Translation]:
@@ -46,25 +57,73 @@ class Pipeline:
             DataError: with ``raise``, of the first text that cannot be translated.
             SettingsError: the options do not fit the model, the number of prefixes not the texts.
         """
-        check_one_of("on_error", on_error, get_args(OnError))
-        try:
-            return self._translate(texts, prefix, names)
-        except DataError as error:
-            if on_error == "raise":
-                raise
-            if len(texts) == 1:
-                copied = texts[0] if on_error == "copy" and isinstance(texts[0], str) else ""
-                return [Translation(copied, 0.0, (), (), error=error)]
-        found = []
-        for half in (slice(0, len(texts) // 2), slice(len(texts) // 2, None)):
-            own = prefix if prefix is None or isinstance(prefix, str) else prefix[half]
-            found += self.run(texts[half], own, names[half], on_error)
-        return found
+        prefixes = listed_prefixes(prefix, len(texts))
+        return [one.translation for one in self.translate(texts, prefixes, names, on_error)]
 
-    def _translate(
-        self, texts: Sequence[str], prefix: str | Sequence[str] | None, names: Sequence[str]
-    ) -> list[Translation]:
-        passages = self.segmenter.cut_all(texts, self.split, names)
+    def translate(
+        self, texts: Sequence[str], prefixes: Sequence[str], names: Sequence[str], on_error: OnError
+    ) -> list[TranslatedPassage]:
+        """As :meth:`run`, with what each text was taken apart into."""
+
+        def work(part: slice) -> list[TranslatedPassage]:
+            return self._search(self.segmenter.cut_all(texts[part], self.split, names[part]), prefixes[part])
+
+        return isolated(
+            range(len(texts)), work, on_error, lambda at, error: failed(texts[at], error, on_error)
+        )
+
+    def translate_further(
+        self,
+        made: Sequence[TranslatedPassage],
+        prefixes: Sequence[str],
+        names: Sequence[str],
+        on_error: OnError,
+    ) -> list[TranslatedPassage]:
+        """Translate what another model has made of texts, sentence by sentence where they were taken apart.
+
+        Arguments and errors are those of :meth:`run`.
+        """
+
+        def work(part: slice) -> list[TranslatedPassage]:
+            passages = [
+                self.cut_further(one, name) for one, name in zip(made[part], names[part], strict=True)
+            ]
+            return self._search(passages, prefixes[part])
+
+        def refused(at: int, error: DataError) -> TranslatedPassage:
+            return failed(made[at].translation.text, error, on_error)
+
+        return isolated(range(len(made)), work, on_error, refused)
+
+    def cut_further(self, made: TranslatedPassage, name: str) -> Passage:
+        """What another model has made of a text, taken apart where that was; ``name`` is for messages.
+
+        Raises:
+            TextTooLongError, SettingsError: as :meth:`Segmenter.cut`.
+        """
+        split: Split = "never" if self.split == "never" else "auto"
+        return self.segmenter.cut_translated(made.passage, made.sentences, made.translation.text, split, name)
+
+    def grow(self, passage: Passage, prefix: str) -> Generator[str, None, bool]:
+        """The translation of a passage piece by piece; returns whether a limit has cut it."""
+        [prefixes] = prefix_ids([passage], [prefix], self.target)
+        return self._pieces(passage, prefixes)
+
+    def _pieces(self, passage: Passage, prefixes: Sequence[Sequence[int]]) -> Generator[str, None, bool]:
+        truncated = False
+        if passage.before:
+            yield passage.before
+        for sentence, prefix in zip(passage.sentences, prefixes, strict=True):
+            if sentence.copy is not None and not prefix:
+                yield sentence.copy
+            else:
+                cut = yield from grow(self.decoder, sentence.ids, self.options, self._text, prefix)
+                truncated = truncated or cut
+            if sentence.after:
+                yield sentence.after
+        return truncated
+
+    def _search(self, passages: Sequence[Passage], prefix: Sequence[str]) -> list[TranslatedPassage]:
         prefixes = prefix_ids(passages, prefix, self.target)
         flat = [tokens for each in prefixes for tokens in each]
         sentences = [sentence for passage in passages for sentence in passage.sentences]
@@ -76,7 +135,7 @@ class Pipeline:
                 [sentences[at].ids for at in searched],
                 self.options,
                 [flat[at] for at in searched],
-                lambda tokens: sentence_text(tokens, self.target),
+                self._text,
             )
         )
         found = iter([[COPIED] if is_copied else next(lists) for is_copied in copied])
@@ -86,5 +145,49 @@ class Pipeline:
             one = assemble(passage, own, self.options.nbest, self.segmenter.source, self.target)
             best = [nbest[0] for nbest in own]
             doubts = warnings_of([sentence.ids for sentence in passage.sentences], best, self.usual)
-            made.append(replace(one, warnings=(*one.warnings, *doubts)) if doubts else one)
+            one = replace(one, warnings=(*one.warnings, *doubts)) if doubts else one
+            texts = tuple(
+                (sentence.copy or "") if hypothesis is COPIED else self._text(hypothesis.tokens)
+                for sentence, hypothesis in zip(passage.sentences, best, strict=True)
+            )
+            made.append(TranslatedPassage(one, passage, texts))
         return made
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        return sentence_text(tokens, self.target)
+
+
+def isolated(
+    texts: range,
+    work: Callable[[slice], list[Made]],
+    on_error: OnError,
+    refused: Callable[[int, DataError], Made],
+) -> list[Made]:
+    """What ``work`` makes of texts; one that fails does not hold up the others.
+
+    Args:
+        texts: their numbers.
+        work: makes something of each text of a range.
+        on_error: whether the first failure is raised.
+        refused: what stands in the place of a text that fails.
+
+    Raises:
+        DataError: with ``raise``, of the first text that fails.
+        SettingsError: there is no such ``on_error``.
+    """
+    check_one_of("on_error", on_error, get_args(OnError))
+    try:
+        return work(slice(texts.start, texts.stop))
+    except DataError as error:
+        if on_error == "raise":
+            raise
+        if len(texts) == 1:
+            return [refused(texts.start, error)]
+    half = len(texts) // 2
+    return [one for part in (texts[:half], texts[half:]) for one in isolated(part, work, on_error, refused)]
+
+
+def failed(text: object, error: DataError, on_error: OnError) -> TranslatedPassage:
+    """Stands for the translation of a text that has none."""
+    copied = text if on_error == "copy" and isinstance(text, str) else ""
+    return TranslatedPassage(Translation(copied, 0.0, (), (), error=error), Passage("", ()), ())

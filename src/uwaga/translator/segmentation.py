@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from uwaga.checkpoints.languages import base_language
 from uwaga.decoding.checks import check_one_of
 from uwaga.errors import DataError, SettingsError, TextTooLongError, shown
+from uwaga.text.language_codes import base_language
 from uwaga.text.normalisation import in_capitals
 from uwaga.text.options import TextOptions
 from uwaga.text.sentences import split_sentences
@@ -36,12 +36,14 @@ class Sentence:
     """One input of the model.
 
     ``ids`` are its tokens, end symbol included; ``after`` stands between its translation and the next.
-    ``copy`` is its translation where that is the text itself, else None.
+    ``copy`` is its translation where that is the text itself, else None. ``glued``: it is a part of a
+    sentence that was cut inside a word, which goes on in the next.
     """
 
     ids: tuple[int, ...]
     after: str
     copy: str | None = None
+    glued: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,19 +88,43 @@ class Segmenter:
             SettingsError: there is no such ``split``.
         """
         check_one_of("split", split, get_args(Split))
-        pieces = LINE_BREAK.split(text)
-        before, sentences, warnings = "", list[Sentence](), list[str]()
-        if translates(self.languages) and (strange := unlike_language(text, self.languages[0])):
-            warnings.append(strange)
-        for line, line_break in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
-            added = list(self._line(line, split, name, warnings))
-            sentences += added
-            if not sentences:
-                before = _broken(before, line_break)
-                continue
-            after = "" if added else sentences[-1].after
-            sentences[-1] = replace(sentences[-1], after=_broken(after, line_break))
-        return Passage(before, tuple(sentences), tuple(warnings), text)
+        pieces, warnings = LINE_BREAK.split(text), self._doubts(text)
+        lines = [
+            (list(self._line(line, split, name, warnings)), line_break)
+            for line, line_break in zip(pieces[::2], [*pieces[1::2], ""], strict=True)
+        ]
+        before, sentences = _joined("", lines)
+        return Passage(before, sentences, tuple(warnings), text)
+
+    def cut_translated(
+        self, passage: Passage, sentences: Sequence[str], text: str, split: Split, name: str
+    ) -> Passage:
+        """Take apart what another model has made of a passage, where that was taken apart.
+
+        What stood between its sentences stays. One is cut as a line is (see :meth:`cut`), so that it becomes
+        several only where this model cannot take it whole.
+
+        Args:
+            passage: the text that was translated.
+            sentences: the translation of each of its sentences.
+            text: those put together.
+            split: ``auto`` or ``never``.
+            name: of the text, for error messages.
+
+        Raises:
+            TextTooLongError, SettingsError: as :meth:`cut`.
+        """
+        warnings, lines, line = self._doubts(text), list[tuple[list[Sentence], str]](), list[Sentence]()
+        for number, (sentence, translated) in enumerate(zip(passage.sentences, sentences, strict=True), 1):
+            added = list(self._line(translated, split, name, warnings))
+            if added and sentence.glued:
+                added[-1] = replace(added[-1], after="", glued=True)
+            line += added
+            if number == len(sentences) or LINE_BREAK.search(sentence.after):
+                lines.append((line, sentence.after))
+                line = []
+        before, cut = _joined(passage.before, lines)
+        return Passage(before, cut, tuple(warnings), text)
 
     def cut_all(self, texts: Sequence[str], split: Split, names: Sequence[str]) -> list[Passage]:
         """As :meth:`cut`, several texts; ``names`` are for error messages.
@@ -161,7 +187,11 @@ class Segmenter:
         for part, following in zip(parts, [*parts[1:], " "], strict=True):
             apart = part[-1:].isspace() or following[:1].isspace()
             whole = self._sentence(self.ids(lead + part), part)
-            yield whole if apart else replace(whole, after="")
+            yield whole if apart else replace(whole, after="", glued=True)
+
+    def _doubts(self, text: str) -> list[str]:
+        strange = unlike_language(text, self.languages[0]) if translates(self.languages) else None
+        return [] if strange is None else [strange]
 
     def _sentence(self, ids: tuple[int, ...], part: str) -> Sentence:
         copied = translates(self.languages) and is_copied(part)
@@ -172,9 +202,27 @@ class Segmenter:
         return "" if base_language(self.languages[1]) in UNSPACED else " "
 
 
+def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, tuple[Sentence, ...]]:
+    """Line breaks in front of the first sentence, and all sentences with those behind their lines.
+
+    Args:
+        before: what stands there already.
+        lines: the sentences of each, and what stands behind it.
+    """
+    sentences: list[Sentence] = []
+    for added, line_break in lines:
+        sentences += added
+        if not sentences:
+            before = _broken(before, line_break)
+            continue
+        after = "" if added else sentences[-1].after
+        sentences[-1] = replace(sentences[-1], after=_broken(after, line_break))
+    return before, tuple(sentences)
+
+
 def _broken(text: str, line_break: str) -> str:
-    """A line break put behind a text; where two would become one, the blank between them stays."""
-    return text + (" " if text.endswith("\r") and line_break == "\n" else "") + line_break
+    """Line breaks put behind a text; where two would become one, the blank between them stays."""
+    return text + (" " if text.endswith("\r") and line_break.startswith("\n") else "") + line_break
 
 
 def _shortened(text: str) -> str:
@@ -193,31 +241,40 @@ def listed(texts: Iterable[str]) -> list[str]:
     return list(texts)
 
 
-def prefix_ids(
-    passages: Sequence[Passage], prefix: str | Sequence[str] | None, target: Subwords
-) -> list[list[list[int]]]:
-    """The tokens that the target of every sentence of every passage begins with.
+def listed_prefixes(prefix: str | Iterable[str] | None, count: int) -> list[str]:
+    """What the target of each of so many texts begins with.
 
     Args:
-        passages: the texts, taken apart.
-        prefix: one for all texts, or one each; of a text in several sentences it is the first one's.
-        target: tokeniser of the target side.
+        prefix: one for all texts, or one each.
+        count: of the texts.
 
     Raises:
         SettingsError: there are not as many prefixes as texts, or one is no text.
     """
     if prefix is None or isinstance(prefix, str):
-        given = [prefix or ""] * len(passages)
-    elif isinstance(prefix, Iterable):
-        given = list(prefix)
-    else:
+        return [prefix or ""] * count
+    if not isinstance(prefix, Iterable):
         raise SettingsError(f"prefix must be text, or one for each text, not {shown(prefix)}")
+    given = list(prefix)
     for each in given:
         if not isinstance(each, str):
             raise SettingsError(f"prefix must be text, or one for each text, not {shown(each)}")
-    if len(given) != len(passages):
-        raise SettingsError(f"{len(given)} prefixes for {len(passages)} texts: give one for all or one each")
-    tokens = [target.encode(each.strip()) for each in given]
+    if len(given) != count:
+        raise SettingsError(f"{len(given)} prefixes for {count} texts: give one for all or one each")
+    return given
+
+
+def prefix_ids(
+    passages: Sequence[Passage], prefixes: Sequence[str], target: Subwords
+) -> list[list[list[int]]]:
+    """The tokens that the target of every sentence of every passage begins with.
+
+    Args:
+        passages: the texts, taken apart.
+        prefixes: one each; of a text in several sentences it is the first one's.
+        target: tokeniser of the target side.
+    """
+    tokens = [target.encode(each.strip()) for each in prefixes]
     return [
         [start if number == 0 else [] for number in range(len(passage.sentences))]
         for passage, start in zip(passages, tokens, strict=True)

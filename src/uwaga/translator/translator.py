@@ -16,11 +16,11 @@ from uwaga.errors import DataError, SettingsError
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 from uwaga.translator.forced_decoding import force, no_attention
-from uwaga.translator.joining import assemble, sentence_text
+from uwaga.translator.joining import assemble
 from uwaga.translator.pipeline import OnError, Pipeline
+from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.scoring import Score, Scorer, as_score, in_batches, step_scorer
-from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed, prefix_ids, within
-from uwaga.translator.streaming import grow
+from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed, listed_prefixes, within
 from uwaga.translator.summary import summary, whence
 
 if TYPE_CHECKING:
@@ -175,6 +175,15 @@ class Translator:
             self.usual,
         )
 
+    @staticmethod
+    def pivot(first: Translator, second: Translator, *more: Translator) -> PivotTranslator:
+        """One translator of several, which texts go through in turn: ``pt`` to ``en``, then ``en`` to ``es``.
+
+        Raises:
+            SettingsError: they do not follow each other, or need a language that nobody has chosen.
+        """
+        return PivotTranslator([first, second, *more])
+
     def with_decoder(self, decoder: Decoder) -> Translator:
         """The same translator over another decoder of the same vocabularies; it scores step by step."""
         sides = (self.source, self.target)
@@ -260,7 +269,7 @@ class Translator:
             DataError: a text is not valid Unicode.
         """
         here = self.between(source, target)
-        way = here._pipeline(here.options(**options), split)
+        way = here.pipeline(here.options(**options), split)
         if isinstance(text, str):
             return way.run([text], prefix, ["the text"], on_error)[0]
         texts = listed(text)
@@ -303,7 +312,7 @@ class Translator:
             TextTooLongError: names the line.
         """
         here = self.between()
-        way = here._pipeline(options or here.options(), split)
+        way = here.pipeline(options or here.options(), split)
         rest = iter(lines)
         while part := list(islice(rest, chunk)):
             names = [f"{unit} {number}" for number in range(first, first + len(part))]
@@ -348,9 +357,9 @@ class Translator:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
         options.check_streams()
-        [passage] = self._segmenter.cut_all([line], split, [name])
-        [prefixes] = prefix_ids([passage], prefix, self.target)
-        return self._pieces(passage, options, prefixes)
+        way = self.pipeline(options, split)
+        [passage] = way.segmenter.cut_all([line], split, [name])
+        return way.grow(passage, *listed_prefixes(prefix, 1))
 
     def doubts(self, line: str, split: Split = "auto") -> tuple[str, ...]:
         """What is strange about a text before it is translated, as ``warnings`` of its translation has it."""
@@ -432,24 +441,6 @@ class Translator:
             targets.append(within(ids, self.decoder.max_target, f"pair {number}", "target"))
         return sources, targets
 
-    def _pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
+    def pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
+        """The path that the texts of a call take through this model."""
         return Pipeline(self.decoder, self._segmenter, self.target, options, split, self.usual)
-
-    def _pieces(
-        self, passage: Passage, options: SearchOptions, prefixes: Sequence[Sequence[int]]
-    ) -> Generator[str, None, bool]:
-        truncated = False
-        if passage.before:
-            yield passage.before
-        for sentence, prefix in zip(passage.sentences, prefixes, strict=True):
-            if sentence.copy is not None and not prefix:
-                yield sentence.copy
-            else:
-                cut = yield from grow(self.decoder, sentence.ids, options, self._sentence_text, prefix)
-                truncated = truncated or cut
-            if sentence.after:
-                yield sentence.after
-        return truncated
-
-    def _sentence_text(self, tokens: Sequence[int]) -> str:
-        return sentence_text(tokens, self.target)

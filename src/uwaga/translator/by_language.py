@@ -1,0 +1,200 @@
+"""From two languages to the installed models that translate between them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from uwaga.checkpoints import formats
+from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.hub import BUNDLED
+from uwaga.checkpoints.installed import InstalledModel, installed_models
+from uwaga.checkpoints.languages import resolve_languages
+from uwaga.checkpoints.routes import PIVOT, Leg, find_route
+from uwaga.errors import ModelError, SettingsError, shown
+from uwaga.text.language_codes import same_language
+from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_translator
+from uwaga.translator.pivot import PivotTranslator
+from uwaga.translator.translator import Translator
+
+CODE = re.compile(r"[a-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?")
+"""A language as the name of a pair has it: ``pt``, ``pt-BR``, ``por_Latn``."""
+ANY_CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}", re.ASCII)
+MOST_SHOWN = 8
+"""Pairs of languages in a message."""
+
+
+@dataclass(frozen=True)
+class ChosenModels:
+    """Installed models, each read and checked, that translate one after the other; most often it is one."""
+
+    legs: tuple[Leg, ...]
+    checkpoints: tuple[Checkpoint, ...]
+
+    def __str__(self) -> str:
+        codes = (self.legs[0].source, *(leg.target for leg in self.legs))
+        return f"{' → '.join(codes)} by {', '.join(leg.model.name for leg in self.legs)}"
+
+    def load(self, wanted: LoadOptions) -> Translator | PivotTranslator:
+        """The translator; a model that translates twice is loaded once.
+
+        Args:
+            wanted: how to load every model; its languages are not looked at.
+
+        Raises:
+            ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.Translator.load`; or
+                a shortlist is named for several models.
+        """
+        if len(self.legs) > 1 and wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
+            raise SettingsError(
+                f"a shortlist belongs to one model, and these are {len(self.legs)}: {self}; leave it out, or "
+                "name the model"
+            )
+        loaded: dict[str, Translator] = {}
+        steps = []
+        for leg, checkpoint in zip(self.legs, self.checkpoints, strict=True):
+            if leg.model.place not in loaded:
+                own = wanted._replace(source_language=leg.source, target_language=leg.target)
+                loaded[leg.model.place] = Translator(*load_translator(checkpoint, own))
+            steps.append(loaded[leg.model.place].between(leg.source, leg.target))
+        return steps[0] if len(steps) == 1 else PivotTranslator(steps)
+
+
+def choose_for(
+    name: str | Path | Sequence[str | Path] | None,
+    wanted: LoadOptions,
+    via: str | Sequence[str] | None = None,
+) -> ChosenModels | None:
+    """The models that a pair of languages chooses, None where a model is named or the bundled one is meant.
+
+    Args:
+        name: as :meth:`uwaga.translator.Translator.load` has it, or a pair of languages such as ``en-pt``.
+        wanted: its two languages choose the models where nothing is named.
+        via: as :func:`choose_models` has it.
+
+    Raises:
+        ModelError, SettingsError: as :func:`choose_models`; or something is named twice.
+    """
+    wanted.check()
+    named = [name] if isinstance(name, (str, Path)) else list(name) if isinstance(name, Sequence) else []
+    languages = (wanted.source_language, wanted.target_language)
+    pair = language_pair(named[0]) if len(named) == 1 else None
+    if pair is not None and languages == (None, None):
+        return choose_models(*pair, via)
+    if pair is not None:
+        raise SettingsError(f"{named[0]!r} names both languages already: leave out the others")
+    source, target = languages
+    if not named and source is not None and target is not None:
+        return choose_models(source, target, via)
+    if not named and (source is not None or target is not None) and BUNDLED.is_dir():
+        _check_bundled(source, target)
+    if via is not None:
+        raise SettingsError("via chooses among installed models: give both languages with it, and no model")
+    return None
+
+
+def _check_bundled(source: str | None, target: str | None) -> None:
+    """Where nothing is named and only one language, it must be the bundled model's.
+
+    Raises:
+        SettingsError: it is another.
+    """
+    codes = formats.describe(BUNDLED).languages
+    try:
+        resolve_languages((codes[0][0], codes[1][0]), source, target, "the bundled model")
+    except SettingsError as error:
+        raise SettingsError(f"{error}; or give both languages, which choose an installed one") from None
+
+
+def language_pair(name: object) -> tuple[str, str] | None:
+    """The languages that a model's name such as ``en-pt`` means, None where it means something else."""
+    if not isinstance(name, str) or os.path.lexists(name):
+        return None
+    parts = name.split("-")
+    pairs = [("-".join(parts[:at]), "-".join(parts[at:])) for at in range(1, len(parts))]
+    return next((pair for pair in pairs if all(map(CODE.fullmatch, pair))), None)
+
+
+def choose_models(
+    source: str,
+    target: str,
+    via: str | Sequence[str] | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> ChosenModels:
+    """The best installed models from one language to another; :func:`uwaga.checkpoints.routes.find_route`.
+
+    Args:
+        source: code of a language.
+        target: code of a language.
+        via: codes of the languages between: one, or several in their order; None for any or none.
+        environment: where the variables that place the models are looked up.
+
+    Raises:
+        ModelError: no installed model translates so; says what to install. Or one is damaged.
+        SettingsError: a code is none, or source and target are one language and nothing is between.
+    """
+    if not isinstance(via, str | Sequence | None):
+        raise SettingsError(f"via must be the code of a language, or several in a list, not {shown(via)}")
+    between = [via] if isinstance(via, str) else list(via or ())
+    for code in (source, target, *between):
+        if not isinstance(code, str) or not ANY_CODE.fullmatch(code):
+            raise SettingsError(f"{shown(code)} is no code of a language, such as 'en' or 'pt_BR'")
+    if same_language(source, target) and not between:
+        raise SettingsError(
+            f"{source} and {target} are one language; name one to go through with via (--via), or another"
+        )
+    models = list(installed_models((), environment))
+    usable = list(models)
+    while route := find_route(source, target, usable, between):
+        read = [(leg, formats.read(Path(leg.model.place))) for leg in route]
+        false = [leg for leg, checkpoint in read if not _does(checkpoint, leg)]
+        if not false:
+            return ChosenModels(route, tuple(checkpoint for _, checkpoint in read))
+        usable = [one for one in usable if one not in [leg.model for leg in false]]
+    raise _nothing((source, *between, target), models)
+
+
+def _does(checkpoint: Checkpoint, leg: Leg) -> bool:
+    """Whether a model does what its description lets one think."""
+    return checkpoint.task == "translate" and checkpoint.languages.knows(leg.source, leg.target)
+
+
+def _nothing(codes: Sequence[str], models: Sequence[InstalledModel]) -> ModelError:
+    """Why no models were found, and what to do."""
+    source, *between, target = codes
+    way = f" by way of {', '.join(between)}" if between else ", nor do several one after the other"
+    fetched = _download(_missing(codes, models) if between else [(source, target)])
+    if not between and not any(same_language(code, PIVOT) for code in codes):
+        fetched += f", or to go through {PIVOT} {_download(_missing((source, PIVOT, target), models))}"
+    notes = [
+        f"no installed model translates {source} to {target}{way}",
+        f"get what is missing with {fetched}, or name a model of your own (--model)",
+    ]
+    known = sorted({f"{one[0]} to {other[0]}" for one, other in map(_pair, models) if one and other})
+    if known:
+        more = f" and {len(known) - MOST_SHOWN} more" if known[MOST_SHOWN:] else ""
+        notes.append(f"installed: {', '.join(known[:MOST_SHOWN])}{more}")
+    broken = [one for one in models if one.description is None and one.problems]
+    if broken:
+        notes.append(f"{broken[0].name} is damaged: {broken[0].problems[0]}")
+    return ModelError("; ".join(notes))
+
+
+def _download(pairs: Sequence[tuple[str, str]]) -> str:
+    return " and ".join(f"`uwaga models download {one}-{other}`" for one, other in pairs)
+
+
+def _pair(model: InstalledModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The languages of a model of one pair, else none."""
+    return model.languages if all(len(codes) == 1 for codes in model.languages) else ((), ())
+
+
+def _missing(codes: Sequence[str], models: Sequence[InstalledModel]) -> list[tuple[str, str]]:
+    """The parts of a way for which there is no model."""
+    parts = list(pairwise(codes))
+    direct = [len(find_route(*part, models) or ()) == 1 for part in parts]
+    return [part for part, there in zip(parts, direct, strict=True) if not there] or parts

@@ -1,0 +1,242 @@
+"""Several models one after the other: what comes out is what calling them by hand gives."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import tiny_models as tiny
+
+import uwaga
+from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.settings import TextSettings
+from uwaga.text.sentences import split_sentences
+from uwaga.text.training import train_tokeniser
+from uwaga.translator.guards import UNLIKE
+from uwaga.translator.segmentation import LINE_BREAK
+
+TEXTS = [
+    "I want to buy a car.",
+    "",
+    "The dog sees the cat and the cat sees the dog.",
+    "3.14",
+    "Do you know what time it is?",
+    "  My brother   never drinks coffee in the evening. ",
+]
+TEXT = (
+    "\n\nWhere is the station? It is not far from here.\r\n \nWe are going home now. 42. They stay for "
+    "another hour.\r\r\nA small house stands on the hill.\n"
+)
+
+
+@cache
+def tokeniser():
+    """Without bytes: what a random model says with it is text that another model reads in as many tokens."""
+    settings = TextSettings(kind="bpe", size=200, byte_fallback=False)
+    with tempfile.TemporaryDirectory() as folder:
+        return train_tokeniser([*tiny.ENGLISH, *tiny.GERMAN, "3.14 42"], settings, Path(folder) / "tiny")
+
+
+@cache
+def make(source, target, seed, longest=40):
+    settings = tiny.TINY.model_copy(update={"tie": "none", "max_length": longest})
+    both = tokeniser()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / f"{source}-{target}"
+        model = tiny.transformer(settings, both, both, seed=seed)
+        decoding = tiny.DECODING.model_copy(update={"max_length": 12})
+        save_model(place, model, settings, decoding, both, both, (source, target), "card")
+        return uwaga.load(place, engine="native")
+
+
+FIRST, SECOND, THIRD = make("pt", "en", 1), make("en", "de", 2), make("de", "pt", 3)
+SHORT = make("en", "de", 2, longest=8)
+CHAINS = [(FIRST, SECOND), (FIRST, SECOND, THIRD)]
+
+
+def by_hand(chain, texts, **options):
+    """What each model makes of what the one before it has made."""
+    steps = []
+    for translator in chain:
+        steps.append(translator.translate(texts, **options))
+        texts = [one.text for one in steps[-1]]
+    return steps
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=len)
+@pytest.mark.parametrize("options", [{}, {"beam": 1}, {"sample": True, "seed": 5, "top_k": 4}], ids=str)
+def test_lines_become_what_the_runs_by_hand_give(chain, options):
+    pivot = uwaga.Translator.pivot(*chain)
+    steps = by_hand(chain, TEXTS, **options)
+    found = pivot.translate(TEXTS, **options)
+    assert [one.text for one in found] == [one.text for one in steps[-1]]
+    assert [one.steps for one in found] == list(zip(*steps, strict=True))
+    assert [one.source for one in found] == TEXTS
+    assert [pivot.translate(text, **options) for text in TEXTS] == found
+    assert list(pivot.translate_lines(TEXTS, pivot.options(**options), chunk=2)) == found
+    for one in found:
+        for before, after in pairwise(one.steps):
+            assert after.source == before.text
+        assert (one.score, one.tokens, one.log_prob) == (
+            one.steps[-1].score,
+            one.steps[-1].tokens,
+            one.steps[-1].log_prob,
+        )
+        assert one.source_tokens == one.steps[0].source_tokens
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=len)
+@pytest.mark.parametrize("text", [TEXT, TEXT * 2, TEXT.strip(), "\n \n", " "])
+def test_a_text_is_taken_apart_once_and_put_together_once(chain, text):
+    """Each sentence goes through all models by itself; lines, blank ones too, stay as they are."""
+    expected = ""
+    for line in LINE_BREAK.split(text):
+        if LINE_BREAK.fullmatch(line):
+            both = expected.endswith("\r") and line == "\n"
+            expected += (" " if both else "") + line
+            continue
+        sentences = [one for one in split_sentences(line, "pt") if one.strip()]
+        made = by_hand(chain, sentences)[-1]
+        expected += " ".join(one.text for one in made if one.text)
+    assert uwaga.Translator.pivot(*chain).translate(text, split="sentences").text == expected
+
+
+def test_spaces_between_sentences_are_the_last_languages():
+    text = "Where is the station? It is not far."
+    middle = make("pt", "zh", 1)
+    spaced = uwaga.Translator.pivot(middle, make("zh", "en", 2)).translate(text, split="sentences")
+    first, second = by_hand((middle, make("zh", "en", 2)), split_sentences(text, "pt"))
+    assert spaced.text == " ".join(one.text for one in second)
+    assert spaced.steps[0].text == "".join(one.text for one in first)
+
+
+def test_the_nbest_list_is_the_last_models_of_the_best_before():
+    pivot = uwaga.Translator.pivot(FIRST, SECOND)
+    first = FIRST.translate(TEXTS[0], beam=4)
+    expected = SECOND.translate(first.text, beam=4, nbest=3)
+    found = pivot.translate(TEXTS[0], beam=4, nbest=3)
+    assert [one.text for one in found.alternatives] == [one.text for one in expected.alternatives]
+    assert found.steps == (first, expected)
+    assert {one.source for one in found.alternatives} == {TEXTS[0]}
+
+
+def test_what_is_about_the_result_is_for_the_last_model():
+    pivot = uwaga.Translator.pivot(FIRST, SECOND)
+    banned = tuple(range(10, 60))
+    first = FIRST.translate(TEXTS)
+    asked = {"max_length": 6, "min_length": 1, "banned": banned, "prefix": "D"}
+    expected = SECOND.translate([one.text for one in first], **asked)
+    assert [one.text for one in pivot.translate(TEXTS, **asked)] == [one.text for one in expected]
+    assert pivot.options(max_length=3).earlier[0].max_length == 12
+    assert all(one.truncated for one in pivot.translate(["I want to buy a car."], max_length=2))
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=len)
+@pytest.mark.parametrize("text", [*TEXTS, TEXT])
+def test_a_stream_is_the_greedy_translation(chain, text):
+    pivot = uwaga.Translator.pivot(*chain)
+    expected = pivot.translate(text, beam=1, split="sentences")
+    pieces, cut = [], []
+
+    def listen():
+        cut.append((yield from pivot.stream(text, split="sentences")))
+
+    pieces = list(listen())
+    assert "".join(pieces) == expected.text and "" not in pieces
+    assert cut == [expected.truncated]
+
+
+def test_a_sentence_too_long_for_a_later_model_is_cut_there():
+    pivot = uwaga.Translator.pivot(FIRST, SHORT)
+    first = FIRST.translate(TEXTS[2])
+    found = pivot.translate(TEXTS[2])
+    expected = SHORT.translate(first.text)
+    assert found.text == expected.text
+    assert found.warnings == tuple(f"{one} (in the step en → de)" for one in expected.warnings)
+    assert any("parts" in one for one in found.warnings)
+    with pytest.raises(TextTooLongError, match=r"^the text in en: the sentence .* at most 8"):
+        pivot.translate(TEXTS[2], split="never")
+    with pytest.raises(TextTooLongError, match=r"^the text in en: "):
+        pivot.stream(TEXTS[2], split="never")
+
+
+@pytest.mark.parametrize("on_error", ["return", "copy"])
+def test_a_text_that_fails_does_not_hold_up_the_others(on_error):
+    """It may fail in the first model (not Unicode, too long) or in a later one (too long there)."""
+    pivot = uwaga.Translator.pivot(FIRST, SHORT)
+    texts = ["42", TEXTS[2], "a \ud800", "one " * 60, 7, "42"]
+    found = pivot.translate(texts, split="never", on_error=on_error, prefix=["", "a", "b", "c", "d", "x"])
+    errors = [None if one.error is None else str(one.error) for one in found]
+    assert errors[0] is None and errors[5] is None
+    assert errors[1].startswith("text 2 in en: ") and "half of a surrogate" in errors[2]
+    assert errors[3].startswith("text 4: ") and errors[4].startswith("text 5 is not a string")
+    kept = [texts[1], texts[2], texts[3], ""] if on_error == "copy" else [""] * 4
+    assert [one.text for one in found[1:5]] == kept
+    assert found[0] == pivot.translate("42") and found[5] == pivot.translate("42", prefix="x")
+    with pytest.raises(TextTooLongError, match=r"^line 12 in en"):
+        list(pivot.translate_lines(texts[:2], split="never", first=11))
+
+
+def test_warnings_of_both_steps_say_which():
+    pivot = uwaga.Translator.pivot(make("ru", "el", 1), make("el", "de", 2))
+    found = pivot.translate(TEXTS[0])
+    strange = [one for one in found.warnings if one.startswith(UNLIKE)]
+    assert [one.partition(" (in")[2] for one in strange] == [" the step ru → el)", " the step el → de)"]
+    assert pivot.doubts(TEXTS[0]) == tuple(strange[:1])
+
+
+def test_steps_are_shown():
+    pivot = uwaga.Translator.pivot(FIRST, SECOND)
+    found = pivot.translate(TEXTS[0], attention=True)
+    assert found.attention is None
+    for step in found.steps:
+        assert step.attention.shape == (len(step.token_scores), len(step.source_tokens) + 1)
+    values = json.loads(found.to_json())
+    assert [one["text"] for one in values["steps"]] == [one.text for one in found.steps]
+    assert "2 steps" in repr(found)
+    assert repr(pivot) == f"PivotTranslator({FIRST!r}, {SECOND!r})"
+    assert pivot.languages == ("pt", "de") and pivot.route == ("pt", "en", "de")
+    assert (pivot.languages.sources, pivot.languages.targets) == (("pt",), ("de",))
+
+
+def test_its_own_languages_are_taken_and_no_others():
+    pivot = uwaga.Translator.pivot(FIRST, SECOND)
+    assert pivot.translate("Hi", source="pt_BR", target="deu_Latn") == pivot.translate("Hi")
+    for call in (
+        lambda: pivot.translate("Hi", source="en"),
+        lambda: pivot.stream("Hi", target="en"),
+        lambda: pivot.between("pt", "en"),
+    ):
+        with pytest.raises(SettingsError, match="translates pt to de only"):
+            call()
+
+
+def test_what_cannot_be_is_refused_by_name():
+    pivot = uwaga.Translator.pivot(FIRST, SECOND)
+    with pytest.raises(SettingsError, match="no probability; score with one of the translators in `steps`"):
+        pivot.score([("a", "b")])
+    with pytest.raises(SettingsError, match="look at the `steps`"):
+        pivot.attend("a")
+    with pytest.raises(SettingsError, match="translator 1 translates to en and the next one from pt"):
+        uwaga.Translator.pivot(FIRST, FIRST)
+    with pytest.raises(SettingsError, match="translator 2 translates to de and the next one from en"):
+        uwaga.Translator.pivot(FIRST, SECOND, SECOND)
+    with pytest.raises(SettingsError, match="two translators or more, not 1"):
+        uwaga.PivotTranslator([FIRST])
+    with pytest.raises(SettingsError, match=r"this translator's options\(...\), not 'SearchOptions'"):
+        list(pivot.translate_lines(["a"], tiny.SEARCH))
+    with pytest.raises(SettingsError, match="did you mean 'beam'"):
+        pivot.translate("a", beams=2)
+    with pytest.raises(SettingsError, match="more than beam"):
+        pivot.translate("a", beam=2, nbest=3)
+    with pytest.raises(SettingsError, match="streaming needs beam 1"):
+        pivot.stream("a", beam=2)
+    with pytest.raises(SettingsError, match="2 prefixes for 1 texts"):
+        pivot.translate(["a"], prefix=["a", "b"])
+    with pytest.raises(SettingsError, match="on_error must be one of"):
+        pivot.translate("a", on_error="ignore")
