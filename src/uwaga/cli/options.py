@@ -205,6 +205,16 @@ Columns = Annotated[
 ]
 
 
+def check_resume(resume: bool, output: Path | None) -> None:
+    """Refuse to go on with a file that is not named.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    if resume and output is None:
+        raise SettingsError("--resume goes on with a file: add the --output that was interrupted")
+
+
 def check_streaming(as_json: bool, nbest: int, beam: int | None, sample: bool | None) -> None:
     """Refuse what does not go with ``--stream``.
 

@@ -121,8 +121,7 @@ def translate(
 
     how = _Shape(as_json, stream, nbest_format is NbestChoice.moses)
     how.check(attention)
-    if resume and output is None:
-        raise SettingsError("--resume goes on with a file: add the --output that was interrupted")
+    the.check_resume(resume, output)
     if stream:
         the.check_streaming(as_json, nbest, beam, sample)
     pace = Pace() if sys.stderr.isatty() else None

@@ -89,38 +89,33 @@ def load(
     Where types matter, ``Translator.load``, ``TextGenerator.load`` and ``MaskFiller.load`` say which it is.
 
     Args:
-        name: a model folder, a Hugging Face name, several of them (an ensemble of translators), or None for
-            the bundled model. A pair of languages such as ``en-pt`` is the best installed model, as are
-            ``source`` and ``target`` without a name.
-        device: where to compute: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        name: a model folder, a Hugging Face name, several of them (an ensemble of translators), None for
+            the bundled model, or a pair of languages (``en-pt``) for the best installed model.
+        device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
         dtype: what to compute in: ``float32``, ``float16`` (torch's alone), ``bfloat16``, ``int8`` (the
             native engine's alone) or ``auto``, which is what an int8 folder holds and float32 for all others.
         threads: CPU threads of a call; 0 is all cores that the process may use.
-        engine: ``native``, in C++ on the CPU, for Transformers and GPT-2; ``torch``, which runs every model
-            on every device; ``auto`` is native wherever it can be. Models that fill gaps run on torch.
-        source_language: code of the language to translate from unless a call says otherwise, as a
-            multilingual model calls it (``en_XX``); None where the model states or needs none, or each call
-            chooses. Of translators alone.
+        engine: ``native``, in C++ on the CPU, for Transformers and GPT-2; ``torch`` for every model and
+            device; ``auto`` is native wherever it can be. Models that fill gaps run on torch.
+        source_language: code of the language to translate from unless a call says otherwise; None where the
+            model states or needs none, or each call chooses. Of translators alone.
         target_language: code of the language to translate to, likewise.
-        source: the same as ``source_language``.
-        target: the same as ``target_language``.
+        source: short for ``source_language``.
+        target: short for ``target_language``.
         via: without a name, the language to translate through, or several in their order.
         shortlist: a file that ``uwaga shortlist`` has made for this model, or Marian's: each sentence
-            becomes only what the list of its own tokens lets it, which is faster. None is the one beside
-            a model of Marian's, ``"none"`` not even that. The native engine's and translators' alone.
-        memory: ``fast`` copies the weights to memory of the process's own, on pages of 2 MB where the
-            system has them. ``shared`` leaves those of an int8 folder in their file, mapped, so that
-            processes that use one model share them; nobody may cut it short or write to it meanwhile.
+            becomes only what its list lets it, which is faster. None is the one beside a model of
+            Marian's, ``"none"`` not even that. The native engine's and translators' alone.
+        memory: ``fast`` copies the weights to memory of the process's own, on pages of 2 MB if it can.
+            ``shared`` leaves those of an int8 folder in their file, mapped for several processes.
 
     Returns:
         a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``PivotTranslator`` for languages that
-        take several models one after the other, a ``Translator`` for all others.
+        take several models, a ``Translator`` for all others.
 
     Raises:
-        ModelError: there is no such model, or none of the languages, and what to install; it or the
-            shortlist is incomplete or damaged, or the shortlist is another model's.
-        SettingsError: an impossible device, dtype, engine, memory or number of threads, models of different
-            tokenisers, or a language that the model lacks.
+        ModelError: there is no such model, or none of the languages; it or the shortlist is damaged.
+        SettingsError: an impossible value, models of different tokenisers, or a language that is missing.
         MissingExtraError: the model needs torch or another library that is not installed.
     """
     source_language = _agreed("source", source, source_language)
