@@ -43,6 +43,14 @@ class ModelError(UwagaError):
     """A model folder is incomplete, damaged or disagrees with itself."""
 
 
+class NotInstalledError(ModelError):
+    """No installed model translates between two languages; ``pairs`` (``en-pt``) are what is missing."""
+
+    def __init__(self, message: str, pairs: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.pairs = pairs
+
+
 class CheckpointError(UwagaError):
     """A training checkpoint is missing, damaged or belongs to another run."""
 

@@ -83,7 +83,7 @@ def test_a_model_of_one_pair():
     with pytest.raises(SettingsError, match="here: translates en to de only, to 'fr' it cannot"):
         resolve_languages(("en", "de"), "en", "fr", "here")
     with pytest.raises(SettingsError, match="translates en to de only, from 'de'"):
-        uwaga.load(device="cpu", source_language="de", target_language="en")
+        uwaga.load("bundled", device="cpu", source_language="de", target_language="en")
     assert uwaga.load(device="cpu", source_language="en").languages == ("en", "de")
 
 

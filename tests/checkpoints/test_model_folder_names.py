@@ -115,9 +115,9 @@ def test_what_is_neither_says_so(name, cache, tmp_path, monkeypatch):
 
 
 def test_a_file_is_no_model(tmp_path):
-    (tmp_path / "model.bin").write_bytes(b"x")
+    (tmp_path / "model.safetensors").write_bytes(b"x")
     with pytest.raises(ModelError, match="a model is a folder"):
-        find_model(tmp_path / "model.bin")
+        find_model(tmp_path / "model.safetensors")
 
 
 def test_the_bundled_model_is_the_default(tmp_path, monkeypatch):

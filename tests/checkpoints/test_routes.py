@@ -9,7 +9,8 @@ import pytest
 
 from uwaga.checkpoints.description import Description, WeightSummary
 from uwaga.checkpoints.installed import InstalledModel
-from uwaga.checkpoints.routes import MOST_MODELS, find_route, model_rank
+from uwaga.checkpoints.origin import Origin
+from uwaga.checkpoints.routes import MOST_MODELS, find_route, mean_score, model_rank
 from uwaga.text.language_codes import same_language
 
 
@@ -91,6 +92,30 @@ def test_the_larger_then_the_newest_is_chosen_and_the_demonstration_last(tmp_pat
         for name in order:
             assert names(find_route("en", "de", left)) == [name]
             left = [one for one in left if one.name != name]
+
+
+def scored(name, score, parameters):
+    """A model that its catalogue tells of, and nothing else."""
+    origin = Origin(
+        name=name,
+        source="firefox",
+        source_languages=("en",),
+        target_languages=("de",),
+        metrics={"flores bleu": score, "flores comet22": 0.8, "flores latency": 900},
+        parameters=parameters,
+    )
+    return InstalledModel(name, "catalogue", "/nowhere", 5, None, (), origin)
+
+
+def test_known_scores_count_before_size():
+    best, large, unknown = scored("best", 50, 10), scored("large", 40, 20), model("unknown", "en", "de", 99)
+    assert mean_score(best.metrics) == pytest.approx(0.65)
+    for models in itertools.permutations([best, large, unknown]):
+        assert names(find_route("en", "de", models)) == ["best"]
+    assert names(find_route("en", "de", [unknown, large])) == ["large"]
+    assert large.size == 20 and scored("odd", 1, None).size == 5
+    lost = InstalledModel("lost", "catalogue", "/nowhere", 5, None, ("is missing",), best.origin)
+    assert names(find_route("en", "de", [unknown, lost])) == ["unknown"]
 
 
 def test_of_chains_english_comes_first_then_the_best_of_the_weakest():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from uwaga.checkpoints.routes import mean_score
 
 MODEL_BYTES = 1 << 33
 """The largest file of weights, unpacked."""
@@ -128,14 +129,4 @@ def quality(entry: CatalogueEntry) -> tuple[bool, float, int]:
 
     The models of one catalogue state the same scores, so that their means can be compared.
     """
-    return entry.released, mean_score(entry), entry.size or 0
-
-
-def mean_score(entry: CatalogueEntry) -> float:
-    """The mean of the stated chrF, BLEU and COMET, each as a share of its highest value; 0 of none."""
-    scores = [
-        value / (1.0 if value <= 1.0 else 100.0)
-        for name, value in entry.metrics.items()
-        if re.search(r"bleu|chrf|comet", name, re.IGNORECASE)
-    ]
-    return sum(scores) / len(scores) if scores else 0.0
+    return entry.released, mean_score(entry.metrics), entry.size or 0

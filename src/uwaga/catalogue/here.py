@@ -8,6 +8,7 @@ from pathlib import Path
 
 from uwaga.catalogue.fields import check_language, same_language
 from uwaga.checkpoints.installed import InstalledModel, installed_models
+from uwaga.checkpoints.routes import model_rank
 from uwaga.errors import CatalogueError, shown
 
 Environment = Mapping[str, str]
@@ -43,16 +44,12 @@ def find_installed(
     def fits(asked: str | None, codes: tuple[str, ...]) -> bool:
         return bool(codes) if asked is None else any(same_language(asked, code) for code in codes)
 
-    def order(one: InstalledModel) -> tuple[bool, float, int]:
-        scores = [value if value <= 1 else value / 100 for value in one.metrics.values()]
-        return one.kind != "bundled", sum(scores) / len(scores) if scores else 0.0, one.bytes
-
     found = [
         one
         for one in installed_models((), environment, described=False)
-        if fits(source, one.languages[0]) and fits(target, one.languages[1]) and not _damaged(one)
+        if fits(source, one.languages[0]) and fits(target, one.languages[1]) and not one.damaged
     ]
-    return sorted(found, key=order, reverse=True)
+    return sorted(found, key=model_rank, reverse=True)
 
 
 def path(name: str, environment: Environment = os.environ) -> Path:
@@ -87,7 +84,3 @@ def check_name(name: object) -> None:
     """
     if not isinstance(name, str):
         raise CatalogueError(f"{shown(name)}: a model is named by a text, such as 'en-pt'")
-
-
-def _damaged(one: InstalledModel) -> bool:
-    return bool(one.problems) and one.description is None

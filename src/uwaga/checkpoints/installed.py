@@ -63,6 +63,19 @@ class InstalledModel:
         return self.origin.metrics if self.origin is not None else {}
 
     @property
+    def size(self) -> int:
+        """How many weights it has; of one where that is not stated, its bytes."""
+        stated = (self.origin and self.origin.parameters) or (
+            self.description and self.description.weights.parameters
+        )
+        return stated or self.bytes
+
+    @property
+    def damaged(self) -> bool:
+        """Whether something is wrong with it, so that it cannot be described."""
+        return bool(self.problems) and self.description is None
+
+    @property
     def licence(self) -> str | None:
         """As the catalogue or the model card states it, None where neither does."""
         stated = self.origin.licence if self.origin is not None else ""

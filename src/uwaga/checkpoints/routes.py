@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from uwaga.checkpoints.installed import InstalledModel
 from uwaga.text.language_codes import base_language, same_language
+
+if TYPE_CHECKING:
+    from uwaga.checkpoints.installed import InstalledModel
 
 MOST_MODELS = 4
 """One after the other, unless a user names the languages between: each loses something."""
 PIVOT = "en"
 """The language through which most is translated, and best."""
 
-Rank = tuple[bool, bool, int, float]
+Rank = tuple[bool, bool, float, int, float]
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ def find_route(
         models: to choose from. Damaged ones, and those that state no languages, are left out.
         via: codes of all the languages between, in their order; empty for any or none.
     """
-    usable = [one for one in models if all(one.languages)]
+    usable = [one for one in models if all(one.languages) and not one.damaged]
     if via:
         return _through((source, *via, target), usable)
     return _shortest(source, target, usable)
@@ -54,15 +58,25 @@ def model_rank(model: InstalledModel) -> Rank:
     """What the better of two models has more of, the most important first.
 
     The demonstration that comes with uwaga is the last choice; a model of one pair comes before one of many
-    languages, then the model with more weights, then the one that was installed last.
+    languages, then the one with the better scores, as far as its catalogue states any, then the one with more
+    weights, then the one that was installed last.
     """
     dedicated = all(len(set(map(base_language, codes))) == 1 for codes in model.languages)
-    stated = model.description.weights.parameters if model.description is not None else None
     try:
         installed = Path(model.place).stat().st_mtime
     except OSError:
         installed = 0.0
-    return model.kind != "bundled", dedicated, stated or model.bytes, installed
+    return model.kind != "bundled", dedicated, mean_score(model.metrics), model.size, installed
+
+
+def mean_score(metrics: Mapping[str, float]) -> float:
+    """The mean of stated chrF, BLEU and COMET, each as a share of its highest value; 0 of none."""
+    scores = [
+        value / (1.0 if value <= 1.0 else 100.0)
+        for name, value in metrics.items()
+        if re.search(r"bleu|chrf|comet", name, re.IGNORECASE)
+    ]
+    return sum(scores) / len(scores) if scores else 0.0
 
 
 def _through(codes: Sequence[str], models: Sequence[InstalledModel]) -> Route | None:

@@ -16,6 +16,7 @@ from uwaga.errors import CatalogueError, UwagaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from uwaga.catalogue import CatalogueEntry, Listing
 
@@ -132,6 +133,22 @@ def download(
 
         uwaga models download en-pt --from-source folder --mirror /media/stick/models
     """
+    typer.echo(str(fetch_model(model, architecture, from_source, mirror, update, yes)))
+
+
+def fetch_model(
+    model: str,
+    architecture: str | None = None,
+    from_source: str | None = None,
+    mirror: str | None = None,
+    update: bool = False,
+    yes: bool = False,
+) -> Path:
+    """The place of a model that is downloaded, its licence shown and agreed to, and a bar drawn.
+
+    Raises:
+        CatalogueError, ModelError, MissingExtraError: as :func:`uwaga.catalogue.download`.
+    """
     from uwaga import catalogue
 
     with contextlib.ExitStack() as bar:
@@ -143,7 +160,7 @@ def download(
                 update_bar.append(bar.enter_context(transfer(entry.name)))
             return agreed
 
-        found = catalogue.download(
+        return catalogue.download(
             model,
             architecture=architecture,
             from_source=from_source,
@@ -153,7 +170,6 @@ def download(
             progress=lambda now, total: update_bar[0](now, total),
             waiting=lambda text: typer.echo(text, err=True),
         )
-    typer.echo(str(found))
 
 
 def remove(name: Name) -> None:
@@ -220,15 +236,15 @@ def _print(entries: Sequence[CatalogueEntry]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from uwaga.catalogue.entry import mean_score
     from uwaga.checkpoints.origin import installed_folders
+    from uwaga.checkpoints.routes import mean_score
 
     here = {folder.name for folder in installed_folders(os.environ)}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for head in ("model", "from", "to", "architecture", "size", "score", "status", "licence", ""):
         table.add_column(head, overflow="fold", justify="right" if head in ("size", "score") else "left")
     for one in entries:
-        score = mean_score(one)
+        score = mean_score(one.metrics)
         cells = (
             *(one.name, one.source_language, one.target_language, one.architecture),
             readable_size(one.size) if one.size else "",

@@ -8,18 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from uwaga.checkpoints import formats
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.hub import BUNDLED
-from uwaga.checkpoints.installed import InstalledModel, installed_models
-from uwaga.checkpoints.languages import resolve_languages
+from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
 from uwaga.checkpoints.routes import PIVOT, Leg, find_route
-from uwaga.errors import ModelError, SettingsError, shown
+from uwaga.errors import NotInstalledError, SettingsError, shown
 from uwaga.text.language_codes import same_language
 from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_translator
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.translator import Translator
+
+if TYPE_CHECKING:
+    from uwaga.checkpoints.installed import InstalledModel
 
 CODE = re.compile(r"[a-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?")
 """A language as the name of a pair has it: ``pt``, ``pt-BR``, ``por_Latn``."""
@@ -116,7 +119,12 @@ def language_pair(name: object) -> tuple[str, str] | None:
         return None
     parts = name.split("-")
     pairs = [("-".join(parts[:at]), "-".join(parts[at:])) for at in range(1, len(parts))]
-    return next((pair for pair in pairs if all(map(CODE.fullmatch, pair))), None)
+    pair = next((pair for pair in pairs if all(map(CODE.fullmatch, pair))), None)
+    if pair is None:
+        return None
+    from uwaga.checkpoints.origin import find_installed_folder
+
+    return pair if find_installed_folder(name) is None else None
 
 
 def choose_models(
@@ -134,7 +142,8 @@ def choose_models(
         environment: where the variables that place the models are looked up.
 
     Raises:
-        ModelError: no installed model translates so; says what to install. Or one is damaged.
+        NotInstalledError: no installed model translates so; says what to install.
+        ModelError: the one that is chosen is damaged.
         SettingsError: a code is none, or source and target are one language and nothing is between.
     """
     if not isinstance(via, str | Sequence | None):
@@ -147,7 +156,9 @@ def choose_models(
         raise SettingsError(
             f"{source} and {target} are one language; name one to go through with via (--via), or another"
         )
-    models = list(installed_models((), environment))
+    from uwaga.checkpoints.installed import installed_models
+
+    models = list(installed_models((), environment, described=False))
     usable = list(models)
     while route := find_route(source, target, usable, between):
         read = [(leg, formats.read(Path(leg.model.place))) for leg in route]
@@ -160,16 +171,23 @@ def choose_models(
 
 def _does(checkpoint: Checkpoint, leg: Leg) -> bool:
     """Whether a model does what its description lets one think."""
-    return checkpoint.task == "translate" and checkpoint.languages.knows(leg.source, leg.target)
+    if checkpoint.task != "translate":
+        return False
+    origin, stated = leg.model.origin, checkpoint.languages.stated
+    if origin is not None and origin.source_languages and stated == UNKNOWN:
+        return True  # the catalogue says what its files do not
+    return checkpoint.languages.knows(leg.source, leg.target)
 
 
-def _nothing(codes: Sequence[str], models: Sequence[InstalledModel]) -> ModelError:
+def _nothing(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
     """Why no models were found, and what to do."""
     source, *between, target = codes
     way = f" by way of {', '.join(between)}" if between else ", nor do several one after the other"
-    fetched = _download(_missing(codes, models) if between else [(source, target)])
+    missing = _missing(codes, models) if between else [(source, target)]
+    fetched = _download(missing)
     if not between and not any(same_language(code, PIVOT) for code in codes):
-        fetched += f", or to go through {PIVOT} {_download(_missing((source, PIVOT, target), models))}"
+        missing = _missing((source, PIVOT, target), models)
+        fetched += f", or to go through {PIVOT} {_download(missing)}"
     notes = [
         f"no installed model translates {source} to {target}{way}",
         f"get what is missing with {fetched}, or name a model of your own (--model)",
@@ -178,10 +196,10 @@ def _nothing(codes: Sequence[str], models: Sequence[InstalledModel]) -> ModelErr
     if known:
         more = f" and {len(known) - MOST_SHOWN} more" if known[MOST_SHOWN:] else ""
         notes.append(f"installed: {', '.join(known[:MOST_SHOWN])}{more}")
-    broken = [one for one in models if one.description is None and one.problems]
+    broken = [one for one in models if one.damaged]
     if broken:
         notes.append(f"{broken[0].name} is damaged: {broken[0].problems[0]}")
-    return ModelError("; ".join(notes))
+    return NotInstalledError("; ".join(notes), tuple("-".join(pair) for pair in missing))
 
 
 def _download(pairs: Sequence[tuple[str, str]]) -> str:
