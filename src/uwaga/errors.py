@@ -2,6 +2,8 @@
 
 SHOWN = 60
 """Characters of a value that a message quotes."""
+LONGEST_REASON = 200
+"""Characters of another library's message."""
 
 
 def shown(value: object) -> str:
@@ -21,6 +23,15 @@ def shown(value: object) -> str:
     except Exception:  # a number of thousands of digits in it, or a stranger's own repr
         return f"a {type(value).__name__}"
     return text if len(text) <= SHOWN + 2 else f"{text[:SHOWN]}..."
+
+
+def reason(error: BaseException) -> str:
+    """What the error of another library says, in one short line: some quote a stranger's file at any length.
+
+    Args:
+        error: of any kind; one that says nothing is called by its name.
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:LONGEST_REASON]
 
 
 class UwagaError(Exception):

@@ -207,6 +207,12 @@ def seq2seq(kind):
     return make
 
 
+def t5(folder):
+    from fuzz_formats import t5_folder
+
+    t5_folder(folder)
+
+
 def ctranslate2(folder):
     from test_ctranslate2 import spec
 
@@ -237,6 +243,7 @@ EVERY = {
     "Hugging Face, marian": make_marian,
     "Hugging Face, gpt2": gpt2,
     "Hugging Face, bert": bert,
+    "Hugging Face, t5": t5,
     **{
         f"Hugging Face, {kind}": seq2seq(kind)
         for kind in ("bart", "pegasus", "mbart", "mbart50", "m2m100", "nllb")

@@ -16,6 +16,7 @@ import pytest
 import uwaga
 from uwaga.checkpoints.argos.package import read_package
 from uwaga.checkpoints.files.npz import read_npz
+from uwaga.checkpoints.files.safetensors_read import open_tensors
 from uwaga.checkpoints.files.torch_files import open_torch_file
 from uwaga.checkpoints.files.zip import LARGEST_DIRECTORY, MOST_MEMBERS, open_archive
 from uwaga.checkpoints.formats import describe
@@ -224,6 +225,15 @@ def test_I11_15_what_is_no_text_is_refused_by_name_and_generators_are_taken():
     texts = ["twenty one", "three"]
     assert translator.translate(text for text in texts) == translator.translate(texts)
     assert translator.translate(texts, prefix=iter(["", ""])) == translator.translate(texts)
+
+
+def test_I11_what_a_library_quotes_of_a_file_is_cut_in_messages(tmp_path):
+    header = json.dumps({"a": {"dtype": "9" * 5000, "shape": [1], "data_offsets": [0, 4]}}).encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with pytest.raises(ModelError, match="damaged or cut short") as caught:
+        open_tensors(path)
+    assert len(str(caught.value)) < 400 + len(str(path))
 
 
 def test_I11_10_a_sound_archive_is_read(tmp_path):

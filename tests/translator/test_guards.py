@@ -1,6 +1,7 @@
 """What is cut, copied or doubted on the way of a text, and n-best lists of different texts."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,6 +60,45 @@ def test_I11_3_parts_fit_are_few_and_joined_are_the_text(text, limit):
     parts = cut_to_fit(text, limit, len)
     assert "".join(parts) == text
     assert all(len(part) <= limit for part in parts)
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="ab ,é\u0301\u2028", max_size=200), st.integers(3, 30))
+def test_I11_3_tokens_that_do_not_add_up_are_cut_all_the_same(text, limit):
+    """What is nothing by itself may be something between others, as a line separator in a sentence is."""
+
+    def count(part):
+        return len(part.strip()) ** 2 // 10
+
+    parts = cut_to_fit(text, limit, count)
+    assert "".join(parts) == text
+    assert all(count(part) <= limit for part in parts)
+
+
+@pytest.mark.parametrize("unit", ["a", "house ", "house, ", "a\u2028", "\u200b a", "日本語、", "é\u0301"])
+def test_I11_3_cutting_is_linear_in_the_length(unit):
+    """A hundred times the text is a hundred times the work, however its tokens add up."""
+    counted = []
+    for length in (2_000, 200_000):
+        text, read = unit * (length // len(unit)), []
+
+        def count(part, read=read):
+            read.append(len(part))
+            return len(part.strip()) + part.count("\u2028") * 2
+
+        assert "".join(cut_to_fit(text, 60, count)) == text
+        counted.append(sum(read) / len(text))
+    assert counted[1] < 1.2 * counted[0] < 10
+
+
+@pytest.mark.parametrize(
+    "text", ["€ \u2028\t \r\n &amp; \u2028 العربية\u2028&amp;", "\u202e one&\ufeff \u2028 " + "1" * 60]
+)
+def test_I11_3_invisible_characters_inside_a_sentence_do_not_hold_up(text):
+    translator = make()
+    for limit in (9, 12, LIMIT):
+        segmenter = replace(translator._segmenter, limit=limit)
+        assert all(len(one.ids) <= limit for one in segmenter.cut(text * 3, "auto", "it").sentences)
 
 
 def test_I11_3_one_text_that_fails_does_not_take_the_others_along():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from uwaga.checkpoints import formats
 from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, WEIGHTS
-from uwaga.errors import MissingExtraError, ModelError
+from uwaga.errors import MissingExtraError, ModelError, reason
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
 OWNERS = {
@@ -97,9 +97,9 @@ def _from_hub(name: str) -> Path:
     except Exception as error:  # huggingface_hub lets the errors of its transport library through
         if cached is not None:
             return cached
-        reason = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else _first_line(error)
+        why = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else reason(error)
         raise ModelError(
-            f"{name}: no such folder, no copy in the Hugging Face cache, and it cannot be fetched: {reason}; "
+            f"{name}: no such folder, no copy in the Hugging Face cache, and it cannot be fetched: {why}; "
             f"check the name and the network, or on a machine with a network run `hf download {name}` "
             "and give the folder that it prints"
         ) from None
@@ -117,8 +117,3 @@ def _cached(hub: object, name: str, patterns: list[str]) -> Path | None:
     except (OSError, ValueError):
         return None
     return found if (found / CONFIG).exists() or formats.detect(found) is not None else None
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from uwaga.errors import DataError, MissingExtraError, ModelError
+from uwaga.errors import DataError, MissingExtraError, ModelError, reason
 
 MODEL = "Unbabel/wmt22-comet-da"
 """The model that most papers of the last years report."""
@@ -59,8 +59,7 @@ def comet(
         place = model if model.endswith(".ckpt") else package.download_model(model)
         scorer = package.load_from_checkpoint(place)
     except Exception as error:  # the package lets through whatever its libraries raise
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise ModelError(f"COMET's model {model} cannot be fetched or read: {reason}") from None
+        raise ModelError(f"COMET's model {model} cannot be fetched or read: {reason(error)}") from None
     rows = [
         {"src": source, "mt": line, "ref": ways[0]}
         for source, line, ways in zip(sources, hypotheses, references, strict=True)

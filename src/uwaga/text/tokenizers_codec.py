@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uwaga.errors import MissingExtraError, ModelError
+from uwaga.errors import MissingExtraError, ModelError, reason
 from uwaga.text.pretrained_files import TOKENIZER, Declared, Special, read_bytes, read_json
 
 if TYPE_CHECKING:
@@ -18,62 +18,93 @@ LONGEST_WORD = 100
 """Characters of a word above which WordPiece gives up and makes it unknown, as BERT does."""
 
 
+class LibraryCall:
+    """``with LibraryCall(name):`` around calls into ``tokenizers``: what it raises names the file.
+
+    Damaged files go through its checks and fail later, as bare Exception or as a panic that is not even that.
+
+    Raises:
+        ModelError: the library raised something in there.
+    """
+
+    def __init__(self, name: object, fault: str = "damaged, or of a newer version of `tokenizers`") -> None:
+        self._name, self._fault = name, fault
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
+            raise ModelError(f"{self._name}: {self._fault}: {reason(error)}; fetch it again") from None
+
+
 class TokenizersCodec:
     """Obeys :class:`uwaga.text.framed.Codec`."""
 
     def __init__(self, model: Tokenizer, name: str) -> None:
-        model.no_truncation()
-        model.no_padding()
         self._model = model
         self.name = name
+        self._call = LibraryCall(name)
+        with self._call:
+            model.no_truncation()
+            model.no_padding()
 
     @property
     def content(self) -> bytes:
         """The ``tokenizer.json`` that says the same."""
-        return self._model.to_str().encode()
+        with self._call:
+            return self._model.to_str().encode()
 
     @property
     def size(self) -> int:
         """One more than the largest id."""
-        return int(self._model.get_vocab_size(with_added_tokens=True))
+        with self._call:
+            return int(self._model.get_vocab_size(with_added_tokens=True))
 
     @property
     def kind(self) -> str:
         """The algorithm: ``BPE``, ``Unigram``, ``WordPiece`` or ``WordLevel``."""
-        return type(self._model.model).__name__
+        with self._call:
+            return type(self._model.model).__name__
 
     @property
     def added(self) -> dict[str, int]:
         """The ids of the tokens that text may spell."""
-        return {token.content: number for number, token in self._model.get_added_tokens_decoder().items()}
+        with self._call:
+            tokens = self._model.get_added_tokens_decoder()
+        return {token.content: number for number, token in tokens.items()}
 
     @property
     def unknown(self) -> int | None:
         """The id of characters that the vocabulary lacks, None where there is none."""
-        model = self._model.model
-        piece = getattr(model, "unk_token", None)
-        if piece is None and (number := getattr(model, "unk_id", None)) is not None:
+        with self._call:
+            model = self._model.model
+            piece = getattr(model, "unk_token", None)
+            number = getattr(model, "unk_id", None)
+        if piece is None and number is not None:
             return int(number)
         return None if piece is None else self.number(piece)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text; a special token that the text spells is one id."""
-        ids: list[int] = self._model.encode(text, add_special_tokens=False).ids
-        return ids
+        return self._ids(text, framed=False)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without special tokens and ids that have no piece."""
-        text: str = self._model.decode(ids, skip_special_tokens=True)
+        with self._call:
+            text: str = self._model.decode(ids, skip_special_tokens=True)
         return text
 
     def piece(self, token: int) -> str | None:
         """The piece of an id, None where it has none."""
-        found: str | None = self._model.id_to_token(token)
+        with self._call:
+            found: str | None = self._model.id_to_token(token)
         return found
 
     def number(self, piece: str) -> int | None:
         """The id of a piece, None where it has none."""
-        found: int | None = self._model.token_to_id(piece)
+        with self._call:
+            found: int | None = self._model.token_to_id(piece)
         return found
 
     def add_special_tokens(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -82,8 +113,7 @@ class TokenizersCodec:
         Raises:
             ModelError: it does something else to it than that.
         """
-        inner = self._model.encode(PROBE, add_special_tokens=False).ids
-        whole = self._model.encode(PROBE, add_special_tokens=True).ids
+        inner, whole = self._ids(PROBE, framed=False), self._ids(PROBE, framed=True)
         for start in range(len(whole) - len(inner) + 1):
             if whole[start : start + len(inner)] == inner:
                 return tuple(whole[:start]), tuple(whole[start + len(inner) :])
@@ -99,7 +129,13 @@ class TokenizersCodec:
                 made = AddedToken(
                     token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=token.special
                 )
-                (self._model.add_special_tokens if token.special else self._model.add_tokens)([made])
+                with self._call:
+                    (self._model.add_special_tokens if token.special else self._model.add_tokens)([made])
+
+    def _ids(self, text: str, framed: bool) -> list[int]:
+        with self._call:
+            ids: list[int] = self._model.encode(text, add_special_tokens=framed).ids
+        return ids
 
 
 def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
@@ -112,23 +148,17 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
     path = folder / TOKENIZER
     library = _library(path)
     content = read_bytes(path)
-    try:
+    with LibraryCall(path):
         model = library.Tokenizer.from_str(content.decode("utf-8"))
         values = json.loads(content)
-    except BaseException as error:  # the library raises bare Exception, and panics that are not even that
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise ModelError(
-            f"{path}: damaged, or of a newer version of `tokenizers`: {_first_line(error)}; fetch it again"
-        ) from None
-    normaliser, splitter = values.get("normalizer") or {}, values.get("pre_tokenizer") or {}
-    if normaliser.get("type") == "BertNormalizer":
-        model.normalizer = library.normalizers.BertNormalizer(**_bert_settings(declared, normaliser))
-    space = declared.settings.get("add_prefix_space")
-    if splitter.get("type") == "ByteLevel" and isinstance(space, bool):
-        model.pre_tokenizer = library.pre_tokenizers.ByteLevel(
-            add_prefix_space=space, use_regex=splitter.get("use_regex", True)
-        )
+        normaliser, splitter = values.get("normalizer") or {}, values.get("pre_tokenizer") or {}
+        if normaliser.get("type") == "BertNormalizer":
+            model.normalizer = library.normalizers.BertNormalizer(**_bert_settings(declared, normaliser))
+        space = declared.settings.get("add_prefix_space")
+        if splitter.get("type") == "ByteLevel" and isinstance(space, bool):
+            model.pre_tokenizer = library.pre_tokenizers.ByteLevel(
+                add_prefix_space=space, use_regex=splitter.get("use_regex", True)
+            )
     codec = TokenizersCodec(model, str(path))
     codec.add(declared.named.values())
     return codec
@@ -152,16 +182,12 @@ def read_byte_level(
     pairs = [pair for pair in pairs if pair[0] != "#version:"]
     if wrong := [pair for pair in pairs if len(pair) != 2]:
         raise ModelError(f"{merges}: {' '.join(wrong[0])[:60]!r} is not a pair of pieces; fetch it again")
-    try:
-        bpe = library.models.BPE(ids, pairs, continuing_subword_prefix="", end_of_word_suffix="")
-    except Exception as error:  # the library raises bare Exception
-        raise ModelError(
-            f"{merges}: disagrees with {vocabulary.name}: {_first_line(error)}; fetch both again"
-        ) from None
-    model = library.Tokenizer(bpe)
     space = declared.flag("add_prefix_space", False)
-    model.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=space)
-    model.decoder = library.decoders.ByteLevel()
+    with LibraryCall(merges, f"disagrees with {vocabulary.name}"):
+        bpe = library.models.BPE(ids, pairs, continuing_subword_prefix="", end_of_word_suffix="")
+        model = library.Tokenizer(bpe)
+        model.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=space)
+        model.decoder = library.decoders.ByteLevel()
     return _with_special(TokenizersCodec(model, str(vocabulary)), declared, special)
 
 
@@ -181,12 +207,14 @@ def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Specia
     unknown = named["unk"].content
     if unknown not in ids:
         raise ModelError(f"{path}: the vocabulary lacks {unknown}")
-    model = library.Tokenizer(
-        library.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD)
-    )
-    model.normalizer = library.normalizers.BertNormalizer(**_bert_settings(declared, {}))
-    model.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
-    model.decoder = library.decoders.WordPiece(prefix="##")
+    normaliser = _bert_settings(declared, {})
+    with LibraryCall(path):
+        model = library.Tokenizer(
+            library.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD)
+        )
+        model.normalizer = library.normalizers.BertNormalizer(**normaliser)
+        model.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
+        model.decoder = library.decoders.WordPiece(prefix="##")
     return _with_special(TokenizersCodec(model, str(path)), declared, special)
 
 
@@ -241,7 +269,3 @@ def _library(path: Path) -> Any:
             f"{path}: this tokeniser needs `tokenizers`; `pip install 'uwaga[train]'`"
         ) from None
     return tokenizers
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

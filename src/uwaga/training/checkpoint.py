@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from uwaga.errors import CheckpointError
+from uwaga.errors import CheckpointError, reason
 from uwaga.settings import TrainingSettings
 from uwaga.training.disk import explain
 
@@ -124,7 +124,9 @@ def _whole(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such checkpoint") from None
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: not a whole uwaga checkpoint ({error}); delete it to go on") from None
+        raise CheckpointError(
+            f"{path}: not a whole uwaga checkpoint ({reason(error)}); delete it to go on"
+        ) from None
 
 
 def _progress(header: Mapping[str, str]) -> Progress:

@@ -5,78 +5,86 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
-from uwaga.errors import TextTooLongError
+from uwaga.errors import TextTooLongError, shown
 
 CLAUSE = re.compile(r"(?<=[,;:–—])(?=\s)|(?<=[،؛、，；：])")
 """Behind the punctuation of a clause; where a script puts spaces, one must follow."""
 WORD = re.compile(r"(?<=\s)(?=\S)")
+FINENESS = 4
+"""Pieces of a word that is too long for a part: with more of them parts are more even."""
 JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
 
 
 def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
-    """A text in as few parts as fit, as even as can be; joined, they are the text.
+    """A text in few parts that fit, as even as can be; joined, they are the text.
 
     It is cut behind the punctuation of clauses, a clause that is too long at spaces, and a word that is too
-    long between characters.
+    long between characters. What is counted grows with the length of the text, however it is made.
 
     Args:
         text: the text.
         limit: most tokens of a part.
-        count: tokens of a text, end symbol included.
+        count: tokens of a text, end symbol included; what has none by itself may have some between others.
 
     Raises:
         TextTooLongError: a single character has more tokens than that.
     """
     pieces = list(_pieces(text, limit, count, (CLAUSE, WORD)))
     if len(pieces) < 2:
-        return pieces
-    while True:
-        sizes = [count(piece) for piece in pieces]
-        parts = ["".join(pieces[first:last]) for first, last in _even(sizes, limit)]
-        # Tokens of pieces add up where no token crosses a space; elsewhere the odd part is too long.
-        if all(count(part) <= limit for part in parts):
-            return parts
-        pieces = [piece for part in parts for piece in (_halves(part) if count(part) > limit else [part])]
-        pieces = [one for piece in pieces for one in _pieces(piece, limit, count, (CLAUSE, WORD))]
+        return [piece for piece, _ in pieces]
+    parts = []
+    for first, last in _even([size for _, size in pieces], limit):
+        # Tokens of pieces add up where no token crosses a space; elsewhere there can be more together.
+        parts += [
+            part for part, _ in _fitting([piece for piece, _ in pieces[first:last]], limit, limit, count)
+        ]
+    return parts
 
 
 def _pieces(
     text: str, limit: int, count: Callable[[str], int], cuts: Sequence[re.Pattern[str]]
-) -> Iterator[str]:
-    if not text:
-        return
+) -> Iterator[tuple[str, int]]:
+    """Clauses, words of those that do not fit, and parts of words that do not, each with its tokens."""
     if not cuts:
-        yield from _characters(text, limit, count)
+        yield from _fitting(_characters(text), limit, max(1, limit // FINENESS), count)
         return
-    for piece in cuts[0].split(text):
-        if count(piece) <= limit:
-            yield piece
+    for piece in filter(None, cuts[0].split(text)):
+        size = count(piece)
+        if size <= limit:
+            yield piece, size
         else:
             yield from _pieces(piece, limit, count, cuts[1:])
 
 
-def _characters(text: str, limit: int, count: Callable[[str], int]) -> Iterator[str]:
-    """A word in pieces that fit, each halved until it does; marks stay with their letters."""
-    if count(text) <= limit:
-        yield text
+def _fitting(
+    units: Sequence[str], limit: int, wanted: int, count: Callable[[str], int]
+) -> Iterator[tuple[str, int]]:
+    """Units put together, and their tokens; those that are too many in as many groups as ``wanted`` asks for.
+
+    A group is split again by what it was found to have, so that one that is far too long is not counted a
+    dozen times on the way to what fits.
+    """
+    text = "".join(units)
+    tokens = count(text)
+    if tokens <= limit:
+        yield text, tokens
         return
-    halves = _halves(text)
-    if len(halves) == 1:
+    if len(units) == 1:
         raise TextTooLongError(
-            f"{text!r} alone has {count(text)} tokens, and the model takes at most {limit}"
+            f"{shown(text)} alone has {tokens} tokens, and the model takes at most {limit}"
         )
-    for half in halves:
-        yield from _characters(half, limit, count)
+    groups = min(len(units), -(-tokens // wanted))
+    bounds = [len(units) * number // groups for number in range(groups + 1)]
+    for first, last in pairwise(bounds):
+        yield from _fitting(units[first:last], limit, wanted, count)
 
 
-def _halves(text: str) -> list[str]:
-    middle = len(text) // 2
-    for distance in range(len(text)):
-        for at in (middle - distance, middle + distance):
-            if 0 < at < len(text) and not _belongs(text[at - 1], text[at]):
-                return [text[:at], text[at:]]
-    return [text]
+def _characters(text: str) -> list[str]:
+    """The characters of a text, marks with their letters."""
+    starts = [at for at in range(1, len(text)) if not _belongs(text[at - 1], text[at])]
+    return [text[first:last] for first, last in pairwise([0, *starts, len(text)])]
 
 
 def _belongs(before: str, character: str) -> bool:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, get_args
 
 from uwaga.decoding.checks import check_one_of
@@ -180,13 +181,17 @@ class Segmenter:
         if framing >= limit:
             raise TextTooLongError(f"the model takes at most {limit} tokens, too few for any text")
 
+        @cache
+        def ids(part: str) -> tuple[int, ...]:
+            return self.ids(lead + part)
+
         def count(part: str) -> int:
-            return max(0, len(self.ids(lead + part)) - framing)
+            return max(0, len(ids(part)) - framing)
 
         parts = [part for part in cut_to_fit(sentence, limit - framing, count) if count(part)]
         for part, following in zip(parts, [*parts[1:], " "], strict=True):
             apart = part[-1:].isspace() or following[:1].isspace()
-            whole = self._sentence(self.ids(lead + part), part)
+            whole = self._sentence(ids(part), part)
             yield whole if apart else replace(whole, after="", glued=True)
 
     def _doubts(self, text: str) -> list[str]:

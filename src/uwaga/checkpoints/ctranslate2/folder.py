@@ -17,6 +17,7 @@ from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.ctranslate2.binary import ModelFile, Variable, read_model_file
 from uwaga.checkpoints.ctranslate2.vocabulary import Vocabularies, epsilon, read_vocabularies, tokenisers
+from uwaga.checkpoints.files.json_file import parse_stored
 from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
 from uwaga.checkpoints.languages import UNKNOWN, Languages
 from uwaga.checkpoints.shapes import weight_shapes
@@ -24,8 +25,8 @@ from uwaga.checkpoints.weight_map import Longer, Table, View, map_weights
 from uwaga.contracts import Floats
 from uwaga.decoding import SearchOptions
 from uwaga.engine.layout import TABLES
-from uwaga.errors import ModelError, SettingsError
-from uwaga.settings import TransformerSettings, parse
+from uwaga.errors import ModelError
+from uwaga.settings import TransformerSettings
 
 Value = TypeVar("Value")
 
@@ -251,10 +252,7 @@ def _settings(stored: _Stored, folder: Path) -> TransformerSettings:
         values |= {"positions": "learned", "max_length": rows}
     else:
         values |= {"sinusoids": "tensor2tensor", "position_offset": 1, "max_length": LONGEST}
-    try:
-        return parse(TransformerSettings, values, str(path))
-    except SettingsError as error:
-        raise ModelError(str(error)) from None
+    return parse_stored(TransformerSettings, values, str(path))
 
 
 def _alike(stored: _Stored, name: str, value: Callable[[str], Value]) -> Value:

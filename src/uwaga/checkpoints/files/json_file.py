@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, SettingsError
+from uwaga.settings import StrictModel, parse
 from uwaga.text.pretrained_files import refuse_surrogates
 from uwaga.text.regular_file import read_regular
 
+Group = TypeVar("Group", bound=StrictModel)
 LARGEST = 1 << 24
 """Bytes of a configuration; some list every word they ban."""
 
@@ -43,6 +45,18 @@ def read_optional(path: Path) -> dict[str, Any]:
         ModelError: it is there, but not a JSON mapping.
     """
     return read_mapping(path) if path.exists() else {}
+
+
+def parse_stored(kind: type[Group], values: object, where: str) -> Group:
+    """Check the settings that a model's file states, as :func:`uwaga.settings.parse` does.
+
+    Raises:
+        ModelError: names ``where``, the key and what is wrong.
+    """
+    try:
+        return parse(kind, values, where)
+    except SettingsError as error:
+        raise ModelError(str(error)) from None
 
 
 def peek(path: Path) -> Mapping[str, Any]:

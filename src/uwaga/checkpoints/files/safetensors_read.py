@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from uwaga.checkpoints.files.private_memory import PrivateFile, PrivateTensor
 from uwaga.checkpoints.files.stored_tensor import NUMPY, StoredTensor
 from uwaga.engine.huge_pages import Bytes
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, reason
 from uwaga.text.regular_file import read_regular
 
 STORED = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
@@ -212,4 +212,4 @@ def _some(names: list[str]) -> str:
 
 def damaged(path: Path, error: Exception) -> ModelError:
     """The error to raise for a file that its library refuses."""
-    return ModelError(f"{path}: damaged or cut short ({error}); fetch or save the model again")
+    return ModelError(f"{path}: damaged or cut short ({reason(error)}); fetch or save the model again")

@@ -13,7 +13,7 @@ import numpy as np
 from uwaga.checkpoints.files.safetensors_read import check_shards, read_index
 from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
 from uwaga.checkpoints.files.zip import open_archive
-from uwaga.errors import MissingExtraError, ModelError
+from uwaga.errors import MissingExtraError, ModelError, reason
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -68,8 +68,7 @@ def _loaded(path: Path) -> dict[str, Any]:
             "fetch the model as model.safetensors"
         ) from None
     except DAMAGE as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"{path}: damaged or cut short ({reason}); fetch it again") from None
+        raise ModelError(f"{path}: damaged or cut short ({reason(error)}); fetch it again") from None
     if not isinstance(values, dict) or not all(isinstance(one, torch.Tensor) for one in values.values()):
         raise ModelError(f"{path}: not a mapping from names to tensors; refused")
     return dict(values)

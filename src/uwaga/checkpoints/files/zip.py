@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, BinaryIO
 
-from uwaga.errors import ModelError, shown
+from uwaga.errors import ModelError, reason, shown
 from uwaga.text.regular_file import open_regular
 
 MOST_MEMBERS = 10_000
@@ -104,8 +104,7 @@ def open_archive(path: Path, what: str) -> Iterator[Archive]:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except DAMAGE as error:
-        reason = str(error)[:200] or type(error).__name__
-        raise ModelError(f"{path}: damaged or not {what} ({reason}); fetch it again") from None
+        raise ModelError(f"{path}: damaged or not {what} ({reason(error)}); fetch it again") from None
 
 
 class _Directory(io.BufferedIOBase):

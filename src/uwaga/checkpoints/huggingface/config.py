@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-from uwaga.checkpoints.files.json_file import read_mapping, read_optional
+from uwaga.checkpoints.files.json_file import parse_stored, read_mapping, read_optional
 from uwaga.checkpoints.uwaga.schema import CONFIG
 from uwaga.decoding import SearchOptions, from_generation_config
 from uwaga.errors import ModelError, SettingsError, shown
-from uwaga.settings import StrictModel, parse
+from uwaga.settings import StrictModel
 
 Settings = TypeVar("Settings", bound=StrictModel)
 
@@ -126,7 +126,4 @@ class ConfigReader:
         Raises:
             ModelError: names the file and the setting.
         """
-        try:
-            return parse(kind, values, str(self.path))
-        except SettingsError as error:
-            raise ModelError(str(error)) from None
+        return parse_stored(kind, values, str(self.path))

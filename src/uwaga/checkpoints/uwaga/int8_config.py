@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uwaga.checkpoints.files.json_file import read_mapping
+from uwaga.checkpoints.files.json_file import parse_stored, read_mapping
 from uwaga.checkpoints.plausible import LARGEST_BUFFERS, layer_count
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.checkpoints.uwaga.schema import CONFIG, Language, SymbolIds, TokenId, Vocabulary
@@ -18,7 +18,7 @@ from uwaga.checkpoints.uwaga.schema import INT8_FORMAT as FORMAT
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.from_settings import from_settings
 from uwaga.errors import ModelError, SettingsError, shown
-from uwaga.settings import DecoderOnlySettings, DecodingSettings, StrictModel, TransformerSettings, parse
+from uwaga.settings import DecoderOnlySettings, DecodingSettings, StrictModel, TransformerSettings
 from uwaga.text.options import TextOptions
 
 NAME = "uwaga int8"
@@ -123,10 +123,7 @@ def _as_meant(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     if values.get("kind") != "decoder" or not isinstance(model, dict):
         return values
     old = dict(model)
-    try:
-        parse(TransformerSettings, old, f"{path}: model")
-    except SettingsError as error:
-        raise ModelError(str(error)) from None
+    parse_stored(TransformerSettings, old, f"{path}: model")
     for name, neutral in NEUTRAL.items():
         value = old.pop(name, neutral[0] if name != "positions" else "sinusoidal")
         if value not in neutral:
@@ -146,10 +143,7 @@ def check_quantised_config(values: object, where: str) -> QuantisedConfig:
     Raises:
         ModelError: names ``where``, the key and what is wrong.
     """
-    try:
-        return parse(QuantisedConfig, values, where)
-    except SettingsError as error:
-        raise ModelError(str(error)) from None
+    return parse_stored(QuantisedConfig, values, where)
 
 
 def check_layers(path: Path, config: QuantisedConfig) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from uwaga.checkpoints.card import CARD
+from uwaga.checkpoints.files.json_file import parse_stored
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
@@ -132,10 +133,7 @@ def check_config(values: object, where: str) -> FolderConfig:
     Raises:
         ModelError: names ``where``, the key and what is wrong.
     """
-    try:
-        return parse(FolderConfig, values, where)
-    except SettingsError as error:
-        raise ModelError(str(error)) from None
+    return parse_stored(FolderConfig, values, where)
 
 
 def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSettings | None:

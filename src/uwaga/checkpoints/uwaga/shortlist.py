@@ -12,9 +12,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from uwaga.checkpoints.files.atomic import new_file
+from uwaga.checkpoints.files.json_file import parse_stored
 from uwaga.engine.shortlist import Shortlist
-from uwaga.errors import DataError, ModelError, SettingsError
-from uwaga.settings import StrictModel, parse
+from uwaga.errors import DataError, ModelError, reason
+from uwaga.settings import StrictModel
 from uwaga.text.subwords import Subwords
 
 FORMAT = "uwaga shortlist"
@@ -87,7 +88,7 @@ def read_shortlist(
             _check_tensors(path, file, card)
             common, first, targets = (file.get_tensor(name) for name in TENSORS)
     except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path}: damaged or cut short ({error}); make it again") from None
+        raise ModelError(f"{path}: damaged or cut short ({reason(error)}); make it again") from None
     try:
         return Shortlist(common, first, targets, target_vocabulary)
     except ModelError as error:
@@ -107,10 +108,7 @@ def _card(path: Path, metadata: dict[str, str]) -> ShortlistCard:
             f"{path}: written in shortlist format {version}, this uwaga reads up to {VERSION}; "
             "install a newer uwaga"
         )
-    try:
-        return parse(ShortlistCard, metadata, str(path))
-    except SettingsError as error:
-        raise ModelError(str(error)) from None
+    return parse_stored(ShortlistCard, metadata, str(path))
 
 
 def _check_model(
