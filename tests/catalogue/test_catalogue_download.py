@@ -17,8 +17,10 @@ import time
 from pathlib import Path
 
 import pytest
+from marian_students import write_student
 from model_server import FAST, ModelServer, closed_port, contents, serving, storage
 
+import uwaga
 from uwaga import catalogue
 from uwaga.catalogue import Limits
 from uwaga.checkpoints.origin import read_origin
@@ -532,3 +534,20 @@ def test_a_proxy_of_the_environment_is_asked(home, server, monkeypatch):
     environment = {"UWAGA_HOME": str(home)}
     mirror = "http://models.invalid"
     assert whole(catalogue.download("en-pt", mirror=mirror, limits=LIMITS, environment=environment))
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one vocabulary", "two vocabularies"])
+def test_what_was_downloaded_loads_by_its_name_and_translates_as_its_files_do(
+    home, server, tmp_path, monkeypatch, shared
+):
+    write_student(tmp_path / "student", shared=shared)
+    files = {path.name: path.read_bytes() for path in (tmp_path / "student").iterdir()}
+    storage(server, {("en-de", "tiny"): files})
+    monkeypatch.setenv("UWAGA_HOME", str(home))
+    assert whole(fetch(home, server, "en-de"), files)
+    texts = ["twenty one", "three hundred and five"]
+    direct = uwaga.load(tmp_path / "student", threads=1).translate(texts)
+    assert uwaga.load("firefox-en-de-tiny", threads=1).translate(texts) == direct
+    (found,) = [one for one in catalogue.installed(described=True) if one.kind == "catalogue"]
+    assert found.description.format == "Marian" and found.problems == ()
+    assert found.description.languages == found.languages == (("en",), ("de",))
