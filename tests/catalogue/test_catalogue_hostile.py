@@ -158,6 +158,15 @@ def test_a_refused_entry_does_not_take_the_others_with_it(server, tmp_path):
         )
 
 
+def test_a_model_whose_status_is_null_is_not_released(server, listed):
+    """The storage lists these too: what was trained and never deployed."""
+    listed["releaseStatus"] = None
+    listed["serve"]()
+    assert catalogue.available(mirror=server.url, limits=LIMITS) == []
+    (entry,) = catalogue.available(mirror=server.url, limits=LIMITS, every=True)
+    assert not entry.released and entry.status == ""
+
+
 def test_names_that_are_there_twice_are_refused(server, listed, tmp_path):
     found = storage(server, {("en-pt", "tiny"): FILES})
     found["models"]["en-pt"] *= 2

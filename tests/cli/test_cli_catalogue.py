@@ -69,6 +69,16 @@ def test_the_list_shows_released_models_the_best_of_a_pair_first(server):
     assert rows[1]["bytes"] == 5000 and rows[1]["metrics"]["flores200-plus bleu"] == 45.0
 
 
+def test_refused_entries_are_counted_and_named_on_demand(server):
+    listed = json.loads(server.paths["/models.json"].body)
+    listed["models"]["de-en"][0]["files"]["model"]["path"] = "../../etc/passwd"
+    server.put("models.json", listed)
+    done = run("list")
+    assert done.exit_code == 0 and "refused entries: 1; --all names them" in done.stderr
+    done = run("list", "--all", "--from-source", "firefox")
+    assert "'de-en'" in done.stderr and "'../../etc/passwd'" in done.stderr
+
+
 def test_a_model_is_downloaded_named_found_and_removed(server):
     done = run("download", "en-pt", "--architecture", "tiny", "--yes")
     assert done.exit_code == 0, done.output
@@ -83,6 +93,10 @@ def test_a_model_is_downloaded_named_found_and_removed(server):
     assert "installed" in good("list", "--from", "en")
     assert good("remove", TINY) == "" and not place.exists()
     assert TINY in bad("remove", TINY)
+
+
+def test_what_is_not_released_is_said_before_it_is_downloaded(server):
+    assert "fr to en, 5.0 kB, not released (Nightly)" in bad("download", "fr-en")
 
 
 def test_nobody_to_ask_about_the_licence_is_an_error_that_names_the_option(server):

@@ -114,7 +114,8 @@ class Fields:
         return str(value)
 
     def _of(self, key: str, otherwise: object = None) -> Any:
-        value = self._values.get(key, otherwise)
+        value = self._values.get(key)
+        value = otherwise if value is None else value
         if value is None:
             raise CatalogueError(f"{self.where}: {key} is missing")
         return value

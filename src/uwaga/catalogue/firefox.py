@@ -83,7 +83,7 @@ def _read_mirrored(web: Web, base: str) -> tuple[bytes, str]:
 
 def _entry(values: Fields, pair: str, base: str) -> CatalogueEntry:
     source, target = _languages(values, pair)
-    architecture = values.word("architecture")
+    architecture = values.word("architecture", "")
     status = values.text("releaseStatus", "")
     files = values.fields("files")
     weights = files.fields(WEIGHTS)

@@ -96,7 +96,7 @@ def list_available(
             typer.echo(json.dumps(one.to_dict(), ensure_ascii=False))
     elif entries:
         _print(entries)
-    _tell_problems([problem for listing in found for problem in listing.problems])
+    _tell_problems([problem for listing in found for problem in listing.problems], every)
     if failures and not entries:
         raise failures[0]
     for failure in failures:
@@ -219,7 +219,8 @@ def _agree(entry: CatalogueEntry, yes: bool) -> bool:
     from uwaga.catalogue.card import licence_notice
 
     size = f", {readable_size(entry.size)}" if entry.size else ""
-    typer.echo(f"{entry.name}: {entry.source_language} to {entry.target_language}{size}", err=True)
+    state = "" if entry.released else f", not released{f' ({entry.status})' if entry.status else ''}"
+    typer.echo(f"{entry.name}: {entry.source_language} to {entry.target_language}{size}{state}", err=True)
     typer.echo(licence_notice(entry.licence), err=True)
     if yes:
         return True
@@ -255,7 +256,10 @@ def _print(entries: Sequence[CatalogueEntry]) -> None:
     Console(highlight=False, width=None if sys.stdout.isatty() else PIPED).print(table)
 
 
-def _tell_problems(problems: Sequence[str]) -> None:
+def _tell_problems(problems: Sequence[str], every: bool) -> None:
+    if problems and not every:
+        typer.echo(f"refused entries: {len(problems)}; --all names them", err=True)
+        return
     for problem in problems[:MOST_PROBLEMS]:
         typer.echo(f"refused: {problem}", err=True)
     if len(problems) > MOST_PROBLEMS:
