@@ -1,9 +1,9 @@
 """Faults on purpose: ``make faults COUNT=100`` kills, fills disks, starts two at once.
 
-``COUNT`` kills with ``kill -9`` at random moments in each of train, convert, average and translate, a fifth
-as many full disks in training, and as many pairs of processes that train in one folder. After each fault what
-was there must be whole; the next start must end with the same bytes as if nothing had happened, and leave
-nothing beside them.
+``COUNT`` kills with ``kill -9`` at random moments in each of train, convert, average, translate and the
+download of a model (there every fifth fault is a full disk instead), a fifth as many full disks in training,
+and as many pairs of processes that train in one folder. After each fault what was there must be whole; the
+next start must end with the same bytes as if nothing had happened, and leave nothing beside them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "src")]
 
+from model_server import contents, serving, storage  # noqa: E402
 from toy import toy_values, write_reversal_corpus  # noqa: E402
 
 from uwaga.errors import UwagaError  # noqa: E402
@@ -36,6 +37,7 @@ from uwaga.training.checkpoint import checkpoint_path, checkpoint_steps, read_ch
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
 MODEL = ROOT / "tests/support/models/numbers-en-de"
+INSTALLED = "firefox-en-pt-tiny"
 LONGEST = 120.0  # seconds that no process may take
 FULL = "no space left", "No space left", "File too large"
 
@@ -201,6 +203,44 @@ def kill_translate(folder: Path, count: int, draw: random.Random) -> Outcome:
     return kill_output("translate", folder, count, draw, *words)
 
 
+def kill_download(folder: Path, count: int, draw: random.Random) -> Outcome:
+    """Kills, and files that cannot grow, in downloads from a server on loopback, some of them two at once."""
+    outcome = Outcome("kill -9 in models download")
+    files = contents("en-pt", 2_000_000)
+    home = folder / "models"
+    ENVIRONMENT.update(UWAGA_HOME=str(folder), no_proxy="*")
+    with serving() as server:
+        storage(server, {("en-pt", "tiny"): files})
+        for how in server.paths.values():
+            how.drip = (1 << 15, 0.005)
+        words = ("models", "download", "en-pt", "--yes", "--mirror", server.url)
+        for number in range(count):
+            outcome.faults += 1
+            if number % 5:
+                beside = start(*words, cwd=folder) if number % 3 == 0 else None
+                outcome.hit += killed(draw, 2.0, *words, cwd=folder)
+                if beside is not None:
+                    code, told = end(beside)
+                    outcome.expect(code == 0, told)
+            else:
+                code, told = end(start(*words, limit=draw.randrange(500, 2_000_000), cwd=folder))
+                outcome.hit += code == 1
+                outcome.expect(code == 1 and "Traceback" not in told, f"no clear end: {told[-300:]}")
+                outcome.expect(any(word in told for word in FULL), f"another reason: {told[-300:]}")
+            shown = list(home.glob("[!.]*"))
+            outcome.expect([place.name for place in shown] in ([], [INSTALLED]), f"left behind: {shown}")
+            for place in shown:
+                found = content(place)
+                outcome.expect(all(found.get(name) == one for name, one in files.items()), "not whole")
+                shutil.rmtree(place)
+        code, told = end(start(*words, cwd=folder))
+        outcome.expect(code == 0, told)
+    left = sorted(path.name for path in home.iterdir())
+    outcome.expect(left == [".incomplete", ".locks", INSTALLED], f"left behind: {left}")
+    outcome.expect(not list((home / ".incomplete").iterdir()), "parts are left behind")
+    return outcome
+
+
 @contextlib.contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[bool]:
     """A disk of so many bytes in ``folder``, where we may mount one."""
@@ -273,6 +313,7 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "convert": (kill_convert, 1),
     "average": (kill_average, 1),
     "translate": (kill_translate, 1),
+    "download": (kill_download, 1),
     "disk": (disk_full, 5),
     "two": (two_at_once, 5),
 }
