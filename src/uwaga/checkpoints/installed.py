@@ -159,14 +159,21 @@ def downloaded_models(environment: Mapping[str, str], described: bool = True) ->
             found = _sized(folder.name, "catalogue", folder)
             yield replace(found, origin=infer_origin(folder, "unnamed", "folder"), problems=(str(error),))
             continue
-        missing = tuple(
-            f"{folder / name}: is missing; download the model again"
-            for name in origin.files
-            if not (folder / name).is_file()
-        )
-        quick = missing or (origin.source_languages and not described)
+        damage = tuple(_damage(folder, origin))
+        quick = damage or (origin.source_languages and not described)
         found = (_sized if quick else _found)(folder.name, "catalogue", folder / origin.model)
-        yield replace(found, origin=origin, problems=(*missing, *found.problems))
+        yield replace(found, origin=origin, problems=(*damage, *found.problems))
+
+
+def _damage(folder: Path, origin: Origin) -> Iterator[str]:
+    """What is wrong with the files of a model, as far as can be seen without reading them."""
+    again = f"`uwaga models download {folder.name}` fetches it again"
+    for name, known in origin.files.items():
+        path = folder / name
+        if not path.is_file():
+            yield f"{path}: is missing; {again}"
+        elif (size := path.stat().st_size) != known.size:
+            yield f"{path}: has {size} bytes, and had {known.size} when it was installed; {again}"
 
 
 def _in_hub_cache(cache: Path) -> Iterator[InstalledModel]:
