@@ -364,6 +364,8 @@ def test_argos_packages_are_installed_as_they_are_and_their_sums_checked(server,
     options = {"mirror": server.url, "from_source": "argos", "limits": LIMITS}
     place = catalogue.download("en-pt", **options, environment={"UWAGA_HOME": str(tmp_path)})
     assert place.name == "translate-en_pt-1_0.argosmodel" and place.read_bytes() == good
+    by_name = {"mirror": server.url, "limits": LIMITS, "environment": {"UWAGA_HOME": str(tmp_path / "g")}}
+    assert catalogue.download("argos-en-pt", **by_name).name == place.name  # the name says which source
     assert place.parent.name == "argos-en-pt" and (place.parent / "card.md").is_file()
     argos(server, good.replace(b"weightsweights", b"weightsWeights", 1))
     refused(server, tmp_path / "a", "argosmodel.*(CRC|sum|damaged)", from_source="argos")

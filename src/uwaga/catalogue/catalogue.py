@@ -106,7 +106,8 @@ def download(
     Args:
         model: a pair of languages, such as ``en-pt``, or a name that :func:`available` gives.
         architecture: ``tiny``, ``base`` and so on; by default the best one that is released.
-        from_source: a source of the registry, ``firefox`` by default.
+        from_source: a source of the registry; by default that of which the model has its name, or
+            ``firefox``.
         mirror: a URL or a folder to ask instead of the source's own address.
         update: ask the catalogue also for an installed model, and replace one of another version.
         confirm: asked before anything of the model is fetched, so that its licence can be shown; a call
@@ -123,7 +124,7 @@ def download(
         MissingExtraError: the source needs a library that is not installed.
     """
     check_name(model)
-    asked = find_source(from_source)
+    asked = find_source(from_source, model)
     if not update and (there := _already(model, architecture, asked, environment)) is not None:
         return there
     entry = _chosen(model, architecture, asked, mirror, limits, environment)

@@ -101,4 +101,5 @@ OPUS = Source(
     read_opus,
     fetch_opus,
     opus_pairs,
+    f"{OWNER}/",
 )

@@ -59,6 +59,7 @@ class Source:
         read: what it lists; raises CatalogueError.
         fetch: brings a model to this machine and gives its place, of a source with a way of its own.
         pairs: the languages that a model's name may mean, of a source that is asked for one pair at a time.
+        prefix: of its models' names, by default its own name and a hyphen.
     """
 
     name: str
@@ -68,3 +69,4 @@ class Source:
     read: Callable[[Query], Listing]
     fetch: Callable[[CatalogueEntry], str] | None = None
     pairs: Callable[[str], list[tuple[str, str]]] | None = None
+    prefix: str = ""

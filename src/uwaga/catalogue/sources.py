@@ -23,14 +23,15 @@ def register(added: Source) -> Source:
     return added
 
 
-def find_source(name: str | None) -> Source:
-    """The source of a name, the first where none is given.
+def find_source(name: str | None, model: str = "") -> Source:
+    """The source of a name; where none is given that of which a model has its name, or the first.
 
     Raises:
         CatalogueError: there is none of that name.
     """
     if name is None:
-        return SOURCES[0]
+        named = [one for one in SOURCES if model.startswith(one.prefix or f"{one.name}-")]
+        return max(named, key=lambda one: len(one.name), default=SOURCES[0])
     found = next((one for one in SOURCES if one.name == name), None)
     if found is None:
         known = ", ".join(one.name for one in SOURCES)
