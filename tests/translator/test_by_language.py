@@ -55,6 +55,16 @@ def test_a_pair_of_languages_is_the_model_that_translates_it(machine):
     assert back.languages == ("qab", "qaa")
 
 
+def test_how_weights_lie_in_memory_reaches_the_models(machine):
+    place = install(machine, "one", "qaa", "en")
+    install(machine, "other", "en", "qab")
+    with pytest.raises(SettingsError) as named:
+        uwaga.load(place, memory="shared")
+    for pair in ("qaa-en", "qaa-qab"):
+        with pytest.raises(SettingsError, match=re.escape(str(named.value))):
+            uwaga.load(pair, memory="shared")
+
+
 def test_the_larger_model_is_chosen(machine):
     install(machine, "small", "qaa", "qab", width=8)
     install(machine, "large", "qaa", "qab", width=32)

@@ -17,7 +17,7 @@ from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
 from uwaga.checkpoints.routes import PIVOT, Leg, find_route
 from uwaga.errors import NotInstalledError, SettingsError, shown
 from uwaga.text.language_codes import same_language
-from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_translator
+from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_translator, read_model
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.translator import Translator
 
@@ -87,12 +87,12 @@ def choose_for(
     languages = (wanted.source_language, wanted.target_language)
     pair = language_pair(named[0]) if len(named) == 1 else None
     if pair is not None and languages == (None, None):
-        return choose_models(*pair, via)
+        return choose_models(*pair, via, wanted.memory)
     if pair is not None:
         raise SettingsError(f"{named[0]!r} names both languages already: leave out the others")
     source, target = languages
     if not named and source is not None and target is not None:
-        return choose_models(source, target, via)
+        return choose_models(source, target, via, wanted.memory)
     if not named and (source is not None or target is not None) and BUNDLED.is_dir():
         _check_bundled(source, target)
     if via is not None:
@@ -131,6 +131,7 @@ def choose_models(
     source: str,
     target: str,
     via: str | Sequence[str] | None = None,
+    memory: str = "fast",
     environment: Mapping[str, str] = os.environ,
 ) -> ChosenModels:
     """The best installed models from one language to another; :func:`uwaga.checkpoints.routes.find_route`.
@@ -139,6 +140,7 @@ def choose_models(
         source: code of a language.
         target: code of a language.
         via: codes of the languages between: one, or several in their order; None for any or none.
+        memory: as :meth:`uwaga.translator.Translator.load` has it.
         environment: where the variables that place the models are looked up.
 
     Raises:
@@ -161,7 +163,7 @@ def choose_models(
     models = list(installed_models((), environment, described=False))
     usable = list(models)
     while route := find_route(source, target, usable, between):
-        read = [(leg, formats.read(Path(leg.model.place))) for leg in route]
+        read = [(leg, read_model(Path(leg.model.place), memory=memory)) for leg in route]
         false = [leg for leg, checkpoint in read if not _does(checkpoint, leg)]
         if not false:
             return ChosenModels(route, tuple(checkpoint for _, checkpoint in read))
