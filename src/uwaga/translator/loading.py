@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -16,6 +17,7 @@ from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.checks import check_one_of, check_whole, check_word
+from uwaga.engine import NativeModel
 from uwaga.engine.model import MOST_THREADS
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
 from uwaga.text.framed import FramedTokeniser
@@ -34,6 +36,8 @@ ENGINES = ("auto", "native", "torch")
 MEMORIES = ("fast", "shared")
 NO_SHORTLIST = "none"
 """As a shortlist: not even the one that lies beside the model."""
+LISTED_TOKENS, SHARED_LISTED_TOKENS = 500, 1500
+"""Source tokens decoded together with a shortlist, by one thread and by several (measured)."""
 GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device files of which there is one where torch may find a GPU."""
 
@@ -149,13 +153,21 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
         decoder,
         checkpoint.source,
         checkpoint.target,
-        checkpoint.decoding,
+        _batched(checkpoint.decoding, decoder),
         stated,
         scorer,
         checkpoint.text,
         languages,
         checkpoint.usual,
     )
+
+
+def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
+    """The options with batches that suit a shortlist: the output layer is made for all lists together."""
+    if not isinstance(decoder, NativeModel) or decoder.shortlist is None:
+        return options
+    most = LISTED_TOKENS if decoder.threads == 1 else SHARED_LISTED_TOKENS
+    return replace(options, batch_tokens=min(options.batch_tokens, most))
 
 
 def load_generator(name: Name, wanted: LoadOptions) -> tuple[Decoder, Subwords, SearchOptions]:
