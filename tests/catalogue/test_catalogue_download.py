@@ -422,7 +422,8 @@ def until(what, seconds: float = 30.0) -> None:
 
 def test_two_processes_bring_a_model_once(home, server):
     storage(server, {("en-pt", "tiny"): FILES})
-    server.paths[SENT].drip = (20_000, 0.2)
+    drop = len(server.paths[SENT].body) // 20
+    server.paths[SENT].drip = (drop, 0.3)  # long enough for another process to start meanwhile
     first = start(home, server)
     until(lambda: any(path == SENT for path, _ in server.requests))
     second = start(home, server)
