@@ -17,6 +17,7 @@ from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.text.pretrained_files import read_bytes
 
 LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
+TOKEN = re.compile(rb">>[^<>]{1,40}<<")
 MARK = "\u2581"
 Kind = TypeVar("Kind", int, str)
 END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
@@ -82,8 +83,8 @@ class MarianTokeniser:
     @cached_property
     def languages(self) -> list[str]:
         """The target languages' tokens, none in a model of one language pair."""
-        if self._vocabulary is None and b">>" not in self._model.serialized_model_proto():
-            return []
+        if self._vocabulary is None and not TOKEN.search(self._model.serialized_model_proto()):
+            return []  # without a look at each of the pieces
         return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))
 
     def encode(self, text: str) -> list[int]:
