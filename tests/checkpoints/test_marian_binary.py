@@ -219,7 +219,7 @@ def test_damaged_headers_are_refused_by_name(tmp_path, place, value, message):
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_cut_and_flipped_files_never_escape(tmp_path_factory, data):
-    folder = tmp_path_factory.getbasetemp() / "flipped"
+    folder = tmp_path_factory.getbasetemp() / "flipped-student"
     if not folder.exists():
         write_student(folder)
     names = ["model.ende.intgemm.alphas.bin", "lex.50.50.ende.s2t.bin"]
