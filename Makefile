@@ -16,12 +16,13 @@ DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
-.PHONY: help demo test tests quick processors faults fuzz soak lint format docs serve-docs bench sdist wheel clean
+.PHONY: help demo test tests quick compiled processors faults fuzz soak lint format docs serve-docs bench sdist wheel clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
-	@echo "make test    everything CI checks: lint, types, import contracts, docs, all tests"
+	@echo "make test    lint, types, import contracts, docs, the tests"
 	@echo "make quick   the tests without the slow ones"
+	@echo "make compiled    the kernels built anew: other compilers, sanitizers, Arm"
 	@echo "make processors  the numerical tests with the kernels that other processors get"
 	@echo "make faults  kill, fill disks, start two at once: COUNT=100 times; takes about an hour"
 	@echo "make fuzz    hostile files and texts, COUNT of each or SECONDS long"
@@ -57,7 +58,11 @@ demo: $(RUN_INSTALLED)
 test: lint docs tests
 
 tests: $(DEV_INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not compiled" $(PYTEST_ARGS)
+
+# The kernels and the engine built anew: with every compiler, with sanitizers, for Arm under emulation.
+compiled: $(DEV_INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m compiled
 
 quick: $(DEV_INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(PYTEST_ARGS)

@@ -74,6 +74,7 @@ def sanitised(place, kind):
     return environment
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 def test_sanitizers_find_nothing(tmp_path):
     """Also not where weights and shortlists are not what their file's checksum and header make them seem."""
@@ -84,6 +85,7 @@ def test_sanitizers_find_nothing(tmp_path):
     run([*PYTHON, script, int8, MODEL, shortlist, scratch, "60"], environment)
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 def test_threads_do_not_race(tmp_path):
     environment = sanitised(tmp_path, THREADS)

@@ -32,6 +32,7 @@ def passed(folder, *settings):
     return {line.removesuffix(": passed") for line in done.stdout.splitlines() if line.endswith(": passed")}
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_every_kernel_is_right_on_this_processor(compiler):
@@ -44,6 +45,7 @@ def test_every_kernel_is_right_on_this_processor(compiler):
     assert tables == expected
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 def test_every_kernel_is_right_on_arm():
     """Cross-compiled and run under emulation, so that it is tested where there is no Arm processor."""

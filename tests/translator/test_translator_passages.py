@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import tiny_models as tiny
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from precision import close_for
 
@@ -115,6 +115,7 @@ def test_best_ways_equal_all_ways_sorted(lists, nbest):
 
 
 @settings(deadline=None)
+@example("B\u00a0.", "en")  # sentencex panics
 @given(
     st.text(alphabet=" .!?。\t\"'()aB1é你\u00a0", max_size=60),
     st.sampled_from(["en", "de", "zh", "src", "pt_BR", ""]),
