@@ -33,21 +33,23 @@ def ids(checkpoint, text=TEXTS[0]):
     return checkpoint.source.add_special_tokens(checkpoint.source.encode(text))
 
 
-@pytest.mark.numerical
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("kind", KINDS)
-def test_logits_are_those_of_the_equations(tmp_path, kind, shared):
-    student = write_student(tmp_path, kind, shared=shared)
-    found = load_torch(tmp_path)
-    model = found.model.double()
-    source = ids(found)
-    target = [5, 9, 77, 200, 31]
+def check_logits(student, folder):
+    """The logits of a folder in torch are those of the student that was written to it."""
+    found = load_torch(folder)
+    model, source, target = found.model.double(), ids(found), [5, 9, 77, 200, 31]
     with torch.no_grad():
         start = torch.tensor([[model.symbols.start, *target]])
         logits = model.logits(model.features(torch.tensor([source]), start))[0]
     wanted = student.logits(source, target)
     # The scale of quantised weights is a float32.
     torch.testing.assert_close(logits[:, : student.vocabulary].numpy(), wanted, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_logits_are_those_of_the_equations(tmp_path, kind, shared):
+    check_logits(write_student(tmp_path, kind, shared=shared), tmp_path)
 
 
 @pytest.mark.numerical
@@ -62,13 +64,7 @@ def test_average_attention_in_an_npz_is_that_of_the_equations(tmp_path, gate):
     said = np.frombuffer(yaml.safe_dump(OPTIONS | options).encode() + b"\0", dtype=np.int8)
     arrays = {name: np.atleast_2d(array).astype(np.float32) for name, array in student.weights.items()}
     np.savez(tmp_path / "model.npz", **arrays, **{SETTINGS: said})
-    found = load_torch(tmp_path)
-    model, source, target = found.model.double(), ids(found), [5, 9, 77, 200, 31]
-    with torch.no_grad():
-        start = torch.tensor([[model.symbols.start, *target]])
-        logits = model.logits(model.features(torch.tensor([source]), start))[0]
-    wanted = student.logits(source, target)
-    torch.testing.assert_close(logits[:, : student.vocabulary].numpy(), wanted, atol=1e-5, rtol=1e-5)
+    check_logits(student, tmp_path)
 
 
 @pytest.mark.numerical
@@ -271,7 +267,6 @@ def test_minus_128_is_no_level(tmp_path):
     write_student(tmp_path)
     path = tmp_path / "model.ende.intgemm.alphas.bin"
     content = path.read_bytes()
-    (tmp_path / "model.ende.intgemm.alphas.bin").write_bytes(content)
     stored, _ = read_binary(path)
     numbers = np.ascontiguousarray(stored["decoder_l1_rnn_W"].values.T).tobytes()
     assert content.count(numbers) == 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from uwaga.checkpoints.routes import mean_score
+from uwaga.errors import CatalogueError
 
 MODEL_BYTES = 1 << 33
 """The largest file of weights, unpacked."""
@@ -50,6 +51,17 @@ class RemoteFile:
         if self.packed_size is not None:
             return self.packed_size
         return self.most + self.most // 100 + 4096
+
+
+def check_names(files: Sequence[RemoteFile], where: str) -> None:
+    """Refuse files that would be installed over each other, also where capitals do not count.
+
+    Raises:
+        CatalogueError: two have the same name; the message begins with ``where``.
+    """
+    names = sorted(one.name.lower() for one in files)
+    if len(set(names)) < len(names):
+        raise CatalogueError(f"{where}: two files are called alike: {', '.join(names)}; refused")
 
 
 @dataclass(frozen=True)

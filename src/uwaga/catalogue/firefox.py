@@ -12,6 +12,7 @@ from uwaga.catalogue.entry import (
     OTHER_BYTES,
     CatalogueEntry,
     RemoteFile,
+    check_names,
     entry_name,
 )
 from uwaga.catalogue.fields import Fields, as_list, check_file_name, check_language, parse_json
@@ -95,11 +96,7 @@ def _entry(values: Fields, pair: str, base: str) -> CatalogueEntry:
     found += [_file(files.fields(kind), base) for kind in KINDS if files.has(kind)]
     if not any(all(files.has(kind) for kind in kinds) for kinds in VOCABULARIES):
         raise CatalogueError(f"{files.where}: no vocab, and no srcVocab with trgVocab")
-    names = [one.name.lower() for one in found]
-    if len(set(names)) < len(names):
-        raise CatalogueError(
-            f"{files.where}: two files are called alike: {', '.join(sorted(names))}; refused"
-        )
+    check_names(found, files.where)
     statistics = values.fields("modelStatistics") if values.has("modelStatistics") else None
     return CatalogueEntry(
         source=NAME,

@@ -10,7 +10,14 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from uwaga.catalogue.entry import FIREFOX_LICENCE, MODEL_BYTES, CatalogueEntry, RemoteFile, entry_name
+from uwaga.catalogue.entry import (
+    FIREFOX_LICENCE,
+    MODEL_BYTES,
+    CatalogueEntry,
+    RemoteFile,
+    check_names,
+    entry_name,
+)
 from uwaga.catalogue.fields import Fields, check_file_name, parse_json
 from uwaga.catalogue.source import Listing, Query, Source
 from uwaga.catalogue.unpack import packing_of
@@ -96,9 +103,7 @@ def _entry(key: Key, records: Mapping[str, Fields], base: str) -> CatalogueEntry
             f"{', '.join(sorted(records))}"
         )
     files = tuple(_file(record, base) for record in records.values())
-    names = [one.name.lower() for one in files]
-    if len(set(names)) < len(names):
-        raise CatalogueError(f"{source}-{target} {version}: two files are called alike: {', '.join(names)}")
+    check_names(files, f"{source}-{target} {version}")
     channel = records["model"].text("filter_expression", "")
     return CatalogueEntry(
         source=NAME,

@@ -53,12 +53,7 @@ class MarianTokeniser:
     def _ids(self) -> Mapping[str, int]:
         if self._vocabulary is not None:
             return self._vocabulary
-        size, pad = self._model.get_piece_size(), self._symbols.pad
-        pieces = [self._model.id_to_piece(number) for number in range(size)]
-        found = {
-            piece if piece != PAD else f"<unused{number}>": number for number, piece in enumerate(pieces)
-        }
-        return found | {f"<unused{number}>": number for number in range(size, pad)} | {PAD: pad}
+        return padded(numbered_pieces(self._model), self._symbols.pad)
 
     @cached_property
     def _pieces(self) -> Mapping[int, str]:
@@ -174,6 +169,22 @@ class MarianTokeniser:
     def _within(self, ids: Sequence[int]) -> bool:
         """Whether all are numbers of the SentencePiece model."""
         return not ids or (min(ids) >= 0 and max(ids) < self._model.get_piece_size())
+
+
+def numbered_pieces(model: SentencePieceProcessor) -> dict[str, int]:
+    """A SentencePiece model's own numbers by its pieces."""
+    return {model.id_to_piece(number): number for number in range(model.get_piece_size())}
+
+
+def padded(ids: Mapping[str, int], pad: int) -> dict[str, int]:
+    """A vocabulary of Marian's, which has no padding symbol, with one as its last piece.
+
+    Args:
+        ids: numbers by pieces; one that spells the padding symbol is never used.
+        pad: the number of the padding symbol, beyond all others.
+    """
+    used = {piece if piece != PAD else f"<unused{number}>": number for piece, number in ids.items()}
+    return used | {f"<unused{number}>": number for number in range(len(ids), pad)} | {PAD: pad}
 
 
 def read_sentencepiece(path: Path) -> SentencePieceProcessor:

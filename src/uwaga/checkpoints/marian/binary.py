@@ -39,6 +39,7 @@ QUANTISED: Mapping[int, tuple[str, str]] = {
     **dict.fromkeys((0x4102, 0x10002), ("I16", "<i2")),
 }
 """Whole numbers with a multiplier: as browsermt's Marian numbers the formats, and as marian-nmt's does."""
+KNOWN = {**PLAIN, **QUANTISED}
 PACKED = 0x0800 | 0x1000 | 0x2000 | 0x8000
 """Bits of formats whose order of bytes is one processor's."""
 MULTIPLIER = 4
@@ -61,7 +62,17 @@ class Entry:
     @property
     def format(self) -> str:
         """As safetensors calls it; that of the whole numbers if it is quantised."""
-        return (PLAIN.get(self.kind) or QUANTISED[self.kind])[0]
+        return KNOWN[self.kind][0]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of its numbers, as numpy calls it."""
+        return np.dtype(KNOWN[self.kind][1])
+
+    @property
+    def numbers(self) -> int:
+        """Bytes of its numbers alone."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 def read_entries(path: Path, file: PrivateFile) -> list[Entry]:
@@ -109,7 +120,7 @@ def read_entries(path: Path, file: PrivateFile) -> list[Entry]:
 
 
 def read_binary(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """The weights, and what else there is by name: the settings, and the multipliers of activations.
+    """The weights, and by name what is none: the settings.
 
     Raises:
         ModelError: see :func:`read_entries`; or a multiplier is missing or no positive number.
@@ -117,57 +128,53 @@ def read_binary(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[
     file = PrivateFile(path)
     weights: dict[str, StoredTensor] = {}
     others: dict[str, NDArray[Any]] = {}
+    alphas: dict[str, float] = {}
     for entry in read_entries(path, file):
         if entry.name.endswith(ALPHA):
-            others[entry.name] = _multiplier(path, entry, file)
+            alphas[entry.name] = _alpha(path, entry, file)
         elif entry.kind in QUANTISED:
             weights[entry.name] = _quantised(path, entry, file)
         else:
-            kind = np.dtype(PLAIN[entry.kind][1])
-            content = PrivateTensor(file, entry.start, entry.shape, kind)
-            if kind.kind == "f":
+            content = PrivateTensor(file, entry.start, entry.shape, entry.dtype)
+            if entry.dtype.kind == "f":
                 weights[entry.name] = StoredTensor(entry.name, path, entry.format, content)
             elif math.prod(entry.shape) <= LARGEST_HEADERS:
                 others[entry.name] = content.read()
-    _check_alphas(path, weights, others)
+    _check_alphas(path, weights, alphas)
     return weights, others
 
 
 def _quantised(path: Path, entry: Entry, file: PrivateFile) -> QuantisedTensor:
-    kind = np.dtype(QUANTISED[entry.kind][1])
-    multiplier = _float(file, entry.start + math.prod(entry.shape) * kind.itemsize)
+    multiplier = _float(file, entry.start + entry.numbers)
     if not (math.isfinite(multiplier) and multiplier > 0):
         raise ModelError(f"{path}: {entry.name!r} was multiplied by {multiplier}; the file is damaged")
     turned = EMBEDDINGS not in entry.name
     shape = entry.shape[::-1] if turned else entry.shape
-    content = PrivateTensor(file, entry.start, shape, kind)
+    content = PrivateTensor(file, entry.start, shape, entry.dtype)
     return QuantisedTensor(entry.name, path, entry.format, content, 1.0 / multiplier, turned)
 
 
-def _multiplier(path: Path, entry: Entry, file: PrivateFile) -> NDArray[Any]:
+def _alpha(path: Path, entry: Entry, file: PrivateFile) -> float:
     """A multiplier of activations; that of the embeddings went through the quantiser, as the number 127."""
     if math.prod(entry.shape) != 1:
         raise ModelError(f"{path}: {entry.name!r} has the shape {shown(entry.shape)}, not that of one number")
     if entry.kind in QUANTISED:
-        return _quantised(path, entry, file).floats()
-    return np.array([_float(file, entry.start)], dtype=np.float32)
+        return float(_quantised(path, entry, file).floats()[0, 0])
+    return _float(file, entry.start)
 
 
 def _float(file: PrivateFile, place: int) -> float:
     return float(file.part(place, MULTIPLIER).view("<f4")[0])
 
 
-def _check_alphas(
-    path: Path, weights: Mapping[str, StoredTensor], others: Mapping[str, NDArray[Any]]
-) -> None:
+def _check_alphas(path: Path, weights: Mapping[str, StoredTensor], alphas: Mapping[str, float]) -> None:
     """A file with multipliers of activations has one for each quantised matrix, and they are numbers.
 
     They are not used: a scale for each row is closer to float32 (see docs/guides/marian.md).
     """
-    alphas = {name: others[name] for name in others if name.endswith(ALPHA)}
-    for name, values in alphas.items():
-        if not (np.isfinite(values).all() and (values > 0).all()):
-            raise ModelError(f"{path}: {name!r} holds {shown(values.tolist())}, which multiplies nothing")
+    for name, value in alphas.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ModelError(f"{path}: {name!r} holds {value}, which multiplies nothing")
     wanted = [
         name
         for name, tensor in weights.items()
@@ -180,7 +187,7 @@ def _check_alphas(
 
 def _check(path: Path, entry: Entry) -> None:
     """Refuse a tensor whose size is not that of its shape, before any of it is read."""
-    if entry.kind not in PLAIN and entry.kind not in QUANTISED:
+    if entry.kind not in KNOWN:
         if entry.kind & PACKED:
             raise ModelError(
                 f"{path}: {entry.name!r} lies in the order of one processor ({entry.kind:#x}); convert the "
@@ -189,12 +196,10 @@ def _check(path: Path, entry: Entry) -> None:
         raise ModelError(f"{path}: {entry.name!r} is of the unknown number format {entry.kind:#x}")
     if any(axis < 1 for axis in entry.shape):
         raise ModelError(f"{path}: {entry.name!r} has the shape {shown(entry.shape)}; the file is damaged")
-    if entry.kind in QUANTISED:
-        if len(entry.shape) != 2:
-            raise ModelError(f"{path}: {entry.name!r} is no matrix: {shown(entry.shape)}")
-        needed = math.prod(entry.shape) * np.dtype(QUANTISED[entry.kind][1]).itemsize + MULTIPLIER
-    else:
-        needed = math.prod(entry.shape) * np.dtype(PLAIN[entry.kind][1]).itemsize
+    quantised = entry.kind in QUANTISED
+    if quantised and len(entry.shape) != 2:
+        raise ModelError(f"{path}: {entry.name!r} is no matrix: {shown(entry.shape)}")
+    needed = entry.numbers + (MULTIPLIER if quantised else 0)
     if needed > entry.bytes:
         raise ModelError(
             f"{path}: {entry.name!r} of shape {shown(entry.shape)} needs {needed} bytes and has "

@@ -21,15 +21,6 @@ MULTIPLE = 8
 """Marian fills lists up to this, as its products want it."""
 
 
-def is_lexical(path: Path) -> bool:
-    """Whether a file begins as a binary shortlist of Marian's."""
-    try:
-        with path.open("rb") as file:
-            return file.read(8) == MAGIC.to_bytes(8, "little")
-    except OSError:
-        return False
-
-
 def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shared: bool) -> Shortlist:
     """Read a shortlist, everything in it verified.
 

@@ -16,7 +16,7 @@ from uwaga.checkpoints.uwaga.schema import SOURCE, TARGET
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.errors import ModelError, SettingsError, shown
-from uwaga.text.marian import END, PAD, UNKNOWN, MarianTokeniser, read_sentencepiece
+from uwaga.text.marian import END, UNKNOWN, MarianTokeniser, numbered_pieces, padded, read_sentencepiece
 from uwaga.text.regular_file import read_regular
 
 ENTRY = re.compile(r"""^(?P<piece>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|.*?):[ ]+(?P<number>[0-9]{1,9})[ ]*$""")
@@ -106,14 +106,8 @@ class _Side:
 
     def tokeniser(self, pad: int) -> MarianTokeniser:
         symbols = Symbols(start=pad, end=self.number(END), pad=pad, unknown=self.number(UNKNOWN))
-        if self.ids is None:
-            return MarianTokeniser(self.cutter, None, symbols, str(self.path))
-        used = dict(self.ids)
-        if PAD in used:
-            number = used.pop(PAD)
-            used[f"<unused{number}>"] = number
-        used |= {f"<unused{number}>": number for number in range(self.size, pad)} | {PAD: pad}
-        return MarianTokeniser(self.cutter, used, symbols, str(self.path))
+        ids = None if self.ids is None else padded(self.ids, pad)
+        return MarianTokeniser(self.cutter, ids, symbols, str(self.path))
 
 
 def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]]:
@@ -122,8 +116,9 @@ def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]
     Raises:
         ModelError: a file is missing or damaged.
     """
-    source, target = (_vocabulary(path) for path in files.vocabularies)
-    return source, target
+    source, target = files.vocabularies
+    ids = _vocabulary(source)
+    return ids, ids if target == source else _vocabulary(target)
 
 
 def read_decoding(files: ModelFiles) -> SearchOptions:
@@ -171,7 +166,7 @@ def _pieces(folder: Path, name: str) -> Path:
 def _vocabulary(path: Path) -> dict[str, int]:
     """Ids by pieces."""
     if path.suffix == SPM:
-        return _of_sentencepiece(read_sentencepiece(path))
+        return numbered_pieces(read_sentencepiece(path))
     try:
         lines = (
             read_regular(path, LARGEST).decode("utf-8").split("\n")
@@ -199,10 +194,6 @@ def _vocabulary(path: Path) -> dict[str, int]:
     if sorted(found.values()) != list(range(len(found))):
         raise ModelError(f"{path}: its {len(found)} pieces are not numbered from 0 on, each once")
     return found
-
-
-def _of_sentencepiece(model: SentencePieceProcessor) -> dict[str, int]:
-    return {model.id_to_piece(number): number for number in range(model.get_piece_size())}
 
 
 def _plain(piece: str) -> str:
