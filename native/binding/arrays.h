@@ -30,16 +30,17 @@ void check(const Array<T>& array, int64_t wanted, const char* what) {
     }
 }
 
-// An array that owns what `allocate` gave.
+// An array that owns a buffer.
 template <class T>
-nb::object owned(T* data, std::initializer_list<std::size_t> shape) {
-    nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+nb::object owned(Buffer<T> values, std::initializer_list<std::size_t> shape) {
+    T* const data = values.get();
+    nb::capsule owner(new Buffer<T>(std::move(values)), [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
     return nb::cast(nb::ndarray<nb::numpy, T>(data, shape, owner));
 }
 
 template <class T>
-T* allocate(int64_t count) {
-    return static_cast<T*>(allocate_bytes(std::max<int64_t>(count, 1) * static_cast<int64_t>(sizeof(T))));
+Buffer<T> allocate(int64_t count) {
+    return Buffer<T>(std::max<int64_t>(count, 1));
 }
 
 }  // namespace uwaga

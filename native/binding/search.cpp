@@ -97,9 +97,9 @@ nb::object running_of(PyBeamSearch& self) {
         for (const SentenceSearch& sentence : search.running()) made.push_back(sentence.number());
         return made;
     });
-    int64_t* to = allocate<int64_t>(static_cast<int64_t>(numbers.size()));
-    std::copy(numbers.begin(), numbers.end(), to);
-    return owned(to, {numbers.size()});
+    Buffer<int64_t> made = allocate<int64_t>(static_cast<int64_t>(numbers.size()));
+    std::copy(numbers.begin(), numbers.end(), made.get());
+    return owned(std::move(made), {numbers.size()});
 }
 
 nb::list found_of(PyBeamSearch& self) {

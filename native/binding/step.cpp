@@ -131,12 +131,13 @@ PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector
 }
 
 nb::object lengths_of(const PyMemory& self) {
-    int64_t* lengths = allocate<int64_t>(static_cast<int64_t>(self.memory.sentences.size()));
+    Buffer<int64_t> made = allocate<int64_t>(static_cast<int64_t>(self.memory.sentences.size()));
+    int64_t* const lengths = made.get();
     const auto& [model, sentences, common, prompts] = self.memory;
     for (std::size_t i = 0; i < sentences.size(); ++i) {
         lengths[i] = model->has_source() ? sentences[i].length : static_cast<int64_t>(prompts[i].offsets.size()) + 1;
     }
-    return owned(lengths, {self.memory.sentences.size()});
+    return owned(std::move(made), {self.memory.sentences.size()});
 }
 
 nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool whole, bool attention, bool renormalise,
@@ -152,18 +153,17 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     const Request request = checked_request(rows, vocabulary, count, whole, renormalise, banned, forced, uniform, temperature, top_k, top_p);
     Answer answer;
     answer.k = whole ? vocabulary : request.uniform ? 1 : std::min(count, vocabulary);
-    const auto size = [](int64_t n) { return static_cast<std::size_t>(n); };
+    const auto array = [rows](auto*& to, int64_t width) {
+        auto made = allocate<std::remove_reference_t<decltype(*to)>>(rows * width);
+        to = made.get();
+        return owned(std::move(made), {static_cast<std::size_t>(rows), static_cast<std::size_t>(width)});
+    };
     nb::object found = nb::none(), weights = nb::none();
-    if (!whole) {
-        answer.tokens = allocate<int64_t>(rows * answer.k);
-        found = owned(answer.tokens, {size(rows), size(answer.k)});
-    }
-    answer.log_probs = allocate<float>(rows * answer.k);
-    nb::object log_probs = owned(answer.log_probs, {size(rows), size(answer.k)});
+    if (!whole) found = array(answer.tokens, answer.k);
+    const nb::object log_probs = array(answer.log_probs, answer.k);
     if (attention && model.has_source()) {
         for (const State::Sentence& sentence : state.sentences) answer.attention_width = std::max(answer.attention_width, sentence.memory.length);
-        answer.attention = allocate<float>(rows * answer.attention_width);
-        weights = owned(answer.attention, {size(rows), size(answer.attention_width)});
+        weights = array(answer.attention, answer.attention_width);
     }
     PyState next{{}, self.handle};
     {

@@ -58,8 +58,9 @@ struct Unwritten {
         const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
         const std::size_t size = static_cast<std::size_t>(count);
         if (!arena || bytes >= huge_page) {
-            data = allocate<T>(count);
-            array = owned(data, {size});
+            Buffer<T> own = allocate<T>(count);
+            data = own.get();
+            array = owned(std::move(own), {size});
             return;
         }
         data = static_cast<T*>(arena->take(bytes));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "transformer/state.h"
 
@@ -11,8 +13,9 @@ namespace {
 
 constexpr int64_t unit = 4;             // bytes of a column that lie together, in each number format
 constexpr int64_t columns_at_once = 8;  // copied side by side: as many reads of far memory are under way
-constexpr int64_t regather_factor = 2;  // times as many columns as are used: then the output layer is made anew
-constexpr std::size_t most_kept = 4;    // spare pieces of memory
+constexpr double regather_factor = 1.5;  // times as many columns as are used: then the output layer is made anew
+constexpr int64_t least_panels = 8;     // that are worth a thread's beginning
+constexpr std::size_t most_kept = 1;    // spare pieces of memory
 
 // Bytes from one unit of a column to its next are panel * unit, in all three number formats.
 int64_t units_of(const Matrix& w) {
@@ -33,24 +36,31 @@ const uint8_t* panels_of(const Matrix& w) {
 
 int64_t offset_of(int64_t column, int64_t units) { return column / panel * panel * units * unit + column % panel * unit; }
 
-// Room for all columns of `made`, with `base`'s in it and zeros behind them.
-void make_room(const Model& model, const Gathered* base, Gathered& made) {
+// Room for all columns of `made`, with the first `held` of `from` in it, which may be itself, and zeros behind them
+// where the last panel is not full.
+void make_room(const Model& model, const Gathered& from, int64_t held, Gathered& made) {
     const Matrix& whole = model.output_weight;
-    const int64_t columns = static_cast<int64_t>(made.tokens.size()), width = rounded(columns, panel);
-    const int64_t held = base ? rounded(static_cast<int64_t>(base->tokens.size()), panel) : 0;
-    const int64_t row = units_of(whole) * unit;
-    const auto grow = [&](auto& buffer, const auto* from, int64_t each) {
-        auto* to = buffer.ensure(width * each);
-        const std::size_t size = sizeof(*to);
-        if (held) std::memcpy(to, from, static_cast<std::size_t>(held * each) * size);
-        std::memset(to + held * each, 0, static_cast<std::size_t>((width - held) * each) * size);
+    const int64_t columns = static_cast<int64_t>(made.tokens.size()), width = rounded(columns, panel), kept = rounded(held, panel);
+    const int64_t row = units_of(whole) * unit, last = std::max(kept, width - panel);
+    if (made.panels.size() < width * row) {
+        Buffer<uint8_t> panels = made.reused->panels.take(width * row);
+        if (kept) std::memcpy(panels.get(), from.panels.get(), static_cast<std::size_t>(kept * row));
+        std::swap(made.panels, panels);
+        if (panels.size()) made.reused->panels.give(std::move(panels));
+    }
+    std::memset(made.panels.get() + last * row, 0, static_cast<std::size_t>((width - last) * row));
+    const auto grow = [&](auto& buffer, const auto& other) {
+        if (buffer.size() < width) {
+            std::remove_reference_t<decltype(buffer)> more(width + width / 2);
+            if (kept) std::copy_n(other.get(), kept, more.get());
+            buffer = std::move(more);
+        }
+        std::fill(buffer.get() + kept, buffer.get() + width, 0);
     };
-    made.panels = made.reused->panels.take(width * row);
-    grow(made.panels, base ? base->panels.get() : nullptr, row);
     made.weight.kind = whole.kind;
     if (whole.kind == Matrix::Kind::int8) {
-        grow(made.scales, base ? base->scales.get() : nullptr, 1);
-        grow(made.sums, base ? base->sums.get() : nullptr, 1);
+        grow(made.scales, from.scales);
+        grow(made.sums, from.sums);
         const int8_t* panels = reinterpret_cast<const int8_t*>(made.panels.get());
         made.weight.int8 = Int8Matrix{panels, made.scales.get(), made.sums.get(), columns, whole.int8.inputs, whole.int8.levels};
     } else if (whole.kind == Matrix::Kind::bfloat16) {
@@ -59,17 +69,17 @@ void make_room(const Model& model, const Gathered* base, Gathered& made) {
         made.weight.float32 = FloatMatrix{reinterpret_cast<const float*>(made.panels.get()), columns, whole.float32.inputs};
     }
     if (model.output_bias) {
-        grow(made.biases, base ? base->biases.get() : nullptr, 1);
+        grow(made.biases, from.biases);
         made.bias = made.biases.get();
     }
 }
 
-// Fill the columns from `first` on, from `near` where it has them: it is small, and fresh in the caches.
-void fill(const Model& model, const Gathered* near, int64_t first, Gathered& made) {
+// Fill the columns [first, last), from `near` where it has them: it is small, and fresh in the caches.
+void fill_some(const Model& model, const Gathered* near, int64_t first, int64_t last, Gathered& made) {
     const Matrix& whole = model.output_weight;
-    const int64_t units = units_of(whole), columns = static_cast<int64_t>(made.tokens.size());
-    for (int64_t start = first; start < columns; start += columns_at_once) {
-        const int64_t count = std::min(columns_at_once, columns - start);
+    const int64_t units = units_of(whole);
+    for (int64_t start = first; start < last; start += columns_at_once) {
+        const int64_t count = std::min(columns_at_once, last - start);
         const uint8_t* from[columns_at_once];
         uint8_t* to[columns_at_once];
         for (int64_t i = 0; i < count; ++i) {
@@ -89,32 +99,51 @@ void fill(const Model& model, const Gathered* near, int64_t first, Gathered& mad
     }
 }
 
+// The columns from `first` on, shared out among the threads in whole panels.
+void fill(const Model& model, const Gathered* near, int64_t first, Gathered& made) {
+    const int64_t columns = static_cast<int64_t>(made.tokens.size()), begin = first / panel, panels = rounded(columns, panel) / panel - begin;
+    const int64_t parts = std::clamp<int64_t>(panels / least_panels, 1, model.workers.threads());
+    model.workers.run(parts, [&](int64_t part) {
+        const int64_t from = begin + panels * part / parts, to = begin + panels * (part + 1) / parts;
+        fill_some(model, near, std::max(first, from * panel), std::min(columns, to * panel), made);
+    });
+}
+
 int32_t* make_map(Gathered& made, int64_t vocabulary) {
     made.vocabulary = vocabulary;
     made.map = made.reused->maps.take(vocabulary * static_cast<int64_t>(sizeof(int32_t)));
     return reinterpret_cast<int32_t*>(made.map.get());
 }
 
-// `base` and behind it what it lacks of the lists; `base` itself where that is nothing.
-GatheredPtr extended(const Model& model, const GatheredPtr& base, const std::vector<TokensPtr>& lists, const Gathered* near) {
+// `base` and behind it what it lacks of the lists; `base` itself where that is nothing. What nobody else holds is
+// extended in its place.
+GatheredPtr extended(const Model& model, GatheredPtr base, const std::vector<TokensPtr>& lists, const Gathered* near) {
     const auto lacks = [&base](int32_t token) { return base->column(token) < 0; };
     const auto complete = [&](const TokensPtr& list) { return std::none_of(list->begin(), list->end(), lacks); };
     if (std::all_of(lists.begin(), lists.end(), complete)) return base;
-    auto made = std::make_shared<Gathered>(base->reused);
-    made->tokens = base->tokens;
-    int32_t* columns = make_map(*made, base->vocabulary);
-    std::memcpy(columns, base->map.get(), static_cast<std::size_t>(base->vocabulary) * sizeof(int32_t));
+    std::shared_ptr<Gathered> made;
+    if (base->common && base.use_count() == 1) {
+        made = std::const_pointer_cast<Gathered>(base);
+    } else {
+        made = std::make_shared<Gathered>(base->reused);
+        made->tokens = base->tokens;
+        std::memcpy(make_map(*made, base->vocabulary), base->map.get(), static_cast<std::size_t>(base->vocabulary) * sizeof(int32_t));
+        made->common = base->common ? base->common : base;
+    }
     made->sentences = static_cast<int64_t>(lists.size());
-    made->common = base->common ? base->common : base;
+    int32_t* const columns = reinterpret_cast<int32_t*>(made->map.get());
+    const std::size_t held = made->tokens.size();
     for (const TokensPtr& list : lists) {
         for (const int32_t token : *list) {
             if (columns[token] >= 0) continue;
-            columns[token] = static_cast<int32_t>(made->tokens.size());
+            columns[token] = 0;  // until its place is known
             made->tokens.push_back(token);
         }
     }
-    make_room(model, base.get(), *made);
-    fill(model, near, static_cast<int64_t>(base->tokens.size()), *made);
+    std::sort(made->tokens.begin() + static_cast<std::ptrdiff_t>(held), made->tokens.end());  // neighbours are near in memory
+    for (std::size_t i = held; i < made->tokens.size(); ++i) columns[made->tokens[i]] = static_cast<int32_t>(i);
+    make_room(model, *base, static_cast<int64_t>(held), *made);
+    fill(model, near, static_cast<int64_t>(held), *made);
     return made;
 }
 
@@ -145,7 +174,7 @@ Buffer<uint8_t> BufferPool::take(int64_t bytes) {
             return one;
         }
     }
-    return Buffer<uint8_t>(bytes + bytes / 2);  // the next batch may need some more
+    return Buffer<uint8_t>(bytes + bytes / 8);  // the next batch may need some more
 }
 
 void BufferPool::give(Buffer<uint8_t> one) {
@@ -162,7 +191,7 @@ Shortlist::Shortlist(const Model& model, Tokens common, Tokens first, Tokens tar
     int32_t* columns = make_map(*made, model.target_vocabulary);
     std::fill(columns, columns + model.target_vocabulary, -1);
     for (std::size_t i = 0; i < common_.size(); ++i) columns[common_[i]] = static_cast<int32_t>(i);
-    make_room(model, nullptr, *made);
+    make_room(model, *made, 0, *made);
     fill(model, nullptr, 0, *made);
     gathered_ = std::move(made);
 }
@@ -198,8 +227,8 @@ void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32
     memory.common = shortlist.gathered();
 }
 
-void gather_extended(State& state, const GatheredPtr& from) {
-    state.gathered = extended(*state.model, from, lists_of(state), nullptr);
+void gather_extended(State& state, GatheredPtr from) {
+    state.gathered = extended(*state.model, std::move(from), lists_of(state), nullptr);
     for (State::Sentence& sentence : state.sentences) {
         if (!sentence.columns) sentence.columns = columns_of(*state.gathered, *sentence.memory.allowed);
     }
@@ -225,7 +254,7 @@ bool mostly_unused(const State& state) {
     };
     mark(gathered.common->tokens);
     for (const State::Sentence& sentence : state.sentences) mark(*sentence.memory.allowed);
-    return gathered.tokens.size() > regather_factor * count;
+    return static_cast<double>(gathered.tokens.size()) > regather_factor * static_cast<double>(count);
 }
 
 }  // namespace uwaga

@@ -79,8 +79,9 @@ class Shortlist {
 
 void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32_t>>& sources, Memory& memory);
 
-// Let a state's output layer hold the lists of all its sentences, `from` extended or made anew.
-void gather_extended(State& state, const GatheredPtr& from);
+// Let a state's output layer hold the lists of all its sentences, `from` extended (in its place, where nobody else
+// holds it) or made anew.
+void gather_extended(State& state, GatheredPtr from);
 void regather(State& state);
 bool mostly_unused(const State& state);  // so that making it anew pays
 

@@ -1,14 +1,27 @@
 // Memory that is aligned for the kernels, grows and is kept.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <utility>
 
-#if defined(__linux__)
+// The address sanitizer looks after the C library's heap alone.
+#if defined(__has_feature)
+#define UWAGA_ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define UWAGA_ADDRESS_SANITIZER 1
+#else
+#define UWAGA_ADDRESS_SANITIZER 0
+#endif
+
+#if (defined(__unix__) || defined(__APPLE__)) && !UWAGA_ADDRESS_SANITIZER
+#define UWAGA_MAPS_BUFFERS 1
 #include <sys/mman.h>
+#else
+#define UWAGA_MAPS_BUFFERS 0
 #endif
 
 namespace uwaga {
@@ -19,18 +32,49 @@ inline int64_t rounded(int64_t count, int64_t unit) { return (count + unit - 1) 
 
 constexpr int64_t huge_page = int64_t{1} << 21;
 
-// Aligned memory for free() to give back. From 2 MB on it is made of whole huge pages where the system has them: the
+// Bytes from which memory comes from the system itself and goes back to it when it is freed. The C library's heap of a
+// thread keeps what lies free below anything in use, so that whatever many callers needed together once would stay.
+constexpr int64_t mapped_bytes = int64_t{1} << 16;
+
+// What an allocation of so many bytes takes. From 2 MB on that is whole huge pages, where the system has them: the
 // processor then needs few of its table entries for what a step reads and writes.
-inline void* allocate_bytes(int64_t bytes) {
-    const bool huge = bytes >= huge_page;
-    const std::size_t unit = huge ? static_cast<std::size_t>(huge_page) : alignment;
-    const std::size_t size = static_cast<std::size_t>(rounded(bytes, static_cast<int64_t>(unit)));
-    void* data = std::aligned_alloc(unit, size);
-    if (!data) throw std::bad_alloc();
+inline int64_t taken_bytes(int64_t bytes) { return rounded(bytes, bytes >= huge_page ? huge_page : int64_t{alignment}); }
+
+#if UWAGA_MAPS_BUFFERS
+inline void* map_bytes(std::size_t size) {
+    const std::size_t spare = size >= static_cast<std::size_t>(huge_page) ? static_cast<std::size_t>(huge_page) : 0;
+    void* const made = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED) throw std::bad_alloc();
+    if (!spare) return made;
+    char* const first = static_cast<char*>(made);
+    const std::size_t before = (spare - reinterpret_cast<uintptr_t>(first) % spare) % spare;
+    if (before) munmap(first, before);
+    if (before < spare) munmap(first + before + size, spare - before);
 #if defined(MADV_HUGEPAGE)
-    if (huge) madvise(data, size, MADV_HUGEPAGE);  // a wish: without it all works as well, only slower
+    madvise(first + before, size, MADV_HUGEPAGE);  // a wish: without it all works as well, only slower
 #endif
-    return data;
+    return first + before;
+}
+#endif
+
+inline void* allocate_bytes(int64_t bytes) {
+    const std::size_t size = static_cast<std::size_t>(taken_bytes(bytes));
+#if UWAGA_MAPS_BUFFERS
+    if (bytes >= mapped_bytes) return map_bytes(size);
+#endif
+    void* const made = std::aligned_alloc(alignment, size);
+    if (!made) throw std::bad_alloc();
+    return made;
+}
+
+inline void release_bytes(void* memory, [[maybe_unused]] int64_t bytes) {
+#if UWAGA_MAPS_BUFFERS
+    if (memory && bytes >= mapped_bytes) {
+        munmap(memory, static_cast<std::size_t>(taken_bytes(bytes)));
+        return;
+    }
+#endif
+    std::free(memory);
 }
 
 // Room for `count` values; what it held is lost when it has to grow. Not initialised.
@@ -50,14 +94,15 @@ class Buffer {
     }
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
-    ~Buffer() { std::free(data_); }
+    ~Buffer() { release(); }
 
+    // It grows by half at least: to grow by a little again and again leaves holes between other allocations, each too
+    // small for the next.
     T* ensure(int64_t count) {
         if (count > size_) {
-            std::free(data_);
-            size_ = 0;
-            data_ = nullptr;
-            data_ = static_cast<T*>(allocate_bytes(count * static_cast<int64_t>(sizeof(T))));
+            count = std::max(count, size_ + size_ / 2);
+            release();
+            data_ = static_cast<T*>(allocate_bytes(count * bytes_each));
             size_ = count;
         }
         return data_;
@@ -67,6 +112,10 @@ class Buffer {
     int64_t size() const { return size_; }
 
   private:
+    static constexpr int64_t bytes_each = static_cast<int64_t>(sizeof(T));
+
+    void release() { release_bytes(std::exchange(data_, nullptr), std::exchange(size_, 0) * bytes_each); }
+
     T* data_ = nullptr;
     int64_t size_ = 0;
 };

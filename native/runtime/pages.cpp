@@ -1,6 +1,7 @@
 #include "runtime/pages.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace uwaga {
 
@@ -8,37 +9,74 @@ namespace {
 constexpr int64_t least_cut = 1 << 15;  // a model of smaller pages has little to gain, and would take 2 MB for one
 }
 
-Page PagePool::take(int64_t bytes) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (;;) {
-        for (std::size_t i = free_.size(); i-- > 0;) {
-            if (free_[i].size < bytes) continue;
-            std::swap(free_[i], free_.back());
-            const Page page = free_.back();
-            free_.pop_back();
-            return page;
-        }
-        add(bytes);
-    }
+void PagePool::configure(int64_t piece, int64_t least) {
+    piece_ = rounded(piece, alignment);
+    least_ = least;
 }
 
-void PagePool::add(int64_t bytes) {
-    const int64_t piece = std::max(rounded(bytes, alignment), bytes_);
-    const int64_t count = piece >= least_cut && piece < huge_page ? huge_page / piece : 1;
-    slabs_.emplace_back(count > 1 ? huge_page : piece);
-    free_.reserve(free_.size() + static_cast<std::size_t>(count));
-    for (int64_t i = 0; i < count; ++i) free_.push_back({slabs_.back().get() + i * piece, piece});
+Page PagePool::take(int64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto fits = [bytes](const std::unique_ptr<Slab>& slab) { return !slab->free.empty() && slab->piece >= bytes; };
+    const auto found = std::find_if(slabs_.begin(), slabs_.end(), fits);
+    Slab& slab = found == slabs_.end() ? add(bytes) : **found;
+    if (static_cast<int64_t>(slab.free.size()) == slab.count) most_ = std::max(most_, used_ += slab.piece * slab.count);
+    const Page page{slab.free.back(), &slab};
+    slab.free.pop_back();
+    return page;
+}
+
+Slab& PagePool::add(int64_t bytes) {
+    auto slab = std::make_unique<Slab>();
+    slab->piece = std::max(rounded(bytes, alignment), piece_);
+    slab->count = slab->piece >= least_cut && slab->piece < huge_page ? huge_page / slab->piece : 1;
+    slab->memory.ensure(slab->count > 1 ? huge_page : slab->piece);
+    for (int64_t i = slab->count; i-- > 0;) slab->free.push_back(slab->memory.get() + i * slab->piece);
+    held_ += slab->piece * slab->count;
+    slabs_.push_back(std::move(slab));
+    return *slabs_.back();
 }
 
 void PagePool::give(Page page) {
+    std::vector<std::unique_ptr<Slab>> surplus;  // freed when the lock is
     const std::lock_guard<std::mutex> lock(mutex_);
-    free_.push_back(page);
+    put_back(page, surplus);
 }
 
 void PagePool::give(std::vector<Page>& pages) {
+    std::vector<std::unique_ptr<Slab>> surplus;
     const std::lock_guard<std::mutex> lock(mutex_);
-    free_.insert(free_.end(), pages.begin(), pages.end());
+    for (const Page page : pages) put_back(page, surplus);
     pages.clear();
+}
+
+void PagePool::put_back(Page page, std::vector<std::unique_ptr<Slab>>& surplus) {
+    Slab* const slab = page.slab;
+    slab->free.push_back(page.data);
+    given_ += slab->piece;
+    if (static_cast<int64_t>(slab->free.size()) == slab->count) {
+        const int64_t bytes = slab->piece * slab->count;
+        used_ -= bytes;
+        if (held_ > kept_) {
+            held_ -= bytes;
+            const auto at = std::find_if(slabs_.begin(), slabs_.end(), [slab](const auto& one) { return one.get() == slab; });
+            surplus.push_back(std::move(*at));
+            slabs_.erase(at);
+        }
+    }
+    if (given_ >= period_bytes) begin_period();
+}
+
+void PagePool::begin_period() {
+    needed_[periods_ % needed_.size()] = std::exchange(most_, used_);
+    const std::size_t known = std::min(++periods_, needed_.size());
+    const int64_t needed = *std::min_element(needed_.begin(), needed_.begin() + static_cast<std::ptrdiff_t>(known));
+    kept_ = std::max(least_, needed / 4 * 3);
+    given_ = 0;
+}
+
+int64_t PagePool::held() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return held_;
 }
 
 void KeyValueStore::take(int64_t count, int64_t* offsets, int64_t offsets_stride) {

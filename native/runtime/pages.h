@@ -1,6 +1,8 @@
 // Keys and values of the decoder's self-attention: pages from a recycled pool, one store per sentence.
 #pragma once
 
+#include <array>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -11,27 +13,44 @@ namespace uwaga {
 
 constexpr int64_t page_entries = 16;
 
+struct Slab {
+    Buffer<uint8_t> memory;
+    std::vector<uint8_t*> free;  // its pieces that are not in use
+    int64_t piece = 0, count = 0;
+};
+
 struct Page {
     uint8_t* data = nullptr;
-    int64_t size = 0;
+    Slab* slab = nullptr;
 };
 
 // Pieces of memory of one size at least. What is given back is kept for the next sentence: the first touch of fresh
-// memory costs more than what is written to it. Pieces that are not small are cut from huge pages.
+// memory costs more than what is written to it. Pieces that are not small are cut from huge pages. Kept are three
+// quarters of what each of the last periods needed at once, and a little in any case: what was needed for a moment, or
+// once by many callers together, goes back to the system.
 class PagePool {
   public:
-    void configure(int64_t bytes) { bytes_ = rounded(bytes, alignment); }
+    static constexpr int64_t period_bytes = int64_t{1} << 28;  // given back in a period
+
+    void configure(int64_t piece, int64_t least);  // bytes of a piece; bytes that are kept in any case
     Page take(int64_t bytes = 0);
     void give(Page page);
     void give(std::vector<Page>& pages);
+    int64_t held();  // bytes, in use or kept
 
   private:
-    void add(int64_t bytes);
+    Slab& add(int64_t bytes);
+    void put_back(Page page, std::vector<std::unique_ptr<Slab>>& surplus);
+    void begin_period();
 
     std::mutex mutex_;
-    std::vector<Buffer<uint8_t>> slabs_;  // what all pages lie in
-    std::vector<Page> free_;
-    int64_t bytes_ = 0;
+    std::vector<std::unique_ptr<Slab>> slabs_;  // the oldest first: they are used before younger ones
+    int64_t piece_ = 0, least_ = 0;
+    int64_t held_ = 0, used_ = 0;       // bytes of all slabs; of those of which some piece is in use
+    int64_t most_ = 0, given_ = 0;      // bytes used at once, given back in this period
+    std::array<int64_t, 16> needed_{};  // at once in the last periods
+    std::size_t periods_ = 0;
+    int64_t kept_ = std::numeric_limits<int64_t>::max();
 };
 
 // Of one sentence, all that any state that goes back to the same start has written. It only grows: entries are

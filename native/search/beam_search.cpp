@@ -11,8 +11,7 @@ BeamSearch::BeamSearch(ModelPtr model, BeamRules rules) : model_(std::move(model
 }
 
 void BeamSearch::enter(const Memory& memory, std::vector<Entry> entries) {
-    State state = start(memory, rules_.beams);
-    state_ = running_.empty() ? std::move(state) : join({&state_, &state});
+    state_ = running_.empty() ? start(memory, rules_.beams) : admit(std::move(state_), memory);
     for (std::size_t i = 0; i < entries.size(); ++i) {
         entries[i].source = model_->has_source() ? memory.sentences[i].length : static_cast<int64_t>(memory.prompts[i].offsets.size()) + 1;
         running_.emplace_back(static_cast<int64_t>(found_.size()), rules_, std::move(entries[i]));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "transformer/state.h"
 
@@ -9,9 +10,9 @@ namespace uwaga {
 
 namespace {
 constexpr int64_t most_beams = 1 << 16;
-}
 
-State start(const Memory& memory, int64_t beams) {
+// All of a state but its output layer.
+State begin(const Memory& memory, int64_t beams) {
     if (beams < 1 || beams > most_beams) throw std::invalid_argument("beams must be from 1 to " + std::to_string(most_beams));
     State state;
     state.model = memory.model;
@@ -25,6 +26,43 @@ State start(const Memory& memory, int64_t beams) {
         state.sentences.push_back({sentence, std::move(store), 0});
     }
     state.cells.resize(static_cast<std::size_t>(state.rows() * model.cells_width()));
+    return state;
+}
+
+// The sentences of one state behind another's, without their output layers.
+void append(State& state, const State& other) {
+    if (state.model != other.model || state.beams != other.beams) throw std::invalid_argument("join: states of different models or beams");
+    const int64_t stride = std::max(state.stride, other.stride);
+    const auto room = [stride](const State& of) { return static_cast<std::size_t>(of.rows() * stride); };
+    std::vector<int64_t> tables;
+    tables.reserve(room(state) + room(other));
+    for (const State* part : {static_cast<const State*>(&state), &other}) {
+        if (part == &state && part->stride == stride) {
+            tables = std::move(state.tables);
+            continue;
+        }
+        for (int64_t row = 0; row < part->rows(); ++row) {
+            const int64_t* from = part->tables.data() + row * part->stride;
+            tables.insert(tables.end(), from, from + part->stride);
+            tables.resize(tables.size() + static_cast<std::size_t>(stride - part->stride));
+        }
+    }
+    state.tables = std::move(tables);
+    state.stride = stride;
+    const std::size_t before = state.sentences.size();
+    state.sentences.insert(state.sentences.end(), other.sentences.begin(), other.sentences.end());
+    state.cells.insert(state.cells.end(), other.cells.begin(), other.cells.end());
+    for (std::size_t s = before; s < state.sentences.size(); ++s) state.sentences[s].columns = nullptr;  // of another output layer
+}
+
+void gather_all(State& state, GatheredPtr from) {
+    gather_extended(state, std::move(from));
+    if (mostly_unused(state)) regather(state);
+}
+}
+
+State start(const Memory& memory, int64_t beams) {
+    State state = begin(memory, beams);
     if (memory.common) gather_extended(state, memory.common);
     return state;
 }
@@ -68,27 +106,21 @@ State select(const State& state, const int64_t* sentences, int64_t count) {
 
 State join(const std::vector<const State*>& states) {
     if (states.empty()) throw std::invalid_argument("join: no states");
-    State next{states[0]->model, states[0]->beams, {}, 0, {}};
-    for (const State* state : states) {
-        if (state->model != next.model || state->beams != next.beams) throw std::invalid_argument("join: states of different models or beams");
-        if (!state->gathered != !states[0]->gathered) throw std::invalid_argument("join: a state with a shortlist and one without");
-        next.stride = std::max(next.stride, state->stride);
+    State next = *states[0];
+    for (std::size_t i = 1; i < states.size(); ++i) {
+        if (!states[i]->gathered != !next.gathered) throw std::invalid_argument("join: a state with a shortlist and one without");
+        append(next, *states[i]);
     }
-    for (const State* state : states) {
-        next.sentences.insert(next.sentences.end(), state->sentences.begin(), state->sentences.end());
-        next.cells.insert(next.cells.end(), state->cells.begin(), state->cells.end());
-        for (int64_t row = 0; row < state->rows(); ++row) {
-            const int64_t* from = state->tables.data() + row * state->stride;
-            next.tables.insert(next.tables.end(), from, from + state->stride);
-            next.tables.resize(next.tables.size() + static_cast<std::size_t>(next.stride - state->stride));
-        }
-    }
-    if (states[0]->gathered) {
-        for (std::size_t s = states[0]->sentences.size(); s < next.sentences.size(); ++s) next.sentences[s].columns = nullptr;  // of another state
-        gather_extended(next, states[0]->gathered);
-        if (mostly_unused(next)) regather(next);
-    }
+    if (next.gathered) gather_all(next, states[0]->gathered);
     return next;
+}
+
+State admit(State state, const Memory& memory) {
+    if (!memory.common != !state.gathered) throw std::invalid_argument("join: a state with a shortlist and one without");
+    GatheredPtr own = std::exchange(state.gathered, nullptr);
+    append(state, begin(memory, state.beams));
+    if (own) gather_all(state, std::move(own));
+    return state;
 }
 
 }  // namespace uwaga

@@ -76,6 +76,7 @@ State start_after(const std::vector<Prompt>& prompts, State state);  // a state 
 State reorder(const State& state, const int64_t* rows, int64_t count);
 State select(const State& state, const int64_t* sentences, int64_t count);
 State join(const std::vector<const State*>& states);
+State admit(State state, const Memory& memory);  // join of a state that nobody needs any more and the start of a memory
 void feed_last_of_prompts(const State& state, int32_t* tokens);  // (rows,): of a state that no step has been made from
 State step(const State& state, const int32_t* tokens, const Request& request, const Answer& answer);
 

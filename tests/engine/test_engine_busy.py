@@ -35,11 +35,11 @@ DECODER_ONLY = DecoderOnlySettings(
 )
 
 
-def found(*settings):
-    """What the threads' own test says, built with these settings of make."""
+def found(*settings, target="workers"):
+    """What the threads' own test says, or another of C++, built with these settings of make."""
     if shutil.which("make") is None or shutil.which("g++") is None:
         pytest.skip("no make or no g++ here")
-    command = ["make", "-C", ROOT / "native" / "tests", "CXX=g++", *settings, "workers"]
+    command = ["make", "-C", ROOT / "native" / "tests", "CXX=g++", *settings, target]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     if "cannot find" in done.stderr and "tsan" in done.stderr:
         pytest.skip("this compiler has no thread sanitizer")
@@ -53,6 +53,11 @@ def found(*settings):
 def test_late_threads_are_left_out_for_a_while():
     """Teams shrink and are tried again, nobody who has not begun is waited for, errors reach the caller."""
     assert found(f"BUILD={ROOT / 'build' / 'workers'}", "OPTIMISE=-O2") >= LAWS
+
+
+def test_I11_memory_that_many_callers_needed_once_goes_back():
+    """Of keys and values as much is kept as is needed again and again; what is freed is not resident."""
+    assert found(f"BUILD={ROOT / 'build' / 'pages'}", "OPTIMISE=-O2", target="pages") >= {"pages: passed"}
 
 
 @pytest.mark.slow

@@ -83,24 +83,28 @@ inline void dot_scores(const float* query, const Positions<T>& keys, int given, 
     }
 }
 
-// context = sum over t of weights[t] * value t, 2 * pairs vectors of it.
+// context = sum over t of weights[t] * value t, 2 * pairs vectors of it. A sum waits for itself: of few vectors, those
+// of even and of odd positions are added up apart.
 template <class T, int pairs>
 inline void weighted_sum(const float* weights, const Positions<T>& values, float* context) {
-    Vec sum[2 * pairs];
-    for (int i = 0; i < 2 * pairs; ++i) sum[i] = set(0.0f);
-    for (int64_t t = 0; t < values.length; ++t) {
+    constexpr int vectors = 2 * pairs, apart = pairs == 1 ? 2 : 1;
+    Vec sum[apart][vectors];
+    for (int side = 0; side < apart; ++side) {
+        for (int i = 0; i < vectors; ++i) sum[side][i] = set(0.0f);
+    }
+    const auto add = [&](int64_t t, int side) {
         const T* value = values.at(t);
         const Vec weight = set(weights[t]);
         UWAGA_UNROLL
-        for (int i = 0; i < pairs; ++i) {
-            sum[2 * i] = fma(weight, load_any(value + 2 * i * lanes), sum[2 * i]);
-            sum[2 * i + 1] = fma(weight, load_any(value + (2 * i + 1) * lanes), sum[2 * i + 1]);
-        }
+        for (int i = 0; i < vectors; ++i) sum[side][i] = fma(weight, load_any(value + i * lanes), sum[side][i]);
+    };
+    int64_t t = 0;
+    for (; t + apart <= values.length; t += apart) {
+        UWAGA_UNROLL
+        for (int side = 0; side < apart; ++side) add(t + side, side);
     }
-    for (int i = 0; i < pairs; ++i) {
-        store(context + 2 * i * lanes, sum[2 * i]);
-        store(context + (2 * i + 1) * lanes, sum[2 * i + 1]);
-    }
+    if (t < values.length) add(t, 0);
+    for (int i = 0; i < vectors; ++i) store(context + i * lanes, apart == 1 ? sum[0][i] : sum[0][i] + sum[apart - 1][i]);
 }
 
 // The same for heads that no whole number of vectors fills.
@@ -130,7 +134,7 @@ inline void weighted_sum_any_width(const float* weights, const Positions<T>& val
 // the softmaxes wait for themselves, and so side by side.
 template <class T>
 void attend(const float* query, const T* keys, const T* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
-    constexpr int usual = 64 / lanes;  // vectors of the commonest head
+    constexpr int usual = 64 / lanes;  // vectors of the commonest head; small models have heads of half of it
     const bool even = head_width % (2 * lanes) == 0 && head_width <= widest * lanes;
     const int vectors = static_cast<int>(head_width / lanes);
     const uintptr_t next = static_cast<uintptr_t>(head_stride) * sizeof(T);
@@ -142,6 +146,7 @@ void attend(const float* query, const T* keys, const T* values, const int64_t* o
         const float* b = bias ? bias + h * length : nullptr;
         if (!even) dot_scores_any_width(q, k, head_width, scale, b, weights + h * length);
         else if (vectors == usual) dot_scores<T, usual>(q, k, vectors, scale, b, weights + h * length);
+        else if (vectors == usual / 2) dot_scores<T, usual / 2>(q, k, vectors, scale, b, weights + h * length);
         else dot_scores<T, 0>(q, k, vectors, scale, b, weights + h * length);
     }
     for (int64_t h = 0; h < heads; ++h) softmax(weights + h * length, length);

@@ -1,0 +1,158 @@
+// The pages of keys and values by themselves: `make -C native/tests pages`.
+#include "runtime/pages.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+using namespace uwaga;
+
+namespace {
+
+void require(bool right, const char* what, int line) {
+    if (right) return;
+    std::printf("line %d: %s\n", line, what);
+    std::exit(1);
+}
+#define REQUIRE(condition) require(condition, #condition, __LINE__)
+
+constexpr int64_t page = 1 << 18, slab = 1 << 21;  // so eight pages a slab
+constexpr int64_t period = PagePool::period_bytes / page;
+
+// Pages in use at once, then given back.
+void use(PagePool& pool, int64_t count) {
+    std::vector<Page> taken;
+    for (int64_t i = 0; i < count; ++i) {
+        taken.push_back(pool.take());
+        std::memset(taken.back().data, 1, page);
+    }
+    pool.give(taken);
+}
+
+void test_what_is_needed_again_and_again_is_kept() {
+    PagePool pool;
+    pool.configure(page, slab);
+    for (int64_t i = 0; i < 20 * period / 64; ++i) {
+        use(pool, 64);
+        REQUIRE(pool.held() >= 6 * slab);
+        use(pool, 3);
+        REQUIRE(pool.held() >= 6 * slab);
+    }
+    REQUIRE(pool.held() == 6 * slab);  // three quarters of eight
+}
+
+void test_what_was_needed_once_goes_back() {
+    PagePool pool;
+    pool.configure(page, slab);
+    use(pool, 500);
+    REQUIRE(pool.held() == 63 * slab);
+    for (int64_t i = 0; i < 3 * period / 64; ++i) use(pool, 64);
+    use(pool, 500);
+    REQUIRE(pool.held() == 6 * slab);
+}
+
+void test_a_little_is_kept_in_any_case() {
+    PagePool pool;
+    pool.configure(page, 2 * slab);
+    use(pool, 500);
+    for (int64_t i = 0; i < 2 * period; ++i) use(pool, 1);
+    use(pool, 500);
+    REQUIRE(pool.held() == 2 * slab);
+}
+
+void test_a_slab_stays_while_one_of_its_pages_is_used() {
+    PagePool pool;
+    pool.configure(page, 0);
+    for (int64_t i = 0; i < 3 * period; ++i) use(pool, 1);
+    std::vector<Page> taken;
+    for (int i = 0; i < 16; ++i) taken.push_back(pool.take());
+    const Page last = taken.back();
+    taken.pop_back();
+    std::memset(last.data, 7, page);
+    pool.give(taken);
+    REQUIRE(pool.held() == slab);
+    for (int64_t i = 0; i < page; ++i) REQUIRE(last.data[i] == 7);
+    pool.give(last);
+    REQUIRE(pool.held() == 0);
+}
+
+void test_pages_of_a_larger_size_are_their_own() {
+    PagePool pool;
+    pool.configure(1000, 0);
+    const Page large = pool.take(3 * slab), small = pool.take();
+    REQUIRE(large.slab != small.slab);
+    std::memset(large.data, 1, 3 * slab);
+    std::memset(small.data, 2, 1000);
+    REQUIRE(large.data[3 * slab - 1] == 1);
+    pool.give(large);
+    pool.give(small);
+    REQUIRE(pool.take(2 * slab).data == large.data);
+}
+
+int64_t resident() {
+    long long size = 0, pages = 0;
+    std::FILE* file = std::fopen("/proc/self/statm", "r");
+    if (!file) return -1;
+    const int read = std::fscanf(file, "%lld %lld", &size, &pages);
+    std::fclose(file);
+    return read == 2 ? pages * 4096 : -1;
+}
+
+// Whatever small things lie above it, and whichever thread asked for it.
+void test_what_goes_back_is_no_longer_resident() {
+    const int64_t before = resident();
+    if (before < 0 || !UWAGA_MAPS_BUFFERS) return;
+    std::vector<void*> between;
+    std::thread([&] {
+        std::vector<Buffer<uint8_t>> taken;
+        for (int i = 0; i < 1000; ++i) {
+            taken.emplace_back(1 << 17);
+            std::memset(taken.back().get(), 1, 1 << 17);
+            between.push_back(std::malloc(100));
+        }
+        REQUIRE(resident() > before + (100 << 20));
+    }).join();
+    REQUIRE(resident() < before + (10 << 20));
+    for (void* one : between) std::free(one);
+}
+
+void test_a_buffer_grows_by_half_at_least() {
+    Buffer<int32_t> buffer(1000);
+    buffer.ensure(1001);
+    REQUIRE(buffer.size() == 1500);
+    int32_t* const there = buffer.get();
+    REQUIRE(buffer.ensure(1500) == there);
+    REQUIRE(buffer.ensure(5000) != nullptr && buffer.size() == 5000);
+}
+
+void test_entries_do_not_overlap_and_stay() {
+    constexpr int64_t width = 6;
+    PagePool pool;
+    pool.configure(page_entries * width * static_cast<int64_t>(sizeof(float)), 0);
+    KeyValueStore store(pool, width, sizeof(float));
+    std::vector<int64_t> offsets(100);
+    store.take(30, offsets.data(), 1);
+    store.take(70, offsets.data() + 30, 1);
+    const auto at = [&](int64_t offset) { return reinterpret_cast<float*>(store.base()) + offset; };
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+        for (int64_t j = 0; j < width; ++j) at(offsets[i])[j] = static_cast<float>(i);
+    }
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+        for (int64_t j = 0; j < width; ++j) REQUIRE(at(offsets[i])[j] == static_cast<float>(i));
+    }
+}
+
+}  // namespace
+
+int main() {
+    test_what_is_needed_again_and_again_is_kept();
+    test_what_was_needed_once_goes_back();
+    test_a_little_is_kept_in_any_case();
+    test_a_slab_stays_while_one_of_its_pages_is_used();
+    test_pages_of_a_larger_size_are_their_own();
+    test_what_goes_back_is_no_longer_resident();
+    test_a_buffer_grows_by_half_at_least();
+    test_entries_do_not_overlap_and_stay();
+    std::printf("pages: passed\n");
+}
