@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from uwaga.data import plans
 from uwaga.data.arrangement import STRIPS, arrange, best_strips, split
 from uwaga.data.batches import Batch, Batches, prefetch
-from uwaga.data.corpus import CorpusReport, read_pairs
+from uwaga.data.corpus import read_corpus
 from uwaga.data.rows import Column, Forms
 from uwaga.data.store import Store, build_store
 from uwaga.errors import DataError, SettingsError
@@ -47,7 +47,7 @@ class Made:
         path = folder / "c.tsv"
         path.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
         self.data = DataSettings(train=[path], dev=[path], augment=AUGMENT, max_tokens=150)  # type: ignore[arg-type]
-        reader = read_pairs([path], self.data, CorpusReport())
+        reader = read_corpus(self.data.resolved("train")[0])
         self.store: Store = build_store(reader, self.tokeniser, self.tokeniser, folder / "s", self.data, True)
 
     def batches(self, mode: str, seed: int = 1, budget: int = BUDGET) -> Batches:
@@ -239,7 +239,7 @@ def test_padding_is_small_and_planning_quick() -> None:
 def test_settings_that_cannot_work(made: Made, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="batch_tokens: 20 is too small"):
         made.batches("plain", budget=20)
-    reader = read_pairs(made.data.train, made.data, CorpusReport())
+    reader = read_corpus(made.data.resolved("train")[0])
     plain = made.data.model_copy(update={"augment": {}})
     bare = build_store(reader, made.tokeniser, made.tokeniser, tmp_path / "bare", plain, False)
     sides: tuple[Tokeniser, Tokeniser] = (made.tokeniser, made.tokeniser)

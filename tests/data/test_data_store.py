@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from uwaga.data import store as store_module
-from uwaga.data.corpus import CorpusReport, read_pairs
+from uwaga.data.corpus import CorpusReport, read_corpus
 from uwaga.data.store import Store, build_store
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import DataSettings, TextSettings
@@ -43,7 +43,7 @@ def build(
     tokeniser: Tokeniser, path: Path, keep_text: bool = False, **values: object
 ) -> tuple[Store, CorpusReport]:
     settings = choice(path, **values)
-    reader = read_pairs(settings.train, settings, CorpusReport())
+    reader = read_corpus(settings.resolved("train")[0])
     store = build_store(reader, tokeniser, tokeniser, path.with_name("store"), settings, keep_text)
     return store, reader.report
 
@@ -103,7 +103,7 @@ def test_a_form_too_long_gives_way_to_the_text(tokeniser, tmp_path: Path) -> Non
 
 
 def unread(settings: DataSettings):
-    reader = read_pairs(settings.train, settings, CorpusReport())
+    reader = read_corpus(settings.resolved("train")[0])
     reader._pairs.close()  # from now on it gives nothing
     return reader
 
@@ -194,6 +194,6 @@ def test_progress_counts_lines(tokeniser, corpus: Path, monkeypatch) -> None:
     monkeypatch.setattr(store_module, "CHUNK", 40)
     settings = choice(corpus)
     seen: list[int] = []
-    reader = read_pairs(settings.train, settings, CorpusReport())
+    reader = read_corpus(settings.resolved("train")[0])
     build_store(reader, tokeniser, tokeniser, corpus.with_name("s"), settings, False, progress=seen.append)
     assert seen == [40, 80, 90]

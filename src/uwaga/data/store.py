@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from uwaga.data.corpus import Pair, PairReader
 from uwaga.data.report import CorpusReport, Fault
 from uwaga.data.rows import Column
+from uwaga.data.streams import identify
 from uwaga.engine.cores import usable_cores
 from uwaga.errors import DataError
 from uwaga.settings import DataSettings
@@ -284,13 +285,12 @@ def _map(path: Path, dtype: str) -> NDArray[Any]:
 
 
 def _fingerprint(
-    files: Sequence[Path], source: Tokeniser, target: Tokeniser, settings: DataSettings, keep_text: bool
+    files: Sequence[str], source: Tokeniser, target: Tokeniser, settings: DataSettings, keep_text: bool
 ) -> str:
     """What a store depends on; files are told by name, size and time of change."""
-    stats = [(str(path.resolve()), path.stat()) for path in files]
     facts = {
         "format": FORMAT,
-        "files": [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
+        "files": [identify(file) for file in files],
         "tokenisers": [hashlib.sha256(side.model_bytes).hexdigest() for side in (source, target)],
         "max_tokens": settings.max_tokens,
         "max_ratio": settings.max_ratio,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uwaga.data.batches import Batch, Batches
-from uwaga.data.corpus import CorpusReport, Pair, read_pairs
+from uwaga.data.corpus import Pair, read_corpus
 from uwaga.data.prefetch import prefetch
 from uwaga.data.store import build_store
 from uwaga.settings import Settings
@@ -48,7 +48,7 @@ def prepare_corpora(settings: Settings, say: Callable[[str], None]) -> Corpora:
     source, target = _tokenisers(settings, say)
     data = settings.data
     keep_text = data.subword_sampling > 0
-    readers = [read_pairs(data.train, data, CorpusReport()), read_pairs(data.dev, data, CorpusReport())]
+    readers = [read_corpus(data.resolved("train")[0]), read_corpus(data.resolved("dev")[0])]
     plain = data.model_copy(update={"augment": {}, "subword_sampling": 0.0})
     stores = []
     for reader, name, kept in zip(readers, ("train", "dev"), (data, plain), strict=True):
@@ -57,7 +57,7 @@ def prepare_corpora(settings: Settings, say: Callable[[str], None]) -> Corpora:
         for line in reader.report.summary():
             say(f"{name} data: {line}")
     store, dev_store = stores
-    dev_pairs = list(read_pairs(data.dev, data, CorpusReport()))
+    dev_pairs = list(read_corpus(data.resolved("dev")[0]))
     budget = settings.training.batch_tokens
     dev = Batches(dev_store, (source, target), plain, 0, budget)
     dev_batches = [dev.batch(0, index) for index in range(dev.count(0))]
@@ -84,7 +84,7 @@ def _tokeniser(settings: Settings, path: Path) -> Tokeniser:
 
 
 def _lines(settings: Settings, side: str) -> Iterator[str]:
-    for pair in read_pairs(settings.data.train, settings.data, CorpusReport()):
+    for pair in read_corpus(settings.data.resolved("train")[0]):
         if side in ("joint", "source"):
             yield pair.source
         if side in ("joint", "target"):
