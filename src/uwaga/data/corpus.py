@@ -32,7 +32,7 @@ class PairReader(Iterator[Pair]):
     def __init__(self, corpus: CorpusSettings, report: CorpusReport) -> None:
         self.corpus = corpus
         self._sources = find_sources(corpus)
-        self.files = self._sources.files
+        self.files, self.format = self._sources.files, self._sources.format
         self.report = report
         report.name = self._sources.name
         self._stop = corpus.bad_lines == "stop"

@@ -95,16 +95,17 @@ def train_tokeniser(
             raise _explain(error, settings, source.count) from error
     if source.failure is not None:
         raise source.failure
-    return _write(model.getvalue(), path)
+    tokeniser = Tokeniser.from_bytes(model.getvalue(), str(path))
+    assert set(tags) <= set(tokeniser.tags)
+    return _write(tokeniser, path)
 
 
-def _write(model: bytes, path: Path) -> Tokeniser:
-    tokeniser = Tokeniser.from_bytes(model, str(path))
+def _write(tokeniser: Tokeniser, path: Path) -> Tokeniser:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         with temporary.open("xb") as file:  # not through a link that somebody has put there
-            file.write(model)
+            file.write(tokeniser.model_bytes)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

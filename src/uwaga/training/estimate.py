@@ -128,17 +128,20 @@ def _sampled(settings: Settings, folder: Path) -> Iterator[Batch]:
     """Batches of the corpus's first pairs, in subwords of a model learned on them."""
     path = folder / "sample.tsv"
     with path.open("w", encoding="utf-8") as file:
-        for pair in islice(read_corpus(settings.data.resolved("train")[0]), _SAMPLE):
-            source, target = (text.replace("\t", " ") for text in (pair.source, pair.references[0]))
-            file.write(f"{source}\t{target}\n")
+        corpora = settings.data.resolved("train")
+        for corpus in corpora:
+            for pair in islice(read_corpus(corpus), max(1, _SAMPLE // len(corpora))):
+                source, target = (text.replace("\t", " ") for text in (pair.source, pair.references[0]))
+                file.write(f"{source}\t{target}\n")
     pairs = [CorpusSettings(files=(str(path),))]
-    data = settings.data.model_copy(update={"train": pairs, "dev": pairs, "languages": ("src", "tgt")})
+    changes = {"train": pairs, "dev": pairs, "languages": ("src", "tgt"), "temperature": None}
+    data = settings.data.model_copy(update=changes)
     size = settings.text.size
     while True:
         text = settings.text.model_copy(update={"size": size})
         sample = settings.model_copy(update={"run": folder / str(size), "data": data, "text": text})
         try:
-            corpora = prepare_corpora(sample, lambda line: None)
+            prepared = prepare_corpora(sample, lambda line: None)
             break
         except SettingsError:  # so few pairs do not support so many pieces
             if size <= _LEAST_PIECES:
@@ -148,8 +151,8 @@ def _sampled(settings: Settings, folder: Path) -> Iterator[Batch]:
             raise DataError(f"{settings.data.train[0].files[0]}: {error}") from None
     epoch = 0
     while True:
-        for index in range(corpora.train.count(epoch)):
-            yield corpora.train.batch(epoch, index)
+        for index in range(prepared.train.count(epoch)):
+            yield prepared.train.batch(epoch, index)
         epoch += 1
 
 
