@@ -245,7 +245,7 @@ def test_padding_is_small_and_planning_quick() -> None:
             self._columns = {"source": column(source), "target": column(target)}
 
     started = time.process_time()
-    plan = plans.StoredPlan(plans.Sides(Mixture([Lengths()]), {}), (1, 0), 4096)
+    plan = plans.StoredPlan(plans.MixedSides(Mixture([Lengths()]), {}), (1, 0), 4096)
     plan.find(0)
     assert time.process_time() - started < 1.0
     batches = [

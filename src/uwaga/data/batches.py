@@ -8,7 +8,7 @@ import numpy as np
 
 from uwaga.contracts import Ids, Symbols
 from uwaga.data.mixture import Mixture
-from uwaga.data.plans import DrawnPlan, Plan, SegmentationSampler, Sides, StoredPlan
+from uwaga.data.plans import DrawnPlan, MixedSides, Plan, SegmentationSampler, StoredPlan
 from uwaga.data.prefetch import prefetch
 from uwaga.data.rows import Block
 from uwaga.errors import SettingsError
@@ -68,7 +68,7 @@ class Batches:
         self._budget = batch_tokens
         shares: dict[str, float] = {form: share for form, share in sorted(data.augment.items()) if share > 0}
         mixture.require(list(shares), data.subword_sampling > 0)
-        self._sides = Sides(mixture, shares)
+        self._sides = MixedSides(mixture, shares)
         if (longest := 1 + mixture.longest(list(shares))) > batch_tokens:
             raise SettingsError(
                 f"training.batch_tokens: {batch_tokens} is too small for the longest sentence, which has "

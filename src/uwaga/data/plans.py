@@ -42,7 +42,7 @@ class Pool(NamedTuple):
     forms: Ids
 
 
-class Sides(NamedTuple):
+class MixedSides(NamedTuple):
     """What a plan arranges: the mixed stores, and the shares of the surface forms of their sources."""
 
     mixture: Mixture
@@ -69,7 +69,7 @@ class Plan(Sequence[Ids]):
     Workers that share an epoch take ``range(rank, count // world * world, world)`` of its batches.
     """
 
-    def __init__(self, sides: Sides, key: tuple[int, int], size: int) -> None:
+    def __init__(self, sides: MixedSides, key: tuple[int, int], size: int) -> None:
         """``key`` is seed and epoch, ``size`` the pairs of a pool."""
         self._sides = sides
         self._key = key
@@ -133,7 +133,7 @@ class Plan(Sequence[Ids]):
 class StoredPlan(Plan):
     """The tokens as stored."""
 
-    def __init__(self, sides: Sides, key: tuple[int, int], budget: int) -> None:
+    def __init__(self, sides: MixedSides, key: tuple[int, int], budget: int) -> None:
         """``key`` is seed and epoch, ``budget`` the most tokens of a side of a batch, padding included."""
         super().__init__(sides, key, POOL)
         self._budget = budget
@@ -221,7 +221,9 @@ class DrawnPlan(Plan):
     be found without drawing the pools before it.
     """
 
-    def __init__(self, sampler: SegmentationSampler, sides: Sides, key: tuple[int, int], budget: int) -> None:
+    def __init__(
+        self, sampler: SegmentationSampler, sides: MixedSides, key: tuple[int, int], budget: int
+    ) -> None:
         """``key`` is seed and epoch, ``budget`` the most tokens of a side of a batch, padding included."""
         super().__init__(sides, key, min(POOL, max(DRAWN_POOL, 2 * budget)))
         self._sampler = sampler

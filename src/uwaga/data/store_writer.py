@@ -69,15 +69,12 @@ def build_store(
         if say:
             say(f"{folder}: prepared anew: {change}")
     partial = folder.with_name(f".{folder.name}.partial")
+    forms = [form for form, share in sorted(settings.augment.items()) if share > 0]
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        forms = [form for form, share in sorted(settings.augment.items()) if share > 0]
         with _Writer(partial, pairs, (source, target), filters, tag, forms, keep_text) as writer:
-            while chunk := list(islice(pairs, CHUNK)):
-                writer.write(chunk)
-                if progress:
-                    progress(pairs.report.read)
+            writer.write_all(progress)
         if change := _change(made_from, _made_from(pairs, (source, target), filters, settings, keep_text)):
             raise DataError(f"{change} while it was read; start again when it is whole")
         writer.finish(made_from)
@@ -148,6 +145,13 @@ class _Writer:
     def __exit__(self, *exception: object) -> None:
         for file in self._files.values():
             file.close()
+
+    def write_all(self, progress: Callable[[int], None] | None) -> None:
+        """Write what the reader gives, to its end."""
+        while chunk := list(islice(self._reader, CHUNK)):
+            self.write(chunk)
+            if progress:
+                progress(self._reader.report.read)
 
     def write(self, chunk: list[Pair]) -> None:
         """Tokenise, filter and append some pairs."""
