@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from uwaga.data import plans
 from uwaga.data.arrangement import STRIPS, arrange, best_strips, split
 from uwaga.data.batches import Batch, Batches, prefetch
-from uwaga.data.corpus import CorpusReport, read_pairs
-from uwaga.data.rows import Column, Forms
-from uwaga.data.store import Store, build_store
+from uwaga.data.corpus import read_corpus
+from uwaga.data.mixture import Mixture
+from uwaga.data.rows import Column, Forms, JoinedColumn
+from uwaga.data.store import Store
+from uwaga.data.store_writer import build_store
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import DataSettings, TextSettings
 from uwaga.text.augmentation import surface
@@ -47,12 +49,12 @@ class Made:
         path = folder / "c.tsv"
         path.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
         self.data = DataSettings(train=[path], dev=[path], augment=AUGMENT, max_tokens=150)  # type: ignore[arg-type]
-        reader = read_pairs([path], self.data, CorpusReport())
+        reader = read_corpus(self.data.resolved("train")[0])
         self.store: Store = build_store(reader, self.tokeniser, self.tokeniser, folder / "s", self.data, True)
 
     def batches(self, mode: str, seed: int = 1, budget: int = BUDGET) -> Batches:
         data = self.data.model_copy(update={"augment": {}, **MODES[mode]})
-        return Batches(self.store, (self.tokeniser, self.tokeniser), data, seed, budget)
+        return Batches(Mixture([self.store]), (self.tokeniser, self.tokeniser), data, seed, budget)
 
 
 @pytest.fixture(scope="module")
@@ -188,18 +190,29 @@ def test_arrangement_keeps_every_pair_within_the_budget(data: st.DataObject) -> 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=9), st.data())
 def test_blocks_hold_the_rows(rows: list[list[int]], data: st.DataObject) -> None:
     plain, shown = Column.of(rows), Column.of([[*row, 7] for row in rows])
-    chosen = np.array(data.draw(st.lists(st.sampled_from([-1, 0]), min_size=len(rows), max_size=len(rows))))
-    forms = Forms(plain, [shown], chosen)
+    cut = data.draw(st.integers(0, len(rows)))
+    joined = JoinedColumn([Column.of(rows[:cut]), Column.of(rows[cut:])])
+    forms = Forms(joined, [shown])
     places = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=9)))
-    expected = [rows[place] if chosen[place] < 0 else [*rows[place], 7] for place in places]
-    for block, wanted in (
-        (plain.block(places), [rows[place] for place in places]),
-        (forms.block(places), expected),
+    chosen = np.array(
+        data.draw(st.lists(st.sampled_from([-1, 0]), min_size=len(places), max_size=len(places)))
+    )
+    expected = [
+        rows[place] if form < 0 else [*rows[place], 7] for place, form in zip(places, chosen, strict=True)
+    ]
+    unformed = [rows[place] for place in places]
+    for block, lengths, wanted in (
+        (plain.block(places), plain.lengths_of(places), unformed),
+        (joined.block(places), joined.lengths_of(places), unformed),
+        (forms.block(places, chosen), forms.lengths_of(places, chosen), expected),
     ):
-        assert block.lengths.tolist() == [len(row) for row in wanted]
+        assert block.lengths.tolist() == lengths.tolist() == [len(row) for row in wanted]
         width = max(map(len, wanted))
         assert block.tokens.tolist() == [row + [0] * (width - len(row)) for row in wanted]
-    assert [forms.row(place).tolist() for place in places] == expected
+    assert [
+        forms.row(place, form).tolist() for place, form in zip(places.tolist(), chosen, strict=True)
+    ] == expected
+    assert [joined.row(place).tolist() for place in places.tolist()] == unformed
 
 
 @pytest.mark.parametrize("growth", [1.0, 1.02, 5.0])
@@ -226,12 +239,21 @@ def test_padding_is_small_and_planning_quick() -> None:
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         return Column(np.zeros(0, dtype=np.uint16), offsets)
 
-    forms = Forms(column(source), [], np.full(len(source), -1))
+    class Lengths(Store):
+        def __init__(self) -> None:
+            self._size = len(target)
+            self._columns = {"source": column(source), "target": column(target)}
+
     started = time.process_time()
-    plan = plans.StoredPlan(forms, column(target), (1, 0), 4096)
+    plan = plans.StoredPlan(plans.MixedSides(Mixture([Lengths()]), {}), (1, 0), 4096)
+    plan.find(0)
     assert time.process_time() - started < 1.0
+    batches = [
+        plan._arranged(number)[0].pairs[b] for number in range(plan.pools) for b in plan._arranged(number)[1]
+    ]
+    assert len(batches) == len(plan)
     real = int((source + 1).sum() + (target + 1).sum())
-    padded = sum(len(b) * int(source[b].max() + target[b].max() + 2) for b in plan._batches)
+    padded = sum(len(b) * int(source[b].max() + target[b].max() + 2) for b in batches)
     assert real / padded > 0.93
     assert real / 2 / (4096 * len(plan)) > 0.85
 
@@ -239,14 +261,14 @@ def test_padding_is_small_and_planning_quick() -> None:
 def test_settings_that_cannot_work(made: Made, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="batch_tokens: 20 is too small"):
         made.batches("plain", budget=20)
-    reader = read_pairs(made.data.train, made.data, CorpusReport())
+    reader = read_corpus(made.data.resolved("train")[0])
     plain = made.data.model_copy(update={"augment": {}})
     bare = build_store(reader, made.tokeniser, made.tokeniser, tmp_path / "bare", plain, False)
     sides: tuple[Tokeniser, Tokeniser] = (made.tokeniser, made.tokeniser)
     with pytest.raises(DataError, match="no surface form lower, unpunctuated, upper"):
-        Batches(bare, sides, made.data, 1, BUDGET)
+        Batches(Mixture([bare]), sides, made.data, 1, BUDGET)
     with pytest.raises(DataError, match="no texts"):
-        Batches(bare, sides, plain.model_copy(update={"subword_sampling": 0.1}), 1, BUDGET)
+        Batches(Mixture([bare]), sides, plain.model_copy(update={"subword_sampling": 0.1}), 1, BUDGET)
 
 
 def test_batches_are_the_same_from_a_background_thread(made: Made) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uwaga.data import store as store_module
-from uwaga.data.corpus import CorpusReport, read_pairs
-from uwaga.data.store import Store, build_store
+from uwaga.data import store_writer
+from uwaga.data.corpus import CorpusReport, read_corpus
+from uwaga.data.store import Store
+from uwaga.data.store_writer import build_store
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import DataSettings, TextSettings
 from uwaga.text.augmentation import surface
@@ -43,14 +44,14 @@ def build(
     tokeniser: Tokeniser, path: Path, keep_text: bool = False, **values: object
 ) -> tuple[Store, CorpusReport]:
     settings = choice(path, **values)
-    reader = read_pairs(settings.train, settings, CorpusReport())
+    reader = read_corpus(settings.resolved("train")[0])
     store = build_store(reader, tokeniser, tokeniser, path.with_name("store"), settings, keep_text)
     return store, reader.report
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 90, 1000])
 def test_it_holds_the_corpus(tokeniser, corpus, monkeypatch, chunk: int) -> None:
-    monkeypatch.setattr(store_module, "CHUNK", chunk)
+    monkeypatch.setattr(store_writer, "CHUNK", chunk)
     built, report = build(
         tokeniser, corpus, keep_text=True, augment={"lower": 0.1, "upper": 0.1, "unpunctuated": 0}
     )
@@ -103,7 +104,7 @@ def test_a_form_too_long_gives_way_to_the_text(tokeniser, tmp_path: Path) -> Non
 
 
 def unread(settings: DataSettings):
-    reader = read_pairs(settings.train, settings, CorpusReport())
+    reader = read_corpus(settings.resolved("train")[0])
     reader._pairs.close()  # from now on it gives nothing
     return reader
 
@@ -113,7 +114,7 @@ def test_it_is_reused_only_when_nothing_changed(tokeniser, corpus: Path, tmp_pat
     settings = choice(corpus, augment={"lower": 0.0})
     reader = unread(settings)
     again = build_store(reader, tokeniser, tokeniser, store.folder, settings, False)
-    assert again.fingerprint == store.fingerprint
+    assert again.made_from == store.made_from
     assert reader.report == report
 
     def remade(**values: object) -> bool:
@@ -132,8 +133,8 @@ def test_it_is_reused_only_when_nothing_changed(tokeniser, corpus: Path, tmp_pat
     other = train_tokeniser(
         [pair[0] for pair in PAIRS], TextSettings(kind="bpe", size=290), tmp_path / "other"
     )
-    old = Store.open(store.folder).fingerprint
-    assert build(other, corpus, keep_text=True)[0].fingerprint != old
+    old = Store.open(store.folder).made_from
+    assert build(other, corpus, keep_text=True)[0].made_from != old
 
 
 @pytest.mark.parametrize("name", ["store.json", "source", "target.offsets"])
@@ -154,7 +155,7 @@ def test_damage_is_told_and_mended(tokeniser, corpus: Path, name: str, harm: str
 def test_a_store_of_another_format(tokeniser, corpus: Path) -> None:
     store, _ = build(tokeniser, corpus)
     facts = store.folder / "store.json"
-    facts.write_text(facts.read_text().replace('"format": 1', '"format": 99'))
+    facts.write_text(facts.read_text().replace('"format": 2', '"format": 99'))
     with pytest.raises(DataError, match="format 99"):
         Store.open(store.folder)
     with pytest.raises(DataError, match="not a store"):
@@ -174,14 +175,14 @@ def test_a_failure_leaves_the_old_store(tokeniser, corpus: Path, monkeypatch) ->
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_module._Writer, "write", full)
+        patch.setattr(store_writer._Writer, "write", full)
         with pytest.raises(DataError, match="cannot be written: No space left"):
             build(tokeniser, corpus, max_tokens=77)
-    assert Store.open(store.folder).fingerprint == store.fingerprint
+    assert Store.open(store.folder).made_from == store.made_from
     corpus.write_text("a\tb\n" * 50 + "broken\n", encoding="utf-8")
     with pytest.raises(DataError, match="line 51"):
         build(tokeniser, corpus, bad_lines="stop")
-    assert Store.open(store.folder).fingerprint == store.fingerprint
+    assert Store.open(store.folder).made_from == store.made_from
     assert not [entry for entry in corpus.parent.iterdir() if "partial" in entry.name]
 
 
@@ -191,9 +192,9 @@ def test_shares_above_one(tokeniser, corpus: Path) -> None:
 
 
 def test_progress_counts_lines(tokeniser, corpus: Path, monkeypatch) -> None:
-    monkeypatch.setattr(store_module, "CHUNK", 40)
+    monkeypatch.setattr(store_writer, "CHUNK", 40)
     settings = choice(corpus)
     seen: list[int] = []
-    reader = read_pairs(settings.train, settings, CorpusReport())
+    reader = read_corpus(settings.resolved("train")[0])
     build_store(reader, tokeniser, tokeniser, corpus.with_name("s"), settings, False, progress=seen.append)
     assert seen == [40, 80, 90]

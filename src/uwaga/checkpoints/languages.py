@@ -13,8 +13,12 @@ from uwaga.text.framed import FramedTokeniser
 from uwaga.text.language_codes import base_language, same_language
 from uwaga.text.marian import MarianTokeniser
 from uwaga.text.subwords import Subwords
+from uwaga.text.tags import tag_language
+from uwaga.text.tokeniser import Tokeniser
 
 UNKNOWN = ("src", "tgt")
+Tagged = MarianTokeniser | Tokeniser
+"""Tokenisers whose texts may begin with the tag of a target language."""
 TASK = re.compile(r"translation_(\w+?)_to_(\w+)")
 
 
@@ -85,7 +89,7 @@ class Languages:
         if isinstance(self.source, FramedTokeniser) and self.source.languages:
             codes = tuple(sorted(self.source.languages))
             return codes, codes
-        marked = self.source.languages if isinstance(self.source, MarianTokeniser) else ()
+        marked = self.source.languages if isinstance(self.source, Tagged) else ()
         return stated_pairs(self.stated, target_codes(marked), self.listed)
 
     def chosen(self, source: str | None = None, target: str | None = None) -> Languages:
@@ -124,7 +128,7 @@ class Languages:
         ours = self.source
         if isinstance(ours, FramedTokeniser) and (ours.languages or self.tasks):
             return {source, target} <= ours.languages.keys() or (source, target) in self.tasks
-        marked = ours.languages if isinstance(ours, MarianTokeniser) else ()
+        marked = ours.languages if isinstance(ours, Tagged) else ()
         fits = target in target_codes(marked) if marked else same_language(target, self.stated[1])
         return fits and same_language(source, self.stated[0])
 
@@ -149,7 +153,7 @@ class Languages:
             if source is not None and target is not None and self.tasks:
                 return self._task(ours, (source, target))
         pair = self.stated
-        if isinstance(ours, MarianTokeniser) and ours.languages and target is not None:
+        if isinstance(ours, Tagged) and ours.languages and target is not None:
             ours, pair, target = ours.with_target(target), (pair[0], target), None
         return Direction(ours, theirs, resolve_languages(pair, source, target, self.where), self.first)
 
@@ -190,8 +194,8 @@ class Languages:
 
 
 def target_codes(pieces: Iterable[str]) -> tuple[str, ...]:
-    """Codes of the target languages that a piece before the source chooses (``>>fra<<``, OPUS-MT)."""
-    return tuple(sorted(piece[2:-2] for piece in pieces if piece.startswith(">>") and piece.endswith("<<")))
+    """Codes of the target languages that a piece before the source chooses (``>>fra<<``, ``<2fr>``)."""
+    return tuple(sorted(code for code in map(tag_language, pieces) if code is not None))
 
 
 def stated_pairs(

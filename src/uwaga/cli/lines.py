@@ -120,8 +120,8 @@ def lines_out(path: Path | None, interrupted: Path | None = None) -> Iterator[Ca
     """A function that writes text, in UTF-8, to a new file or to standard output.
 
     The file takes its name when all is written; after an error there is no file, or still the old one. One
-    whose name ends in .gz, .zst or .xz is compressed. What is written to standard output, or to a pipe or
-    device, is seen at once.
+    whose name ends in .gz, .zst, .xz or .bz2 is compressed. What is written to standard output, or to a pipe
+    or device, is seen at once.
 
     Args:
         path: the file, or None for standard output.

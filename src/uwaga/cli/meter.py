@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from uwaga.cli.lines import Chunk
 
-COMPRESSED = (".gz", ".zst", ".xz")
+COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
 
 Update = Callable[[int, int], None]
 """Called with how far the work is, in the units of its total, and how many lines are done."""

@@ -34,14 +34,14 @@ class ErrorChoice(StrEnum):
 # What comes in and goes out.
 Input = Annotated[
     Path | None,
-    typer.Option("--input", "-i", help="A file of lines, plain, .gz, .zst or .xz.", show_default=False),
+    typer.Option("--input", "-i", help="A file of lines, plain, .gz, .zst, .xz or .bz2.", show_default=False),
 ]
 Output = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
-        help="A file for what comes out, compressed if called .gz, .zst or .xz; made whole or not at all.",
+        help="A file for what comes out, packed if called .gz, .zst, .xz or .bz2; made whole or not at all.",
         show_default=False,
     ),
 ]

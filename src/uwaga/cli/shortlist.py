@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Sources = Annotated[
     Path,
-    typer.Argument(help="Source sentences, one per line, plain, .gz, .zst or .xz.", show_default=False),
+    typer.Argument(help="Source sentences, one per line, plain, .gz, .zst, .xz or .bz2.", show_default=False),
 ]
 Targets = Annotated[Path, typer.Argument(help="Their translations, line by line.", show_default=False)]
 ShortlistFile = Annotated[

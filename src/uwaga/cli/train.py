@@ -71,6 +71,11 @@ def train(
 
         uwaga train my-model.yaml --set training.seed=2 --set run=runs/seed2
 
+    Draw small corpora more often (a list of corpora, their weights, tags and filters: the guide "Several
+    corpora", and the settings file's comments):
+
+        uwaga train my-model.yaml --set data.temperature=5
+
     Use what came out:
 
         uwaga translate --model runs/my-model/model "A sentence."

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from uwaga.contracts import Ids, Symbols
-from uwaga.data.plans import DrawnPlan, Plan, SegmentationSampler, StoredPlan
+from uwaga.data.mixture import Mixture
+from uwaga.data.plans import DrawnPlan, MixedSides, Plan, SegmentationSampler, StoredPlan
 from uwaga.data.prefetch import prefetch
-from uwaga.data.rows import Block, Forms
-from uwaga.data.store import Store
-from uwaga.errors import DataError, SettingsError
+from uwaga.data.rows import Block
+from uwaga.errors import SettingsError
 from uwaga.settings import DataSettings
-from uwaga.text.augmentation import choose_forms
 from uwaga.text.tokeniser import Tokeniser
 
 __all__ = ["Batch", "Batches", "Plan", "prefetch"]
-
-FORMS = 1  # tells the draws of surface forms from those of the order
 
 
 @dataclass(frozen=True)
@@ -50,11 +47,11 @@ class Batch:
 
 
 class Batches:
-    """The batches of a store. ``batch(epoch, index)`` is a pure function, so training resumes anywhere."""
+    """The batches of mixed stores. ``batch(epoch, index)`` is a pure function: training resumes anywhere."""
 
     def __init__(
         self,
-        store: Store,
+        mixture: Mixture,
         tokenisers: tuple[Tokeniser, Tokeniser],
         data: DataSettings,
         seed: int,
@@ -64,22 +61,15 @@ class Batches:
 
         Raises:
             SettingsError: a pair alone exceeds ``batch_tokens``.
-            DataError: the store lacks the texts or surface forms that ``data`` asks for.
+            DataError: a store lacks the texts or surface forms that ``data`` asks for.
         """
-        self._store = store
         self._source, self._target = (tokeniser.symbols for tokeniser in tokenisers)
         self._seed = seed % (1 << 64)
         self._budget = batch_tokens
-        self._shares: dict[str, float] = {
-            form: share for form, share in sorted(data.augment.items()) if share > 0
-        }
-        if missing := set(self._shares) - set(store.forms):
-            raise DataError(f"{store.folder}: no surface form {', '.join(sorted(missing))}; build it again")
-        if data.subword_sampling and not store.has_text:
-            raise DataError(f"{store.folder}: no texts, which data.subword_sampling needs; build it again")
-        self._shown = [store.side("source", form) for form in self._shares]
-        columns = [store.side("source"), store.side("target"), *self._shown]
-        if (longest := 1 + max(int(column.lengths.max()) for column in columns)) > batch_tokens:
+        shares: dict[str, float] = {form: share for form, share in sorted(data.augment.items()) if share > 0}
+        mixture.require(list(shares), data.subword_sampling > 0)
+        self._sides = MixedSides(mixture, shares)
+        if (longest := 1 + mixture.longest(list(shares))) > batch_tokens:
             raise SettingsError(
                 f"training.batch_tokens: {batch_tokens} is too small for the longest sentence, which has "
                 f"{longest} tokens with its end symbol; raise it or lower data.max_tokens"
@@ -88,20 +78,24 @@ class Batches:
         if data.subword_sampling:
             limits = (data.max_tokens, batch_tokens)
             self._sampler = SegmentationSampler(
-                store, tokenisers, list(self._shares), data.subword_sampling, limits
+                mixture, tokenisers, list(shares), data.subword_sampling, limits
             )
         self._latest: tuple[int, Plan] | None = None
 
     def epoch(self, number: int) -> Plan:
-        """The plan of an epoch: every pair once. Depends on seed and number alone."""
+        """The plan of an epoch. Depends on seed and number alone."""
         latest = self._latest  # read once: another thread may replace it
         if latest is None or latest[0] != number:
             latest = self._latest = (number, self._plan(number))
         return latest[1]
 
     def count(self, epoch: int) -> int:
-        """Number of batches in an epoch."""
+        """Number of batches in an epoch, for which all its pools are arranged."""
         return len(self.epoch(epoch))
+
+    def has(self, epoch: int, index: int) -> bool:
+        """Whether an epoch has a batch; no pool behind it is arranged."""
+        return self.epoch(epoch).find(index) is not None
 
     def batch(self, epoch: int, index: int) -> Batch:
         """One batch. Depends on seed, epoch and index alone."""
@@ -118,14 +112,10 @@ class Batches:
         )
 
     def _plan(self, epoch: int) -> Plan:
-        generator = np.random.default_rng([self._seed, epoch, FORMS])
-        chosen = choose_forms(self._shares, generator.random(len(self._store)))  # (pairs,)
-        source = Forms(self._store.side("source"), self._shown, chosen)
-        target = self._store.side("target")
         key = (self._seed, epoch)
         if self._sampler:
-            return DrawnPlan(self._sampler, source, target, key, self._budget)
-        return StoredPlan(source, target, key, self._budget)
+            return DrawnPlan(self._sampler, self._sides, key, self._budget)
+        return StoredPlan(self._sides, key, self._budget)
 
 
 def _with_end(block: Block, symbols: Symbols) -> Ids:

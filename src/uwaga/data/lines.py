@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import gzip
 import io
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
+from uwaga.data.streams import is_url, open_stream
 from uwaga.errors import DataError, MissingExtraError
 
 LONGEST_LINE = 1 << 20  # bytes; what is longer is no sentence, and must not fill the memory
@@ -24,9 +26,9 @@ _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f"))
 class _ZstdFile(io.RawIOBase):
     """Zstandard frames one after another; unlike zstandard's own reader, it notices a cut file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path, file: io.BufferedReader) -> None:
         self._library = _zstandard(path, "reading")
-        self._file = path.open("rb")
+        self._file = file
         self._frame = self._library.ZstdDecompressor().decompressobj()
         self._started = False
         self._ready = b""
@@ -62,38 +64,52 @@ class _ZstdFile(io.RawIOBase):
             raise EOFError(str(error)) from None
         return True
 
+
+class _Unpacked(io.BufferedReader):
+    """A decompressing file that closes what it reads from."""
+
+    def __init__(self, unpacking: io.RawIOBase, packed: io.BufferedReader) -> None:
+        super().__init__(unpacking, BLOCK)
+        self._packed = packed
+
     def close(self) -> None:
-        self._file.close()
         super().close()
+        self._packed.close()
 
 
-_COMPRESSED: tuple[tuple[bytes, Callable[[Path], io.RawIOBase]], ...] = (
-    (b"\x1f\x8b", lambda path: cast(io.RawIOBase, gzip.GzipFile(path, mode="rb"))),
+_COMPRESSED: tuple[tuple[bytes, Callable[[str | Path, io.BufferedReader], Any]], ...] = (
+    (b"\x1f\x8b", lambda path, file: gzip.GzipFile(fileobj=file, mode="rb")),
     (b"\x28\xb5\x2f\xfd", _ZstdFile),
-    (b"\xfd7zXZ\x00", lambda path: cast(io.RawIOBase, lzma.LZMAFile(path, mode="rb"))),  # noqa: SIM115
+    (b"\xfd7zXZ\x00", lambda path, file: lzma.LZMAFile(file, mode="rb")),  # noqa: SIM115
+    (b"BZh", lambda path, file: bz2.BZ2File(file, mode="rb")),
 )
 
 
-def open_bytes(path: Path) -> io.BufferedReader:
-    """A file's decompressed bytes. What it is (gzip, zstd, xz, plain) is told by its first bytes.
+def open_bytes(path: str | Path) -> io.BufferedReader:
+    """A file's decompressed bytes. What it is (gzip, zstd, xz, bzip2, plain) is told by its first bytes.
+
+    Args:
+        path: of a local file or pipe, or as a ``str`` the URL of an object, read as a stream.
 
     Raises:
         DataError: missing, unreadable, or a compressed pipe.
-        MissingExtraError: a zstd file, and zstandard is not installed.
+        MissingExtraError: a zstd file, and zstandard is not installed; or a URL, and what reads it is not.
     """
+    plain = open_stream(path)
     try:
-        plain: io.BufferedReader = io.BufferedReader(path.open("rb", buffering=0), BLOCK)
-        opener = next((make for magic, make in _COMPRESSED if plain.peek(6).startswith(magic)), None)
+        start = plain.peek(6)
+        opener = next((make for magic, make in _COMPRESSED if start.startswith(magic)), None)
         if opener is None:
-            return plain  # as it is: what was peeked at in a pipe could not be read again
-        plain.close()
-        if not path.is_file():
+            return plain
+        if not is_url(path) and not Path(path).is_file():
             raise DataError(f"{path}: a compressed pipe; decompress it on the way, for example with zcat")
-        return io.BufferedReader(opener(path), BLOCK)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+        return _Unpacked(cast(io.RawIOBase, opener(path, plain)), plain)
     except OSError as error:
+        plain.close()
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    except BaseException:
+        plain.close()
+        raise
 
 
 def check_compression(path: Path) -> None:
@@ -110,8 +126,8 @@ def check_compression(path: Path) -> None:
 def compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
     """A file that compresses what is written to it into ``file``, as the end of ``path`` says.
 
-    ``.gz``, ``.zst`` and ``.xz``, in capitals too; for any other end it is ``file`` itself. Made again, the
-    bytes are the same.
+    ``.gz``, ``.zst``, ``.xz`` and ``.bz2``, in capitals too; for any other end it is ``file`` itself. Made
+    again, the bytes are the same.
 
     Raises:
         MissingExtraError: as :func:`check_compression`.
@@ -121,6 +137,8 @@ def compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
         packed: Any = gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0)
     elif kind == ".xz":
         packed = lzma.LZMAFile(file, "wb")  # noqa: SIM115
+    elif kind == ".bz2":
+        packed = bz2.BZ2File(file, "wb")
     elif kind == ".zst":
         packed = _zstandard(path, "writing").ZstdCompressor().stream_writer(file, closefd=False)
     else:
@@ -130,7 +148,7 @@ def compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
         yield packed
 
 
-def _zstandard(path: Path, work: str) -> Any:
+def _zstandard(path: str | Path, work: str) -> Any:
     try:
         import zstandard
     except ImportError:
@@ -140,7 +158,7 @@ def _zstandard(path: Path, work: str) -> Any:
     return zstandard
 
 
-def read_lines(path: Path) -> Iterator[bytes | None]:
+def read_lines(path: str | Path) -> Iterator[bytes | None]:
     """The lines of a file without their ends (LF or CR LF only: Unicode's own line separators are text).
 
     A line above a megabyte comes as None. A UTF-8 byte order mark at the start is dropped.
@@ -165,18 +183,22 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
                 yield None
             else:
                 yield line
-    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
-        raise DataError(
-            f"{path}: the compressed file is cut short or damaged after line {number} ({error}); "
-            "fetch or compress it again"
-        ) from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read after line {number}: {error.strerror or error}") from None
+    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        raise damage(path, error, f"after line {number}") from None
     finally:
         file.close()
 
 
-def text_lines(path: Path) -> Iterator[str]:
+def damage(path: str | Path, error: Exception, where: str) -> DataError:
+    """What to raise for an error of reading or decompressing a file, which came ``where``."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return DataError(f"{path}: cannot be read {where}: {error.strerror or error}")
+    return DataError(
+        f"{path}: the compressed file is cut short or damaged {where} ({error}); fetch or compress it again"
+    )
+
+
+def text_lines(path: str | Path) -> Iterator[str]:
     """The lines of a UTF-8 text file.
 
     Raises:
@@ -201,7 +223,7 @@ def decoded(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
         yield text.removesuffix("\n").removesuffix("\r")
 
 
-def _refuse_binary(path: Path, start: bytes) -> None:
+def _refuse_binary(path: str | Path, start: bytes) -> None:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{path}: the text is UTF-16; convert it with `iconv -f UTF-16 -t UTF-8`")
     control = len(start) - len(start.translate(None, _CONTROL))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -11,11 +14,12 @@ from numpy.typing import NDArray
 
 from uwaga.contracts import Ids
 from uwaga.data.arrangement import arrange, best_strips, split
-from uwaga.data.rows import Block, Column, Forms
-from uwaga.data.store import Store
-from uwaga.text.augmentation import surface
+from uwaga.data.mixture import Mixture
+from uwaga.data.rows import Block, Column, Forms, TokenRows
+from uwaga.text.augmentation import choose_forms, surface
 from uwaga.text.tokeniser import Tokeniser
 
+FORMS, BATCHES = 1, 4  # tell the draws of surface forms and of batches from those of the order
 POOL = 1 << 16  # pairs arranged together: enough for little padding, few enough for random batches
 DRAWN_POOL = 1 << 13  # at least, of which a segmentation is drawn at one time
 GROWTH_PAIRS = 512  # drawn to see how much longer segmentations become
@@ -31,15 +35,90 @@ class Rows(NamedTuple):
     target: Block
 
 
+class Pool(NamedTuple):
+    """Pairs that are arranged together: (pairs,) their rows, and the surface form chosen for each, or -1."""
+
+    pairs: Ids
+    forms: Ids
+
+
+class MixedSides(NamedTuple):
+    """What a plan arranges: the mixed stores, and the shares of the surface forms of their sources."""
+
+    mixture: Mixture
+    shares: Mapping[str, float]
+
+    @property
+    def source(self) -> Forms:
+        """The sources in all forms."""
+        return Forms(self.mixture.side("source"), [self.mixture.side("source", form) for form in self.shares])
+
+    @property
+    def target(self) -> TokenRows:
+        """The targets."""
+        return self.mixture.side("target")
+
+
 class Plan(Sequence[Ids]):
-    """An epoch: for each batch the (sentences,) indices of its pairs in the store.
+    """An epoch: for each batch the (sentences,) indices of its pairs in the stores.
+
+    The epoch's order is cut into pools, one after another, and each pool into batches of like length in
+    random order. A pool is arranged when a batch of it is asked for, so that neither time nor memory grows
+    with the epoch; only to find a place in the middle are the pools before it counted, for the length all.
 
     Workers that share an epoch take ``range(rank, count // world * world, world)`` of its batches.
     """
 
+    def __init__(self, sides: MixedSides, key: tuple[int, int], size: int) -> None:
+        """``key`` is seed and epoch, ``size`` the pairs of a pool."""
+        self._sides = sides
+        self._key = key
+        self._size = size
+        self.source, self.target = sides.source, sides.target
+        self.pools = -(-sides.mixture.epoch_pairs // size)
+        self._ends: list[int] = []  # batches before the end of each pool counted so far
+        self._counting = Lock()
+
     @abstractmethod
+    def count(self, number: int) -> int:
+        """Batches of a pool."""
+
+    @abstractmethod
+    def rows_of(self, number: int, index: int) -> Rows:
+        """The tokens of a batch of a pool."""
+
+    def pool(self, number: int) -> Pool:
+        """A pool's pairs; depends on seed, epoch and number alone."""
+        start = number * self._size
+        pairs = self._sides.mixture.order(*self._key, start, start + self._size)
+        draws = np.random.default_rng([*self._key, FORMS, number]).random(len(pairs))
+        return Pool(pairs, choose_forms(self._sides.shares, draws))
+
+    def find(self, index: int) -> tuple[int, int] | None:
+        """The pool of a batch and its place there, None beyond the end."""
+        with self._counting:
+            while (not self._ends or self._ends[-1] <= index) and len(self._ends) < self.pools:
+                before = self._ends[-1] if self._ends else 0
+                self._ends.append(before + self.count(len(self._ends)))
+            if self._ends[-1] <= index:
+                return None
+            number = bisect_right(self._ends, index)
+            return number, index - (self._ends[number - 1] if number else 0)
+
     def rows(self, index: int) -> Rows:
-        """The tokens of a batch."""
+        """The tokens of a batch.
+
+        Raises:
+            IndexError: the epoch has fewer.
+        """
+        place = self.find(index) if index >= 0 else None
+        if place is None:
+            raise IndexError(f"no batch {index} in this epoch")
+        return self.rows_of(*place)
+
+    def __len__(self) -> int:
+        self.find(sys.maxsize)
+        return self._ends[-1]
 
     @overload
     def __getitem__(self, index: int) -> Ids: ...
@@ -48,31 +127,44 @@ class Plan(Sequence[Ids]):
     def __getitem__(self, index: int | slice) -> Ids | Sequence[Ids]:
         if isinstance(index, slice):
             return [self.rows(place).pairs for place in range(*index.indices(len(self)))]
-        return self.rows(range(len(self))[index]).pairs
+        return self.rows(index if index >= 0 else range(len(self))[index]).pairs
 
 
 class StoredPlan(Plan):
-    """The tokens as stored; all batches of the epoch in random order."""
+    """The tokens as stored."""
 
-    def __init__(self, source: Forms, target: Column, key: tuple[int, int], budget: int) -> None:
-        """``key`` is seed and epoch."""
-        generator = np.random.default_rng(key)
-        self._source = source
-        self._target = target
-        batches: list[Ids] = []
-        strips: int | None = None
-        for pool in _pools(len(target), POOL, generator):
-            widths = (source.lengths[pool].astype(np.int64) + 1, target.lengths[pool].astype(np.int64) + 1)
-            strips = best_strips(*widths, budget) if strips is None else strips
-            batches.extend(pool[batch] for batch in arrange(*widths, budget, strips))
-        self._batches = [batches[place] for place in generator.permutation(len(batches))]
+    def __init__(self, sides: MixedSides, key: tuple[int, int], budget: int) -> None:
+        """``key`` is seed and epoch, ``budget`` the most tokens of a side of a batch, padding included."""
+        super().__init__(sides, key, POOL)
+        self._budget = budget
+        self._strips: int | None = None
+        self._latest: tuple[int, Pool, list[Ids]] | None = None
 
-    def __len__(self) -> int:
-        return len(self._batches)
+    def count(self, number: int) -> int:
+        return len(self._arranged(number)[1])
 
-    def rows(self, index: int) -> Rows:
-        pairs = self._batches[index]
-        return Rows(pairs, self._source.block(pairs), self._target.block(pairs))
+    def rows_of(self, number: int, index: int) -> Rows:
+        pool, batches = self._arranged(number)
+        pairs, forms = pool.pairs[batches[index]], pool.forms[batches[index]]
+        return Rows(pairs, self.source.block(pairs, forms), self.target.block(pairs))
+
+    def _arranged(self, number: int) -> tuple[Pool, list[Ids]]:
+        """A pool and its batches, as indices in it."""
+        latest = self._latest  # read once: another thread may replace it
+        if latest is None or latest[0] != number:
+            pool = self.pool(number)
+            widths = self._widths(pool)
+            if self._strips is None:
+                first = widths if number == 0 else self._widths(self.pool(0))
+                self._strips = best_strips(*first, self._budget)
+            batches = arrange(*widths, self._budget, self._strips)
+            order = np.random.default_rng([*self._key, BATCHES, number]).permutation(len(batches))
+            latest = self._latest = (number, pool, [batches[place] for place in order])
+        return latest[1], latest[2]
+
+    def _widths(self, pool: Pool) -> tuple[Ids, Ids]:
+        """(pairs,) twice: with the end symbol."""
+        return self.source.lengths_of(*pool) + 1, self.target.lengths_of(pool.pairs) + 1
 
 
 class SegmentationSampler:
@@ -80,37 +172,38 @@ class SegmentationSampler:
 
     def __init__(
         self,
-        store: Store,
+        mixture: Mixture,
         tokenisers: tuple[Tokeniser, Tokeniser],
         forms: Sequence[str],
         alpha: float,
         limits: tuple[int, int],
     ) -> None:
         """``forms`` names the surface forms; ``limits`` are the most tokens of a row and of a batch."""
-        self._store = store
+        self._mixture = mixture
         self._tokenisers = tokenisers
         self._forms = forms
         self._alpha = alpha
         self.most = min(limits[0], limits[1] - 1)
         self.budget = limits[1]
-        some = np.unique(np.linspace(0, len(store) - 1, GROWTH_PAIRS).astype(np.int64))  # (pairs,)
-        plain = Forms(store.side("source"), [], np.full(len(store), -1))
-        drawn = self.draw(some, plain.chosen, (0, 0))
-        stored = (store.source_lengths[some], store.target_lengths[some])
+        some = np.unique(np.linspace(0, len(mixture) - 1, GROWTH_PAIRS).astype(np.int64))  # (pairs,)
+        drawn = self.draw(Pool(some, np.full(len(some), -1)), (0, 0))
+        stored = [mixture.side("source").lengths_of(some), mixture.side("target").lengths_of(some)]
         self._growth = [
             max(1.0, float(rows.lengths.sum()) / float(lengths.sum())) * GROWTH_ROOM
             for rows, lengths in zip(drawn, stored, strict=True)
         ]
 
-    def draw(self, pairs: Ids, chosen: Ids, seeds: tuple[int, int]) -> tuple[Column, Column]:
-        """The rows of some pairs, (pairs,) in surface forms (all pairs,), segmented anew."""
-        sources = [
+    def draw(self, pool: Pool, seeds: tuple[int, int]) -> tuple[Column, Column]:
+        """The rows of a pool's pairs, in its surface forms, segmented anew; tags stand before the sources."""
+        texts = self._mixture.texts(pool.pairs)
+        shown = [
             text if form < 0 else surface(text, self._forms[form])
-            for text, form in zip(map(self._store.source_text, pairs), chosen[pairs], strict=True)
+            for (text, _, _), form in zip(texts, pool.forms.tolist(), strict=True)
         ]
-        targets = [self._store.target_text(pair) for pair in pairs]
-        source = self._tokenisers[0].sample(sources, self._alpha, seeds[0])
-        return Column.of(source), Column.of(self._tokenisers[1].sample(targets, self._alpha, seeds[1]))
+        source = self._tokenisers[0].sample(shown, self._alpha, seeds[0])
+        tagged = [[*tag, *row] if row else row for (_, _, tag), row in zip(texts, source, strict=True)]
+        target = self._tokenisers[1].sample([text for _, text, _ in texts], self._alpha, seeds[1])
+        return Column.of(tagged), Column.of(target)
 
     def expected(self, source: Ids, target: Ids) -> tuple[Ids, Ids]:
         """(pairs,) twice: widths to reserve for rows of these stored lengths, end symbol included."""
@@ -129,55 +222,41 @@ class DrawnPlan(Plan):
     """
 
     def __init__(
-        self,
-        sampler: SegmentationSampler,
-        source: Forms,
-        target: Column,
-        key: tuple[int, int],
-        budget: int,
+        self, sampler: SegmentationSampler, sides: MixedSides, key: tuple[int, int], budget: int
     ) -> None:
-        """``key`` is seed and epoch."""
+        """``key`` is seed and epoch, ``budget`` the most tokens of a side of a batch, padding included."""
+        super().__init__(sides, key, min(POOL, max(DRAWN_POOL, 2 * budget)))
         self._sampler = sampler
-        self._source = source
-        self._target = target
-        self._key = key
         self._budget = budget
-        size = min(POOL, max(DRAWN_POOL, 2 * budget))
-        self._pools = _pools(len(target), size, np.random.default_rng(key))
-        self._strips = best_strips(*self._expected(0), budget)
-        counts = [len(self._planned(pool)) for pool in range(len(self._pools))]
-        self._ends = np.cumsum(counts)  # (pools,)
+        self._strips = best_strips(*self._expected(self.pool(0)), budget)
         self._latest: tuple[int, Drawn] | None = None
 
-    def __len__(self) -> int:
-        return int(self._ends[-1])
+    def count(self, number: int) -> int:
+        return len(self._planned(self.pool(number)))
 
-    def rows(self, index: int) -> Rows:
-        pool = int(np.searchsorted(self._ends, index, side="right"))
+    def rows_of(self, number: int, index: int) -> Rows:
         latest = self._latest  # read once: another thread may replace it
-        if latest is None or latest[0] != pool:
-            latest = self._latest = (pool, self._draw(pool))
+        if latest is None or latest[0] != number:
+            latest = self._latest = (number, self._draw(number))
         drawn = latest[1]
-        indices = drawn.batches[index - int(self._ends[pool])]  # counted from the pool's end
-        return Rows(self._pools[pool][indices], drawn.source.block(indices), drawn.target.block(indices))
+        indices = drawn.batches[index]
+        return Rows(drawn.pairs[indices], drawn.source.block(indices), drawn.target.block(indices))
 
-    def _expected(self, pool: int) -> tuple[Ids, Ids]:
-        pairs = self._pools[pool]
-        source, target = self._source.lengths[pairs], self._target.lengths[pairs]
-        return self._sampler.expected(source.astype(np.int64), target.astype(np.int64))
+    def _expected(self, pool: Pool) -> tuple[Ids, Ids]:
+        return self._sampler.expected(self.source.lengths_of(*pool), self.target.lengths_of(pool.pairs))
 
-    def _planned(self, pool: int) -> list[Ids]:
+    def _planned(self, pool: Pool) -> list[Ids]:
         return arrange(*self._expected(pool), self._budget, self._strips)
 
-    def _draw(self, pool: int) -> Drawn:
-        pairs = self._pools[pool]
+    def _draw(self, number: int) -> Drawn:
+        pool = self.pool(number)
         planned = self._planned(pool)
         expected = self._expected(pool)
-        state = np.random.SeedSequence([*self._key, pool]).generate_state(3)
-        drawn = self._sampler.draw(pairs, self._source.chosen, (int(state[0]), int(state[1])))
+        state = np.random.SeedSequence([*self._key, number]).generate_state(3)
+        drawn = self._sampler.draw(pool, (int(state[0]), int(state[1])))
         stored = (
-            [self._source.row(pair) for pair in pairs],
-            [self._target.row(pair) for pair in pairs],
+            [self.source.row(*place) for place in zip(*(part.tolist() for part in pool), strict=True)],
+            [self.target.row(pair) for pair in pool.pairs.tolist()],
         )
         batches: list[Ids] = planned
         for cap in CAPS:
@@ -191,12 +270,13 @@ class DrawnPlan(Plan):
                 batches = split(found, len(planned))
                 break
         order = np.random.default_rng(int(state[2])).permutation(len(batches))
-        return Drawn(source, target, [batches[place] for place in order])
+        return Drawn(pool.pairs, source, target, [batches[place] for place in order])
 
 
 class Drawn(NamedTuple):
-    """A pool: its rows, and its batches as indices within it."""
+    """A pool: its pairs, their rows, and its batches as indices within it."""
 
+    pairs: Ids
     source: Column
     target: Column
     batches: list[Ids]
@@ -210,8 +290,3 @@ def _capped(drawn: Column, plain: Sequence[NDArray[Any]], width: Ids, cap: float
     limit = np.minimum(np.floor(cap * width).astype(np.int64) - 1, most)  # (pairs,)
     fits = (drawn.lengths > 0) & (drawn.lengths <= limit)  # (pairs,)
     return Column.of([drawn.row(place) if fit else plain[place] for place, fit in enumerate(fits.tolist())])
-
-
-def _pools(count: int, size: int, generator: np.random.Generator) -> list[Ids]:
-    order = generator.permutation(count)  # (pairs,)
-    return [order[start : start + size] for start in range(0, count, size)]

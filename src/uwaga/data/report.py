@@ -11,9 +11,13 @@ Fault = Literal[
     "bad UTF-8",
     "NUL character",
     "missing column",
+    "missing language",
     "line over 1 MiB",
+    "not a JSON object",
+    "too few tokens",
     "too many tokens",
     "too unequal lengths",
+    "equal sides",
 ]
 KEPT_LINES = 5
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.contracts import Ids
+
+LARGE = 1 << 25  # bytes of a file above which what has been read of it is given back at once
+SLICE = 2048  # rows whose lengths are read before that
 
 
 class Block(NamedTuple):
@@ -24,13 +29,36 @@ class Block(NamedTuple):
         return real
 
 
-class Column:
-    """Rows of numbers: ``values`` flat, row i from ``offsets[i]`` to ``offsets[i + 1]``."""
+class TokenRows(Protocol):
+    """Rows of numbers, wherever they lie."""
 
-    def __init__(self, values: NDArray[Any], offsets: NDArray[np.int64]) -> None:
+    def lengths_of(self, rows: Ids) -> Ids:
+        """(rows,) lengths of some rows."""
+        ...
+
+    def row(self, index: int) -> NDArray[Any]:
+        """(length,) the row's numbers."""
+        ...
+
+    def block(self, rows: Ids) -> Block:
+        """Some rows, padded."""
+        ...
+
+
+class Column:
+    """Rows of numbers: ``values`` flat, row i from ``offsets[i]`` to ``offsets[i + 1]``.
+
+    Of large mapped files the pages that a call has touched are given back at its end (they stay in the
+    system's cache), so that the memory of a process does not grow with what it has read.
+    """
+
+    def __init__(
+        self, values: NDArray[Any], offsets: NDArray[np.int64], maps: Sequence[mmap.mmap] = ()
+    ) -> None:
+        """``maps`` are the mapped files below the arrays."""
         self.values = values
         self.offsets = offsets
-        self.lengths: NDArray[np.int32] = np.diff(offsets).astype(np.int32)  # (pairs,)
+        self._maps = [one for one in maps if len(one) > LARGE and hasattr(one, "madvise")]
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int] | NDArray[Any]]) -> Column:
@@ -39,8 +67,31 @@ class Column:
         np.cumsum(np.fromiter(map(len, rows), np.int64, count=len(rows)), out=offsets[1:])
         return cls(np.fromiter(chain.from_iterable(rows), np.int32, count=int(offsets[-1])), offsets)
 
+    @classmethod
+    def open(cls, values: Path, dtype: str, offsets: Path) -> Column:
+        """The column in two files, mapped."""
+        numbers, first = _map(values, dtype)
+        ends, second = _map(offsets, "<i8")
+        return cls(numbers, ends, [one for one in (first, second) if one is not None])
+
     def __len__(self) -> int:
-        return len(self.lengths)
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """(pairs,) of all rows."""
+        return np.diff(self.offsets).astype(np.int32)
+
+    def lengths_of(self, rows: Ids) -> Ids:
+        """(rows,) lengths of some rows."""
+        if not self._maps:
+            return np.asarray(self.offsets[rows + 1] - self.offsets[rows], dtype=np.int64)
+        found = np.empty(len(rows), dtype=np.int64)
+        for start in range(0, len(rows), SLICE):
+            part = rows[start : start + SLICE]
+            found[start : start + SLICE] = self.offsets[part + 1] - self.offsets[part]
+            self.give_back()
+        return found
 
     def row(self, index: int) -> NDArray[Any]:
         """(length,) the row's numbers."""
@@ -48,37 +99,101 @@ class Column:
 
     def block(self, rows: Ids) -> Block:
         """Some rows, padded."""
-        lengths = self.lengths[rows].astype(np.int64)  # (sentences,)
+        starts = self.offsets[rows]  # (sentences,)
+        lengths = np.asarray(self.offsets[rows + 1] - starts, dtype=np.int64)  # (sentences,)
         block = Block(np.zeros((len(rows), int(lengths.max())), dtype=np.int64), lengths)
         before = np.cumsum(lengths) - lengths  # (sentences,)
-        indices = np.repeat(self.offsets[rows] - before, lengths) + np.arange(int(lengths.sum()))  # (tokens,)
+        indices = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))  # (tokens,)
         block.tokens[block.real()] = self.values[indices]
+        self.give_back()
         return block
 
+    def give_back(self) -> None:
+        """Let go of the pages of large files that have been read."""
+        for one in self._maps:
+            one.madvise(mmap.MADV_DONTNEED)
 
-class Forms:
-    """The sources, each in the surface form chosen for it: -1 for the text as it is."""
 
-    def __init__(self, plain: Column, shown: Sequence[Column], chosen: Ids) -> None:
-        """``shown[form]`` is the column of a form; ``chosen`` (pairs,) the form of each pair."""
-        self._columns = [*shown, plain]  # so that -1 is the last
-        self.chosen = chosen
-        self.lengths = plain.lengths.copy()  # (pairs,)
-        for form, column in enumerate(shown):
-            rows = chosen == form
-            self.lengths[rows] = column.lengths[rows]
+class JoinedColumn:
+    """The rows of several columns, numbered through."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._starts = np.cumsum([0, *map(len, columns)])  # (columns + 1,)
+
+    def lengths_of(self, rows: Ids) -> Ids:
+        """(rows,) lengths of some rows."""
+        found = np.empty(len(rows), dtype=np.int64)
+        for number, places in self._parts(rows):
+            found[places] = self._columns[number].lengths_of(rows[places] - self._starts[number])
+        return found
+
+    def row(self, index: int) -> NDArray[Any]:
+        """(length,) the row's numbers."""
+        number = int(np.searchsorted(self._starts, index, side="right")) - 1
+        return self._columns[number].row(index - int(self._starts[number]))
 
     def block(self, rows: Ids) -> Block:
         """Some rows, padded."""
-        lengths = self.lengths[rows].astype(np.int64)  # (sentences,)
-        tokens = np.zeros((len(rows), int(lengths.max())), dtype=np.int64)  # (sentences, tokens)
-        forms = self.chosen[rows]  # (sentences,)
-        for form in np.unique(forms):
-            indices = np.flatnonzero(forms == form)
-            part = self._columns[form].block(rows[indices]).tokens
-            tokens[indices, : part.shape[1]] = part
-        return Block(tokens, lengths)
+        return _gathered(
+            rows,
+            (
+                (places, self._columns[number].block(rows[places] - self._starts[number]))
+                for number, places in self._parts(rows)
+            ),
+        )
 
-    def row(self, index: int) -> NDArray[Any]:
-        """(length,) one row."""
-        return self._columns[int(self.chosen[index])].row(index)
+    def _parts(self, rows: Ids) -> list[tuple[int, Ids]]:
+        """For each column that has some of the rows its number, and where in ``rows`` they stand."""
+        numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
+        return [(int(number), np.flatnonzero(numbers == number)) for number in np.unique(numbers)]
+
+
+class Forms:
+    """The sources, each in a surface form: -1 for the text as it is."""
+
+    def __init__(self, plain: TokenRows, shown: Sequence[TokenRows]) -> None:
+        """``shown[form]`` are the rows of a form."""
+        self._columns = [*shown, plain]  # so that -1 is the last
+
+    def lengths_of(self, rows: Ids, chosen: Ids) -> Ids:
+        """(rows,) lengths of some rows, each in the form ``chosen`` (rows,)."""
+        found = np.empty(len(rows), dtype=np.int64)
+        for form in np.unique(chosen):
+            places = np.flatnonzero(chosen == form)
+            found[places] = self._columns[form].lengths_of(rows[places])
+        return found
+
+    def block(self, rows: Ids, chosen: Ids) -> Block:
+        """Some rows, each in the form ``chosen`` (rows,), padded."""
+        return _gathered(
+            rows,
+            (
+                (places, self._columns[form].block(rows[places]))
+                for form in np.unique(chosen)
+                for places in [np.flatnonzero(chosen == form)]
+            ),
+        )
+
+    def row(self, index: int, form: int) -> NDArray[Any]:
+        """(length,) one row in a form."""
+        return self._columns[form].row(index)
+
+
+def _gathered(rows: Ids, parts: Any) -> Block:
+    """One block of several, each with the places that its rows take."""
+    found = list(parts)
+    width = max(part.tokens.shape[1] for _, part in found)
+    whole = Block(np.zeros((len(rows), width), dtype=np.int64), np.empty(len(rows), dtype=np.int64))
+    for places, part in found:
+        whole.tokens[places, : part.tokens.shape[1]] = part.tokens
+        whole.lengths[places] = part.lengths
+    return whole
+
+
+def _map(path: Path, dtype: str) -> tuple[NDArray[Any], mmap.mmap | None]:
+    if path.stat().st_size == 0:  # which cannot be mapped
+        return np.zeros(0, dtype=dtype), None
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.frombuffer(mapped, dtype=dtype), mapped

@@ -3,34 +3,23 @@
 A folder: ``store.json`` and the columns ``source``, ``target``, a ``source.FORM`` for each surface form of
 ``data.augment``, and with texts ``text.source`` and ``text.target``. A column is one file of its rows end
 to end (tokens as uint16 or int32, texts as UTF-8) and one, ``COLUMN.offsets``, of (pairs + 1,) int64 indices
-in it. Numbers are little-endian.
+in it. Numbers are little-endian. :mod:`uwaga.data.store_writer` writes it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.data.corpus import Pair, PairReader
-from uwaga.data.report import CorpusReport, Fault
+from uwaga.data.report import CorpusReport
 from uwaga.data.rows import Column
-from uwaga.engine.cores import usable_cores
 from uwaga.errors import DataError
-from uwaga.settings import DataSettings
-from uwaga.text.augmentation import check_shares, surface
-from uwaga.text.tokeniser import Tokeniser
 
-FORMAT = 1
-CHUNK = 20_000  # pairs
+FORMAT = 2
 FACTS = "store.json"
 OFFSETS = ".offsets"
 SOURCE_TEXT = "text.source"
@@ -38,13 +27,22 @@ TARGET_TEXT = "text.target"
 
 
 class Store:
-    """An opened store. Rows and lengths are without start and end symbols; ``report`` is of its making."""
+    """An opened store. Rows and lengths are without start and end symbols.
+
+    Attributes:
+        made_from: what it depends on: files, tokenisers, filters.
+        report: of its making.
+        tag: ids that stand before each source, none without a tag.
+    """
 
     def __init__(self, folder: Path, facts: dict[str, Any], columns: dict[str, Column]) -> None:
         self.folder = folder
-        self.fingerprint = str(facts["fingerprint"])
+        self.made_from: dict[str, Any] = facts["made_from"]
         self.report = CorpusReport(**facts["report"])
+        self.tag = tuple(int(token) for token in facts["tag"])
         self._size = int(facts["pairs"])
+        self._tokens: dict[str, int] = facts["tokens"]
+        self._longest: dict[str, int] = facts["longest"]
         self._columns = columns
 
     @classmethod
@@ -64,7 +62,7 @@ class Store:
                 if sizes[name] != size:
                     raise DataError(f"{folder / name}: {sizes[name]} bytes where {size} were written; {cure}")
             columns = {
-                name: Column(_map(folder / name, dtype), _map(folder / f"{name}{OFFSETS}", "<i8"))
+                name: Column.open(folder / name, dtype, folder / f"{name}{OFFSETS}")
                 for name, dtype in facts["columns"].items()
             }
             return cls(folder, facts, columns)
@@ -89,6 +87,19 @@ class Store:
     def side(self, side: Literal["source", "target"], form: str = "") -> Column:
         """The tokens of all sources or targets; the sources also in a surface form."""
         return self._columns[f"{side}.{form}" if form else side]
+
+    def tokens(self, column: str) -> int:
+        """Tokens of all rows of ``source``, ``target`` or ``source.FORM``."""
+        return self._tokens[column]
+
+    def longest(self, column: str) -> int:
+        """Tokens of the longest row of ``source``, ``target`` or ``source.FORM``."""
+        return self._longest[column]
+
+    def give_back(self) -> None:
+        """Let go of the pages of large files that have been read."""
+        for column in self._columns.values():
+            column.give_back()
 
     @property
     def source_lengths(self) -> NDArray[np.int32]:
@@ -120,182 +131,3 @@ class Store:
         if name not in self._columns:
             raise DataError(f"{self.folder}: this store holds no texts; build it with keep_text")
         return self._columns[name].row(index).tobytes().decode("utf-8")
-
-
-def build_store(
-    pairs: PairReader,
-    source: Tokeniser,
-    target: Tokeniser,
-    folder: Path,
-    settings: DataSettings,
-    keep_text: bool,
-    progress: Callable[[int], None] | None = None,
-) -> Store:
-    """Tokenise a corpus into ``folder``, or reuse what is there if it was made from the same things.
-
-    A pair's first reference is its target. Each surface form in ``settings.augment`` becomes a column of
-    its own (where the form would exceed ``max_tokens``, the plain text stands in for it). The folder
-    appears when it is whole; one process at a time may make it.
-
-    ``pairs`` comes from ``read_pairs`` and is not read if the store is reused; its report gains what is
-    counted here. ``keep_text`` keeps the texts too, which subword sampling needs. ``progress`` is called
-    now and then with the number of lines read.
-
-    Raises:
-        DataError: bad input as ``read_pairs`` tells it; no pair left; no space on the disk.
-        SettingsError: the shares of the surface forms exceed 1.
-    """
-    check_shares(settings.augment.values())
-    fingerprint = _fingerprint(pairs.files, source, target, settings, keep_text)
-    try:
-        store = Store.open(folder)
-        if store.fingerprint == fingerprint:
-            pairs.report.update(store.report)
-            return store
-    except DataError:
-        pass  # made again below
-    partial = folder.with_name(f".{folder.name}.partial")
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        with _Writer(partial, pairs, source, target, settings, keep_text) as writer:
-            while chunk := list(islice(pairs, CHUNK)):
-                writer.write(chunk)
-                if progress:
-                    progress(pairs.report.read)
-        writer.finish(fingerprint)
-        shutil.rmtree(folder, ignore_errors=True)
-        partial.replace(folder)
-    except OSError as error:
-        raise DataError(f"{folder}: the tokenised corpus cannot be written: {error.strerror}") from None
-    finally:
-        pairs.close()
-        shutil.rmtree(partial, ignore_errors=True)
-    return Store.open(folder)
-
-
-class _Writer:
-    """Appends chunks of pairs to the files of a store."""
-
-    def __init__(
-        self,
-        folder: Path,
-        pairs: PairReader,
-        source: Tokeniser,
-        target: Tokeniser,
-        settings: DataSettings,
-        keep_text: bool,
-    ) -> None:
-        self._folder = folder
-        self._reader = pairs
-        self._tokenisers = (source, target)
-        self._settings = settings
-        self._forms = [form for form, share in sorted(settings.augment.items()) if share > 0]
-        self._columns = {"source": _dtype(source), "target": _dtype(target)}
-        self._columns |= {f"source.{form}": _dtype(source) for form in self._forms}
-        if keep_text:
-            self._columns |= {SOURCE_TEXT: "|u1", TARGET_TEXT: "|u1"}
-        self._pairs = 0
-        self._ends = dict.fromkeys(self._columns, 0)
-        self._files: dict[str, IO[bytes]] = {}
-
-    def __enter__(self) -> _Writer:
-        for name in self._columns:
-            self._files[name] = (self._folder / name).open("wb")
-            self._files[name + OFFSETS] = (self._folder / f"{name}{OFFSETS}").open("wb")
-            self._files[name + OFFSETS].write(np.zeros(1, dtype="<i8").tobytes())
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for file in self._files.values():
-            file.close()
-
-    def write(self, chunk: list[Pair]) -> None:
-        """Tokenise, filter and append some pairs."""
-        threads = usable_cores()
-        sources = self._tokenisers[0].encode_batch([pair.source for pair in chunk], threads)
-        targets = self._tokenisers[1].encode_batch([pair.references[0] for pair in chunk], threads)
-        kept = []
-        for index, pair in enumerate(chunk):
-            if fault := self._fault(len(sources[index]), len(targets[index])):
-                self._reader.drop(fault, pair.line)
-            else:
-                kept.append(index)
-        rows: dict[str, list[Sequence[int]]] = {
-            "source": [sources[index] for index in kept],
-            "target": [targets[index] for index in kept],
-        }
-        texts = [chunk[index].source for index in kept]
-        for form in self._forms:
-            shown = self._tokenisers[0].encode_batch([surface(text, form) for text in texts], threads)
-            most = self._settings.max_tokens
-            rows[f"source.{form}"] = [
-                row if 0 < len(row) <= most else plain
-                for row, plain in zip(shown, rows["source"], strict=True)
-            ]
-        if SOURCE_TEXT in self._columns:
-            rows[SOURCE_TEXT] = [text.encode() for text in texts]
-            rows[TARGET_TEXT] = [chunk[index].references[0].encode() for index in kept]
-        for name, values in rows.items():
-            self._append(name, values)
-        self._pairs += len(kept)
-
-    def _fault(self, source: int, target: int) -> Fault | None:
-        if max(source, target) > self._settings.max_tokens:
-            return "too many tokens"
-        if max(source, target) > self._settings.max_ratio * max(1, min(source, target)):
-            return "too unequal lengths"
-        return None
-
-    def _append(self, name: str, rows: list[Sequence[int]]) -> None:
-        lengths = np.fromiter(map(len, rows), dtype="<i8", count=len(rows))  # (pairs,)
-        ends = self._ends[name] + np.cumsum(lengths)  # (pairs,)
-        if len(rows):
-            values = np.fromiter(chain.from_iterable(rows), self._columns[name], count=int(lengths.sum()))
-            self._files[name].write(values.tobytes())
-            self._files[name + OFFSETS].write(ends.astype("<i8").tobytes())
-            self._ends[name] = int(ends[-1])
-
-    def finish(self, fingerprint: str) -> None:
-        """Write what the files are, last."""
-        if not self._pairs:
-            raise DataError(
-                "no sentence pair is left to train on: " + "; ".join(self._reader.report.summary())
-            )
-        facts = {
-            "format": FORMAT,
-            "fingerprint": fingerprint,
-            "pairs": self._pairs,
-            "columns": self._columns,
-            "files": {name: (self._folder / name).stat().st_size for name in self._files},
-            "report": asdict(self._reader.report),
-        }
-        (self._folder / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
-
-
-def _dtype(tokeniser: Tokeniser) -> str:
-    return "<u2" if tokeniser.size <= 1 << 16 else "<i4"
-
-
-def _map(path: Path, dtype: str) -> NDArray[Any]:
-    if path.stat().st_size == 0:  # which cannot be mapped
-        return np.zeros(0, dtype=dtype)
-    return np.memmap(path, dtype=dtype, mode="r").view(np.ndarray)
-
-
-def _fingerprint(
-    files: Sequence[Path], source: Tokeniser, target: Tokeniser, settings: DataSettings, keep_text: bool
-) -> str:
-    """What a store depends on; files are told by name, size and time of change."""
-    stats = [(str(path.resolve()), path.stat()) for path in files]
-    facts = {
-        "format": FORMAT,
-        "files": [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
-        "tokenisers": [hashlib.sha256(side.model_bytes).hexdigest() for side in (source, target)],
-        "max_tokens": settings.max_tokens,
-        "max_ratio": settings.max_ratio,
-        "bad_lines": settings.bad_lines,
-        "forms": sorted(form for form, share in settings.augment.items() if share > 0),
-        "keep_text": keep_text,
-    }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -1,6 +1,7 @@
 """Typed, closed settings. An unknown key is an error that names the nearest known key."""
 
 from uwaga.settings.base import Probability, StrictModel
+from uwaga.settings.corpora import TAG, CorpusSettings, DataSettings, FilterSettings
 from uwaga.settings.parse import change_setting, load_settings, parse, read_yaml
 from uwaga.settings.presets import MODEL_PRESETS, preset_name, preset_training
 from uwaga.settings.recurrent import (
@@ -14,7 +15,6 @@ from uwaga.settings.recurrent import (
 )
 from uwaga.settings.training import (
     FAMILIES,
-    DataSettings,
     DecodingSettings,
     Family,
     ModelSettings,
@@ -34,14 +34,17 @@ __all__ = [
     "FAMILIES",
     "MODEL_PRESETS",
     "PRESETS",
+    "TAG",
     "BahdanauSettings",
     "BlockSettings",
     "ChoSettings",
+    "CorpusSettings",
     "DataSettings",
     "DecoderOnlySettings",
     "DecodingSettings",
     "EncoderOnlySettings",
     "Family",
+    "FilterSettings",
     "GnmtSettings",
     "LuongSettings",
     "ModelSettings",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -121,9 +121,15 @@ def _follow(kind: type[StrictModel], place: list[str]) -> tuple[list[str], type[
             kind, choices = choices[key], {}
             continue
         written.append(key)
+        if key.isdigit() and inside:
+            continue  # an entry of the list before it
         field = kind.model_fields.get(key) if inside else None
         inner = field.annotation if field else None
         choices = _families(inner)
+        listed = get_args(inner)[0] if get_origin(inner) is list else None
+        if isinstance(listed, type) and issubclass(listed, StrictModel):
+            kind = listed
+            continue
         if isinstance(inner, type) and issubclass(inner, StrictModel):
             kind = inner
         elif not choices:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_
 
 from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
 from uwaga.settings.base import Probability, StrictModel
+from uwaga.settings.corpora import DataSettings
 from uwaga.settings.presets import MODEL_PRESETS, model_values
 from uwaga.settings.recurrent import (
     BahdanauSettings,
@@ -29,32 +30,9 @@ class TextSettings(StrictModel):
     normalisation: Literal["nfkc", "identity"] = Field("nfkc", description="Unicode normalisation")
     coverage: float = Field(1.0, gt=0.9, le=1.0, description="share of characters kept as pieces")
     byte_fallback: bool = Field(True, description="spell unknown characters in bytes: nothing is lost")
-
-
-class DataSettings(StrictModel):
-    """The corpora.
-
-    ``train``, ``dev``: one TSV file, a pair of aligned files, or a Moses prefix with ``languages``;
-    plain, .gz, .zst or .xz.
-    """
-
-    train: list[Path] = Field(
-        min_length=1, max_length=2, description="a TSV file, two aligned files, or a Moses prefix"
-    )
-    dev: list[Path] = Field(
-        min_length=1, max_length=2, description="the same; pairs that are not in the training data"
-    )
-    languages: tuple[str, str] = Field(("src", "tgt"), description="source and target language codes")
-    licence: str = Field("", description="licence and attribution of the corpora, for the model card")
-    bad_lines: Literal["skip", "stop"] = Field("skip", description="empty, over-long or bad UTF-8 lines")
-    max_tokens: PositiveInt = Field(256, description="longest side of a training pair, in subwords")
-    max_ratio: float = Field(9.0, gt=1.0, description="longest side divided by shortest, at most")
-    augment: dict[Literal["lower", "upper", "unpunctuated"], Probability] = Field(
-        default_factory=dict,
-        description="share of training sources shown in another surface form",
-    )
-    subword_sampling: Probability = Field(
-        0.0, description="alpha of subword regularisation (Kudo 2018) or BPE dropout, 0 for none"
+    split_digits: bool = Field(False, description="every digit a piece of its own, as copying wants it")
+    lines: PositiveInt = Field(
+        5_000_000, description="lines it is learned from, a fair sample of more; they are held in memory"
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from threading import Lock, Thread
@@ -11,8 +12,11 @@ from typing import Literal
 from sentencepiece import SentencePieceProcessor, set_random_generator_seed
 
 from uwaga.contracts import Symbols
-from uwaga.errors import DataError, ModelError
+from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.settings import TAG
+from uwaga.text.language_codes import same_language
 from uwaga.text.regular_file import read_regular
+from uwaga.text.tags import tag_language, tag_like_pieces
 
 LARGEST = 1 << 28
 """Bytes of a model file; real ones have less than ten million."""
@@ -64,6 +68,7 @@ class Tokeniser:
             )
         self._special = frozenset((self._symbols.start, self._symbols.end, self._symbols.pad))
         mark = tuple(self._processor.piece_to_id(piece) for piece in MARK_BYTES)
+        self._chosen = ""
         self._mark = (self._symbols.unknown,) if self._symbols.unknown in mark else mark
 
     @classmethod
@@ -93,8 +98,8 @@ class Tokeniser:
 
     @property
     def model_bytes(self) -> bytes:
-        """The model file's contents."""
-        return self._model
+        """The model file's contents; with a tag chosen, that behind them."""
+        return self._model + self._chosen.encode()
 
     @property
     def size(self) -> int:
@@ -112,12 +117,76 @@ class Tokeniser:
         """The special token ids."""
         return self._symbols
 
+    @cached_property
+    def tags(self) -> Mapping[str, int]:
+        """The ids of the tags, each one piece, that a text may begin with (:mod:`uwaga.text.tags`)."""
+        found = {piece: int(self._processor.piece_to_id(piece)) for piece in tag_like_pieces(self._model)}
+        return {
+            piece: token
+            for piece, token in found.items()
+            if token not in (*self._special, self._symbols.unknown)
+            and (self._processor.is_control(token) or tag_language(piece))
+        }
+
+    @property
+    def languages(self) -> list[str]:
+        """The target languages' tags, none in a model of one language pair."""
+        return [piece for piece in self.tags if tag_language(piece)]
+
+    def with_target(self, language: str) -> Tokeniser:
+        """The same tokeniser that puts the tag of a target language before texts that have none.
+
+        Args:
+            language: a tag, its code, or another code of the same language where that is unique.
+
+        Raises:
+            SettingsError: the model has no such target language; lists those that it has.
+        """
+        codes = {tag_language(tag) or tag: tag for tag in self.languages}
+        near = [tag for code, tag in codes.items() if same_language(code, language)]
+        tag = (
+            language if language in self.tags else codes.get(language) or (near[0] if len(near) == 1 else "")
+        )
+        if not tag:
+            raise SettingsError(
+                f"{self._name}: no target language {language!r}; the model has {' '.join(sorted(codes))}"
+            )
+        other = copy(self)
+        other._chosen = tag
+        return other
+
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without start and end symbols.
 
+        A tag at its beginning is one id; of several one after another each is.
+
         Raises:
-            DataError: the text holds half of a surrogate pair, which no encoding can carry.
+            DataError: the text holds half of a surrogate pair, which no encoding can carry; or it begins with
+                the tag of a language that a model of several does not have.
         """
+        lead, rest = self._split_tags(text)
+        return [*lead, *self._encode_plain(rest)] if lead else self._encode_plain(text)
+
+    def _split_tags(self, text: str) -> tuple[list[int], str]:
+        """The ids of the tags before a text, the one that was chosen where it has none, and the rest."""
+        if not self.tags:
+            return [], text
+        lead: list[int] = []
+        rest = text
+        while found := TAG.match(rest):
+            tag = found.group()
+            if tag not in self.tags:
+                if self.languages and tag_language(tag):
+                    known = " ".join(self.languages[:20])
+                    raise DataError(f"{tag}: the model has no such target language; it has {known}")
+                break
+            lead.append(self.tags[tag])
+            rest = rest[found.end() :].lstrip(" ")
+        if self._chosen and not lead and text:
+            return [self.tags[self._chosen]], text
+        return lead, rest
+
+    def _encode_plain(self, text: str) -> list[int]:
         if MARK in text:
             return self._encode_marked(text)
         try:
@@ -132,11 +201,21 @@ class Tokeniser:
         return [*ids, self._symbols.end]
 
     def language_prefix(self, text: str) -> str:
-        """Nothing: no token of ours asks for a language; see :class:`uwaga.text.subwords.Subwords`."""
-        return ""
+        """The tags at the beginning of a text, or the one chosen, with a space behind, or nothing."""
+        lead, rest = self._split_tags(text)
+        if lead and len(rest) < len(text):
+            return text[: len(text) - len(rest)]
+        return f"{self._chosen} " if lead else ""
 
     def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
         """The ids of many texts, on ``threads`` threads; equals ``encode`` of each."""
+        if self.tags:
+            split = [self._split_tags(text) for text in texts]
+            rows = self._encode_batch([rest for _, rest in split], threads)
+            return [[*lead, *row] if lead else row for (lead, _), row in zip(split, rows, strict=True)]
+        return self._encode_batch(texts, threads)
+
+    def _encode_batch(self, texts: Sequence[str], threads: int) -> list[list[int]]:
         plain = ["" if MARK in text else text for text in texts]
         try:
             rows: list[list[int]] = self._processor.encode(plain, num_threads=threads) if plain else []
@@ -206,6 +285,10 @@ class Tokeniser:
             )
 
     def _draw(self, text: str, alpha: float) -> list[int]:
+        lead, text = self._split_tags(text)
+        return [*lead, *self._draw_plain(text, alpha)]
+
+    def _draw_plain(self, text: str, alpha: float) -> list[int]:
         if MARK in text:
             return self._encode_marked(text, alpha)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from uwaga.settings import TextSettings
 from uwaga.text.tokeniser import MARK, Tokeniser
 
 SEED = 1
-MOST_LINES = 5_000_000  # SentencePiece holds its lines in memory; of more, it keeps a fair sample
 LONGEST_LINE = 1 << 20  # bytes
 THREADS = 16  # part of the result: sums of unigram expectations are formed per thread
 
@@ -46,11 +45,14 @@ class _Lines:
             self.failure = error
 
 
-def train_tokeniser(lines: Iterable[str], settings: TextSettings, prefix: Path) -> Tokeniser:
+def train_tokeniser(
+    lines: Iterable[str], settings: TextSettings, prefix: Path, tags: Sequence[str] = ()
+) -> Tokeniser:
     """Learn a subword model from lines of text and write it to ``prefix`` + ``.spm``.
 
-    The lines are streamed. The ids are ``<pad>`` 0, ``<unk>`` 1, ``<s>`` 2 and ``</s>`` 3. The same
-    lines and settings give the same file.
+    The lines are streamed. The ids are ``<pad>`` 0, ``<unk>`` 1, ``<s>`` 2 and ``</s>`` 3, then those of the
+    ``tags``, which are pieces that a text does not become by spelling them elsewhere than at its beginning.
+    The same lines, settings and tags give the same file.
 
     Raises:
         DataError: there is no text.
@@ -69,6 +71,8 @@ def train_tokeniser(lines: Iterable[str], settings: TextSettings, prefix: Path) 
             vocab_size=settings.size,
             character_coverage=settings.coverage,
             byte_fallback=settings.byte_fallback,
+            split_digits=settings.split_digits,
+            control_symbols=list(tags),
             normalization_rule_name=settings.normalisation,
             remove_extra_whitespaces=False,
             add_dummy_prefix=True,
@@ -76,7 +80,7 @@ def train_tokeniser(lines: Iterable[str], settings: TextSettings, prefix: Path) 
             unk_id=1,
             bos_id=2,
             eos_id=3,
-            input_sentence_size=MOST_LINES,
+            input_sentence_size=settings.lines,
             shuffle_input_sentence=True,
             max_sentence_length=LONGEST_LINE,
             num_threads=THREADS,
@@ -91,16 +95,17 @@ def train_tokeniser(lines: Iterable[str], settings: TextSettings, prefix: Path) 
             raise _explain(error, settings, source.count) from error
     if source.failure is not None:
         raise source.failure
-    return _write(model.getvalue(), path)
+    tokeniser = Tokeniser.from_bytes(model.getvalue(), str(path))
+    assert set(tags) <= set(tokeniser.tags)
+    return _write(tokeniser, path)
 
 
-def _write(model: bytes, path: Path) -> Tokeniser:
-    tokeniser = Tokeniser.from_bytes(model, str(path))
+def _write(tokeniser: Tokeniser, path: Path) -> Tokeniser:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         with temporary.open("xb") as file:  # not through a link that somebody has put there
-            file.write(model)
+            file.write(tokeniser.model_bytes)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from uwaga.settings import Settings
+from uwaga.settings import CorpusSettings, Settings
 from uwaga.training.checkpoint import Progress
 from uwaga.training.validation import Validation
 
@@ -23,8 +24,8 @@ def model_card(settings: Settings, origin: str, result: Validation | None, progr
         "",
         "| | |",
         "|---|---|",
-        f"| training data | {', '.join(path.name for path in settings.data.train)} |",
-        f"| dev data | {', '.join(path.name for path in settings.data.dev)} |",
+        f"| training data | {_named(settings.data.train)} |",
+        f"| dev data | {_named(settings.data.dev)} |",
         f"| licence of the data | {settings.data.licence or 'not stated'} |",
     ]
     if result:
@@ -35,3 +36,8 @@ def model_card(settings: Settings, origin: str, result: Validation | None, progr
             if score
         ]
     return "\n".join(lines) + "\n"
+
+
+def _named(corpora: Sequence[CorpusSettings]) -> str:
+    """The last parts of the corpora's names."""
+    return ", ".join(file.rpartition("/")[2] for corpus in corpora for file in corpus.files)

@@ -60,6 +60,9 @@ def fixed_settings(settings: Settings) -> dict[str, Any]:
     )
     if settings.model.family != "transformer":  # of each family it is the default
         values["model"] = {"family": settings.model.family, **values.get("model", {})}
+    for number, corpus in enumerate(settings.data.train):  # of which the list as a whole may change
+        said = corpus.model_dump(mode="json", exclude_defaults=True, exclude={"files", "name", "format"})
+        values.setdefault("data", {})[f"train.{number}"] = said
     free = FREE | ({LENGTH} if settings.training.schedule.kind in _ENDLESS else set())
     return {name: value for name, value in sorted(flatten(values).items()) if name not in free}
 
@@ -140,6 +143,7 @@ def _told(name: str, before: dict[str, Any], now: dict[str, Any], settings: Sett
 
 def _defaults(settings: Settings) -> dict[str, Any]:
     """What is not named is this, for a model of the family of ``settings``."""
-    plain = Settings(run=settings.run, data=DataSettings(train=settings.data.train, dev=settings.data.dev))
+    data = DataSettings(train=settings.data.train, dev=settings.data.dev)
+    plain = Settings(run=settings.run, data=data)
     values = plain.model_dump(mode="json") | {"model": type(settings.model)().model_dump(mode="json")}
     return flatten(values)

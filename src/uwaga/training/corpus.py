@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from uwaga.data.batches import Batch, Batches
-from uwaga.data.corpus import CorpusReport, Pair, read_pairs
+from uwaga.data.corpus import Pair, read_corpus
+from uwaga.data.mixture import Mixture
 from uwaga.data.prefetch import prefetch
-from uwaga.data.store import build_store
-from uwaga.settings import Settings
+from uwaga.data.store import Store
+from uwaga.data.store_writer import build_store, tag_ids
+from uwaga.settings import DataSettings, Settings
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.text.training import train_tokeniser
 
@@ -38,33 +41,64 @@ class Corpora:
 
     def _places(self, epoch: int, batch: int) -> Iterator[tuple[Place, Batch]]:
         while True:
-            for index in range(batch, self.train.count(epoch)):
-                yield (epoch, index), self.train.batch(epoch, index)
+            while self.train.has(epoch, batch):
+                yield (epoch, batch), self.train.batch(epoch, batch)
+                batch += 1
             epoch, batch = epoch + 1, 0
 
 
 def prepare_corpora(settings: Settings, say: Callable[[str], None]) -> Corpora:
-    """Train or load the subword models and build or reuse the prepared stores in the run's folder."""
+    """Train or load the subword models and build or reuse the prepared stores in the run's folder.
+
+    Raises:
+        DataError: a corpus is at fault, or a store cannot be written.
+        SettingsError: the vocabulary lacks a tag.
+    """
     source, target = _tokenisers(settings, say)
+    for tag in settings.data.tags:
+        tag_ids(source, tag)  # refused here, before a corpus is read
     data = settings.data
-    keep_text = data.subword_sampling > 0
-    readers = [read_pairs(data.train, data, CorpusReport()), read_pairs(data.dev, data, CorpusReport())]
     plain = data.model_copy(update={"augment": {}, "subword_sampling": 0.0})
-    stores = []
-    for reader, name, kept in zip(readers, ("train", "dev"), (data, plain), strict=True):
-        folder = settings.run / "data" / name
-        stores.append(build_store(reader, source, target, folder, kept, keep_text and name == "train"))
-        for line in reader.report.summary():
-            say(f"{name} data: {line}")
-    store, dev_store = stores
-    dev_pairs = list(read_pairs(data.dev, data, CorpusReport()))
+    train = _stores(settings, "train", (source, target), data, say)
+    dev_stores = _stores(settings, "dev", (source, target), plain, say)
+    weights = [1.0 if corpus.weight is None else corpus.weight for corpus in data.train]
+    mixture = Mixture(train, weights, data.temperature)
+    if len(train) > 1:
+        for store, draws in zip(mixture.stores, mixture.draws, strict=True):
+            share = draws / mixture.epoch_pairs
+            say(f"{store.folder.name}: {draws:,} draws of {len(store):,} pairs an epoch, {share:.1%} of all")
+    dev_pairs = [pair for corpus in data.resolved("dev") for pair in _tagged(read_corpus(corpus), corpus.tag)]
     budget = settings.training.batch_tokens
-    dev = Batches(dev_store, (source, target), plain, 0, budget)
+    dev = Batches(Mixture(dev_stores), (source, target), plain, 0, budget)
     dev_batches = [dev.batch(0, index) for index in range(dev.count(0))]
-    train = Batches(store, (source, target), data, settings.training.seed, budget)
-    tokens = (int(store.source_lengths.sum()), int(store.target_lengths.sum()))
-    size = f"{len(store):,} pairs of {tokens[0]:,} and {tokens[1]:,} tokens"
-    return Corpora(source, target, train, dev_batches, dev_pairs, size)
+    batches = Batches(mixture, (source, target), data, settings.training.seed, budget)
+    return Corpora(source, target, batches, dev_batches, dev_pairs, mixture.describe())
+
+
+def _stores(
+    settings: Settings,
+    side: Literal["train", "dev"],
+    tokenisers: tuple[Tokeniser, Tokeniser],
+    data: DataSettings,
+    say: Callable[[str], None],
+) -> list[Store]:
+    """The stores of a side, one a corpus; that of a single one without a name is called by the side."""
+    corpora = data.resolved(side)
+    lone = len(corpora) == 1 and not (settings.data.train if side == "train" else settings.data.dev)[0].name
+    keep_text = data.subword_sampling > 0
+    stores = []
+    for corpus in corpora:
+        folder = settings.run / "data" / (side if lone else f"{side}.{corpus.name}")
+        reader = read_corpus(corpus)
+        stores.append(build_store(reader, *tokenisers, folder, data, keep_text, say=say))
+        for line in reader.report.summary():
+            say(f"{side} data: {line}")
+    return stores
+
+
+def _tagged(pairs: Iterable[Pair], tag: str) -> Iterator[Pair]:
+    for pair in pairs:
+        yield pair._replace(source=f"{tag} {pair.source}") if tag else pair
 
 
 def _tokenisers(settings: Settings, say: Callable[[str], None]) -> tuple[Tokeniser, Tokeniser]:
@@ -80,12 +114,14 @@ def _tokenisers(settings: Settings, say: Callable[[str], None]) -> tuple[Tokenis
 def _tokeniser(settings: Settings, path: Path) -> Tokeniser:
     if path.exists():
         return Tokeniser.load(path)
-    return train_tokeniser(_lines(settings, path.stem), settings.text, path.with_suffix(""))
+    tags = settings.data.tags if path.stem != "target" else []
+    return train_tokeniser(_lines(settings, path.stem), settings.text, path.with_suffix(""), tags)
 
 
 def _lines(settings: Settings, side: str) -> Iterator[str]:
-    for pair in read_pairs(settings.data.train, settings.data, CorpusReport()):
-        if side in ("joint", "source"):
-            yield pair.source
-        if side in ("joint", "target"):
-            yield pair.references[0]
+    for corpus in settings.data.resolved("train"):
+        for pair in read_corpus(corpus):
+            if side in ("joint", "source"):
+                yield pair.source
+            if side in ("joint", "target"):
+                yield pair.references[0]

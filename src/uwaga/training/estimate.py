@@ -16,10 +16,11 @@ import torch
 
 from uwaga.contracts import Symbols
 from uwaga.data.batches import Batch
-from uwaga.data.corpus import CorpusReport, corpus_files, read_pairs
+from uwaga.data.corpus import read_corpus
+from uwaga.data.sources import find_sources
 from uwaga.errors import DataError, SettingsError
 from uwaga.models.build import build_model, check_model
-from uwaga.settings import Settings
+from uwaga.settings import CorpusSettings, Settings
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.optimiser import make_optimiser
 from uwaga.training.run import prepare_process
@@ -100,7 +101,7 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
 
 def _is_there(settings: Settings) -> bool:
     try:
-        return bool(corpus_files(settings.data.train, settings.data.languages))
+        return all(find_sources(corpus).files for corpus in settings.data.resolved("train"))
     except DataError:
         return False
 
@@ -127,27 +128,31 @@ def _sampled(settings: Settings, folder: Path) -> Iterator[Batch]:
     """Batches of the corpus's first pairs, in subwords of a model learned on them."""
     path = folder / "sample.tsv"
     with path.open("w", encoding="utf-8") as file:
-        for pair in islice(read_pairs(settings.data.train, settings.data, CorpusReport()), _SAMPLE):
-            source, target = (text.replace("\t", " ") for text in (pair.source, pair.references[0]))
-            file.write(f"{source}\t{target}\n")
-    data = settings.data.model_copy(update={"train": [path], "dev": [path], "languages": ("src", "tgt")})
+        corpora = settings.data.resolved("train")
+        for corpus in corpora:
+            for pair in islice(read_corpus(corpus), max(1, _SAMPLE // len(corpora))):
+                source, target = (text.replace("\t", " ") for text in (pair.source, pair.references[0]))
+                file.write(f"{source}\t{target}\n")
+    pairs = [CorpusSettings(files=(str(path),))]
+    changes = {"train": pairs, "dev": pairs, "languages": ("src", "tgt"), "temperature": None}
+    data = settings.data.model_copy(update=changes)
     size = settings.text.size
     while True:
         text = settings.text.model_copy(update={"size": size})
         sample = settings.model_copy(update={"run": folder / str(size), "data": data, "text": text})
         try:
-            corpora = prepare_corpora(sample, lambda line: None)
+            prepared = prepare_corpora(sample, lambda line: None)
             break
         except SettingsError:  # so few pairs do not support so many pieces
             if size <= _LEAST_PIECES:
                 raise
             size = max(_LEAST_PIECES, size // 2)
         except DataError as error:
-            raise DataError(f"{settings.data.train[0]}: {error}") from None
+            raise DataError(f"{settings.data.train[0].files[0]}: {error}") from None
     epoch = 0
     while True:
-        for index in range(corpora.train.count(epoch)):
-            yield corpora.train.batch(epoch, index)
+        for index in range(prepared.train.count(epoch)):
+            yield prepared.train.batch(epoch, index)
         epoch += 1
 
 

@@ -80,6 +80,7 @@ def _group(values: StrictModel, depth: int) -> list[str]:
     lines = []
     indent = "  " * depth
     fields = type(values).model_fields.items()
+    written = values.model_dump(mode="json")  # corpora in their short form
     for name, field in sorted(fields, key=lambda item: item[0] not in _FIRST):
         value = getattr(values, name)
         if isinstance(value, StrictModel):
@@ -88,7 +89,7 @@ def _group(values: StrictModel, depth: int) -> list[str]:
             head = ["", f"{indent}# {title}", *about, f"{indent}{name}:"]
             lines += [*head, *_group(value, depth + 1)]
         else:
-            lines.append(f"{indent}{name}: {_plain(value)}{_comment(field)}")
+            lines.append(f"{indent}{name}: {_plain(written[name])}{_comment(field)}")
     return lines
 
 

@@ -21,8 +21,11 @@ from uwaga.checkpoints.uwaga.int8_config import (
 )
 from uwaga.checkpoints.uwaga.int8_tokenisers import VOCABULARIES
 from uwaga.checkpoints.uwaga.read import NAME
-from uwaga.checkpoints.uwaga.schema import CONFIG, INT8_WEIGHTS, WEIGHTS, model_values, read_config
+from uwaga.checkpoints.uwaga.schema import CONFIG, INT8_WEIGHTS, SOURCE, WEIGHTS, model_values, read_config
 from uwaga.engine.layout import stored_shapes
+from uwaga.text.regular_file import read_regular
+from uwaga.text.tags import language_tags
+from uwaga.text.tokeniser import LARGEST
 
 
 def describe_folder(folder: Path) -> Description:
@@ -46,7 +49,7 @@ def describe_folder(folder: Path) -> Description:
             problems,
         ),
         vocabulary=(config.vocabulary.source, config.vocabulary.target),
-        languages=stated_pairs(config.languages, (), card.languages),
+        languages=stated_pairs(config.languages, _marked(folder), card.languages),
         licence=card.licence,
         decoding=config.decoding.model_dump(mode="json"),
         problems=tuple(problems),
@@ -62,7 +65,9 @@ def describe_int8(folder: Path) -> Description:
     config = read_quantised_config(folder)
     card = read_card(folder)
     problems: list[str] = []
-    marked = target_codes(peek(folder / VOCABULARIES[0])) if config.tokenisers == "marian" else ()
+    marked = (
+        target_codes(peek(folder / VOCABULARIES[0])) if config.tokenisers == "marian" else _marked(folder)
+    )
     options, _ = read_decoding(config, folder / CONFIG)
     decoding: dict[str, object] = {key: one for key, one in vars(options).items() if key in SEARCH}
     if config.decoding is not None:
@@ -88,6 +93,14 @@ def _int8_weights(folder: Path, config: QuantisedConfig) -> WeightSummary:
         config.weights.bytes,
         ("I8", *(["BF16"] if config.weights.kept else []), "F32"),
     )
+
+
+def _marked(folder: Path) -> tuple[str, ...]:
+    """Codes of the target languages that tags of our own tokeniser choose."""
+    try:
+        return target_codes(language_tags(read_regular(folder / SOURCE, LARGEST)))
+    except OSError:
+        return ()
 
 
 def _stated(model: Mapping[str, Any]) -> dict[str, int | float | str | bool]:

@@ -1,0 +1,135 @@
+"""Several stores as one, and the order in which an epoch shows their pairs.
+
+The draws of a corpus, over all epochs, go through random orders of its pairs one after another, each pair
+once in each. An epoch takes the next ``draws`` of them, and shows those of all corpora in random order. So
+after any number of epochs every pair of a corpus has been shown as often as any other of it, or once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from uwaga.contracts import Ids
+from uwaga.data.permutation import make_key, permuted
+from uwaga.data.rows import Column, JoinedColumn, TokenRows
+from uwaga.data.store import Store
+from uwaga.errors import DataError
+
+EPOCH, CORPUS = 2, 3  # tell the keys of orders of epochs from those of corpora
+
+
+class Mixture:
+    """Stores as one: rows are numbered through, in the stores' order.
+
+    Attributes:
+        stores: one a corpus.
+        draws: pairs that an epoch shows of each.
+    """
+
+    def __init__(
+        self,
+        stores: Sequence[Store],
+        weights: Sequence[float] | None = None,
+        temperature: float | None = None,
+    ) -> None:
+        """Mix stores, by default every pair once in an epoch.
+
+        Args:
+            stores: one a corpus.
+            weights: times that the pairs of each are shown in an epoch.
+            temperature: instead, draw corpora of n pairs in proportion to ``n ** (1 / temperature)``
+                (Arivazhagan et al. 2019, section 4; 1 is as they are, large is equal shares); an epoch
+                shows as many pairs as there are.
+        """
+        self.stores = list(stores)
+        sizes = [len(store) for store in self.stores]
+        self._sizes = sizes
+        self._starts = np.cumsum([0, *sizes])  # (stores + 1,)
+        if temperature is not None:
+            self.draws = tempered(sizes, temperature)
+        else:
+            times = weights or [1.0] * len(sizes)
+            self.draws = [max(1, round(weight * size)) for weight, size in zip(times, sizes, strict=True)]
+        self._ends = np.cumsum(self.draws)  # (stores,) of their draws in an epoch
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def epoch_pairs(self) -> int:
+        """Pairs that an epoch shows."""
+        return int(self._ends[-1])
+
+    def order(self, seed: int, epoch: int, start: int, stop: int) -> Ids:
+        """(pairs,) the rows that an epoch shows from place ``start`` to ``stop``; depends on these alone."""
+        places = np.arange(start, min(stop, self.epoch_pairs))
+        drawn = permuted(places, self.epoch_pairs, make_key(seed, EPOCH, epoch))
+        corpus = np.searchsorted(self._ends, drawn, side="right")  # (pairs,)
+        rows = np.empty_like(drawn)
+        for number in np.unique(corpus):
+            here = np.flatnonzero(corpus == number)
+            draws, size = self.draws[number], self._sizes[number]
+            draw = (
+                epoch * draws + drawn[here] - (self._ends[number] - draws)
+            )  # of the corpus, over all epochs
+            keys = make_key(seed, CORPUS, int(number), draw // size)
+            rows[here] = self._starts[number] + permuted(draw % size, size, keys)
+        return rows
+
+    def side(self, side: Literal["source", "target"], form: str = "") -> TokenRows:
+        """The tokens of all sources or targets; the sources also in a surface form."""
+        columns: list[Column] = [store.side(side, form) for store in self.stores]
+        return columns[0] if len(columns) == 1 else JoinedColumn(columns)
+
+    def longest(self, forms: Sequence[str]) -> int:
+        """Tokens of the longest row of either side, the sources in these surface forms too."""
+        names = ["source", "target", *(f"source.{form}" for form in forms)]
+        return max(store.longest(name) for store in self.stores for name in names)
+
+    def require(self, forms: Sequence[str], text: bool) -> None:
+        """Refuse stores without these surface forms, or without texts where these are wanted (DataError)."""
+        for store in self.stores:
+            if missing := set(forms) - set(store.forms):
+                raise DataError(
+                    f"{store.folder}: no surface form {', '.join(sorted(missing))}; build it again"
+                )
+            if text and not store.has_text:
+                raise DataError(
+                    f"{store.folder}: no texts, which data.subword_sampling needs; build it again"
+                )
+
+    def texts(self, rows: Ids) -> list[tuple[str, str, tuple[int, ...]]]:
+        """Source, target and the ids of the tag of some rows."""
+        found = []
+        numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
+        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+            store, index = self.stores[number], row - int(self._starts[number])
+            found.append((store.source_text(index), store.target_text(index), store.tag))
+        for store in self.stores:
+            store.give_back()
+        return found
+
+    def describe(self) -> str:
+        """How much there is, which differs where a corpus does."""
+        total = ", ".join(
+            f"{store.tokens('source'):,} and {store.tokens('target'):,}" for store in self.stores
+        )
+        pairs = " + ".join(f"{len(store):,}" for store in self.stores)
+        return f"{pairs} pairs of {total} tokens"
+
+
+def tempered(sizes: Sequence[int], temperature: float) -> list[int]:
+    """Draws of each corpus in an epoch of as many pairs as there are, at least one of each.
+
+    Shares of ``p_i ∝ n_i ** (1 / temperature)``, rounded so that the sum is kept (largest remainders).
+    """
+    scale = np.asarray(sizes, dtype=np.float64) / max(sizes)
+    shares = scale ** (1.0 / temperature)
+    exact = shares / shares.sum() * sum(sizes)  # (corpora,)
+    draws = np.maximum(1, np.floor(exact)).astype(np.int64)
+    for number in np.argsort(draws - exact, kind="stable")[: max(0, sum(sizes) - int(draws.sum()))]:
+        draws[number] += 1
+    return [int(count) for count in draws]

@@ -1,0 +1,182 @@
+"""The files of a corpus and the rows in them: aligned texts, TSV, Moses, TMX, Parquet, JSON Lines.
+
+Each is read as a stream, plain or compressed, from a disk or through fsspec, and never held whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, NoReturn
+
+from uwaga.data.columns import Cells, Placed, present_columns
+from uwaga.data.json_rows import json_rows
+from uwaga.data.lines import read_lines
+from uwaga.data.parquet_rows import parquet_rows
+from uwaga.data.report import Fault
+from uwaga.data.streams import is_url
+from uwaga.data.tmx_rows import tmx_rows
+from uwaga.errors import DataError
+from uwaga.settings import CorpusSettings
+
+ENDINGS = ("", ".gz", ".zst", ".xz", ".bz2")
+FORMATS = {
+    ".tsv": "tsv",
+    ".tmx": "tmx",
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+"""Formats by the ends of names, before that of a compression."""
+_END = b"\n"  # no line holds it
+
+
+class Row(NamedTuple):
+    """What stands at one place of a corpus.
+
+    ``cells``: source, target and further references, as text or as undecoded UTF-8, or what is wrong with
+    them; ``place``: number of the line, row or unit in its file, from 1; ``file``: index of the file.
+    """
+
+    cells: Cells | Fault
+    place: int
+    file: int
+
+
+class Sources(NamedTuple):
+    """The files of a corpus, found, and their format; of ``text`` they are a source and a target file."""
+
+    files: tuple[str, ...]
+    format: str
+    corpus: CorpusSettings
+
+    @property
+    def name(self) -> str:
+        """The files, for messages."""
+        return " + ".join(self.files)
+
+    def rows(self) -> Iterator[Row]:
+        """The rows in order.
+
+        Raises:
+            DataError: a missing, binary, cut or damaged file; texts of unequal line counts; a column that the
+                file does not have, where the file knows its columns.
+            MissingExtraError: what reads the format or the compression is not installed.
+        """
+        if self.format == "text":
+            yield from self._aligned()
+            return
+        read = _READERS[self.format]
+        for index, file in enumerate(self.files):
+            for place, cells in read(file, self.corpus):
+                yield Row(cells, place, index)
+
+    def _aligned(self) -> Iterator[Row]:
+        sides = [read_lines(path) for path in self.files]
+        for number, (source, target) in enumerate(zip_longest(*sides, fillvalue=_END), start=1):
+            if _END in (source, target):
+                more = sum(1 for _ in sides[0 if target == _END else 1])
+                self._misaligned(number - 1, number + more, longer=0 if target == _END else 1)
+            yield Row("line over 1 MiB" if source is None or target is None else (source, target), number, 0)
+
+    def _misaligned(self, short: int, long: int, longer: int) -> NoReturn:
+        counts = (long, short) if longer == 0 else (short, long)
+        raise DataError(
+            f"the files are not aligned: {self.files[0]} has {counts[0]} lines, {self.files[1]} has "
+            f"{counts[1]}; line n of one must translate line n of the other"
+        )
+
+
+def find_sources(corpus: CorpusSettings) -> Sources:
+    """The files that a corpus names, and their format.
+
+    Two files are aligned texts unless their names end as those of one format do; one file without such an
+    end is TSV; what is no file is a Moses prefix.
+
+    Raises:
+        DataError: a file is missing, or the files do not fit the format.
+    """
+    files = corpus.files
+    chosen = _by_names(files) if corpus.format == "auto" else corpus.format
+    if chosen == "auto":
+        chosen = "moses" if len(files) == 1 and not is_url(files[0]) and not _is_there(files[0]) else "tsv"
+    if chosen == "moses":
+        if len(files) != 1:
+            raise DataError(f"{' + '.join(files)}: a Moses prefix is one, not {len(files)} paths")
+        languages = corpus.languages or ("src", "tgt")
+        return Sources(tuple(_moses_side(files[0], one) for one in languages), "text", corpus)
+    if chosen == "text" and len(files) != 2:
+        raise DataError(f"{' + '.join(files)}: aligned texts are two files, not {len(files)}; or say format")
+    for file in files:
+        if not is_url(file) and not _is_there(file):
+            raise DataError(f"{file}: no such file")
+    return Sources(tuple(files), chosen, corpus)
+
+
+def _by_names(files: tuple[str, ...]) -> str:
+    kinds = {_format_of(file) for file in files}
+    if len(kinds) == 1 and (only := kinds.pop()):
+        return only
+    if len(files) == 2:
+        return "text"
+    if len(files) > 2:
+        raise DataError(
+            f"{' + '.join(files)}: the names do not say one format for all of them; give each corpus an "
+            "entry of its own, or its format"
+        )
+    return "auto"
+
+
+def _format_of(file: str) -> str:
+    suffixes = [suffix.lower() for suffix in PurePosixPath(file).suffixes[-2:]]
+    if suffixes and suffixes[-1] in ENDINGS:
+        suffixes.pop()
+    return FORMATS.get(suffixes[-1], "") if suffixes else ""
+
+
+def _is_there(file: str) -> bool:
+    path = Path(file)
+    return path.exists() and not path.is_dir()
+
+
+def _moses_side(prefix: str, language: str) -> str:
+    stem = f"{prefix}.{language}"
+    if is_url(prefix):
+        return stem
+    for ending in ENDINGS:
+        if Path(stem + ending).is_file():
+            return stem + ending
+    raise DataError(
+        f"{prefix}: neither a file nor a Moses prefix: there is no {stem}, nor with "
+        f"{', '.join(ENDINGS[1:])} after it; check the path and data.languages"
+    )
+
+
+def _tsv_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
+    lines = read_lines(file)
+    wanted = [column - 1 for column in corpus.columns if isinstance(column, int)]
+    first = 1
+    if corpus.columns and not wanted:
+        head = (next(lines, b"") or b"").decode("utf-8", "replace").split("\t")
+        wanted = [head.index(column) for column in present_columns(file, corpus, head)]
+        first = 2
+    for number, line in enumerate(lines, start=first):
+        if line is None:
+            yield number, "line over 1 MiB"
+            continue
+        cells = tuple(line.split(b"\t"))
+        if not wanted:
+            yield number, cells
+        elif max(wanted[:2]) >= len(cells):
+            yield number, "missing column" if line.strip() else "empty source"
+        else:
+            yield number, tuple(cells[column] for column in wanted if column < len(cells))
+
+
+_READERS: dict[str, Callable[[str, CorpusSettings], Iterator[Placed]]] = {
+    "tsv": _tsv_rows,
+    "tmx": tmx_rows,
+    "parquet": parquet_rows,
+    "jsonl": json_rows,
+}

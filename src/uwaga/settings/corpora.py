@@ -1,0 +1,190 @@
+"""Settings of the corpora: where the pairs are, how they are read, how often they are shown."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PositiveInt, field_serializer, field_validator, model_validator
+
+from uwaga.settings.base import Probability, StrictModel
+
+Format = Literal["auto", "text", "tsv", "moses", "tmx", "parquet", "jsonl"]
+TAG = re.compile(r"<[^<>\s]+>|>>[^<>\s]+<<")
+_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
+_LONGEST_NAME = 60
+
+
+def _as_text(file: object) -> object:
+    return str(file) if isinstance(file, Path) else file
+
+
+File = Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
+
+
+class FilterSettings(StrictModel):
+    """Which pairs of a corpus are left out, in subwords of its sides."""
+
+    min_tokens: PositiveInt = Field(1, description="shortest side")
+    max_tokens: PositiveInt | None = Field(None, description="longest side; data.max_tokens if not given")
+    max_ratio: float | None = Field(
+        None, gt=1.0, description="longest side divided by shortest; data.max_ratio if not given"
+    )
+    equal_sides: Literal["keep", "drop"] = Field("keep", description="pairs whose sides are the same text")
+
+
+class CorpusSettings(StrictModel):
+    """One corpus: its files, how they are read, and how often its pairs are shown."""
+
+    files: tuple[File, ...] = Field(
+        min_length=1, description="paths or URLs: two aligned texts, a Moses prefix, or files of one format"
+    )
+    name: str = Field(
+        "", pattern=r"^[A-Za-z0-9_.-]*$", max_length=_LONGEST_NAME, description="of its store and in messages"
+    )
+    format: Format = Field("auto", description="auto: by the ends of the names")
+    columns: tuple[PositiveInt | str, ...] = Field(
+        (),
+        description="source, target, further references: names, or in TSV numbers from 1; "
+        "names in TSV make its first line a header",
+    )
+    languages: tuple[str, str] | None = Field(None, description="data.languages if not given")
+    tag: str = Field(
+        "", description="a piece put before each source, such as >>deu<< or <2de>; in --to its language"
+    )
+    weight: float | None = Field(
+        None, gt=0.0, description="times its pairs are shown in an epoch; 1 if not given"
+    )
+    bad_lines: Literal["skip", "stop"] | None = Field(None, description="data.bad_lines if not given")
+    filters: FilterSettings = Field(default_factory=FilterSettings)
+
+    @field_validator("tag")
+    @classmethod
+    def _tag_is_one_piece(cls, tag: str) -> str:
+        if tag and not TAG.fullmatch(tag):
+            raise ValueError("a tag is of the form >>deu<< or <2de>, without spaces")
+        return tag
+
+    @field_validator("columns")
+    @classmethod
+    def _two_columns(cls, columns: tuple[int | str, ...]) -> tuple[int | str, ...]:
+        if len(columns) == 1:
+            raise ValueError("columns are at least two: the source's and the target's")
+        if len({type(column) for column in columns}) > 1:
+            raise ValueError("columns are all numbers or all names")
+        return columns
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it says no more than its files."""
+        return self == CorpusSettings(files=self.files)
+
+
+def _as_corpora(value: Any) -> Any:
+    """The short form, a list of paths or a path, as a list of one corpus."""
+    if isinstance(value, str | Path):
+        value = [value]
+    if isinstance(value, list | tuple) and value and all(isinstance(one, str | Path) for one in value):
+        if len(value) > 2:
+            raise ValueError(
+                "the short form is a file, two aligned files or a Moses prefix; of more corpora each is an "
+                "entry of its own: [{files: [...]}, {files: [...]}]"
+            )
+        return [{"files": list(value)}]
+    return [value] if isinstance(value, dict | CorpusSettings) else value
+
+
+CorporaSettings = Annotated[list[CorpusSettings], BeforeValidator(_as_corpora), Field(min_length=1)]
+
+
+class DataSettings(StrictModel):
+    """The corpora.
+
+    ``train``, ``dev``: one TSV file, a pair of aligned files, or a Moses prefix with ``languages``; or a list
+    of corpora, each ``{files: [...], weight: 2, tag: ">>deu<<", ...}``. Plain, .gz, .zst, .xz or .bz2, on
+    disk or behind a URL.
+    """
+
+    train: CorporaSettings = Field(
+        description="a TSV file, two aligned files, a Moses prefix; or a list of corpora, each "
+        "{files: [...], weight: 2, tag: '>>deu<<', ...}"
+    )
+    dev: CorporaSettings = Field(description="the same; pairs that are not in the training data")
+    temperature: float | None = Field(
+        None, gt=0.0, description="draw corpora of n pairs in proportion to n ** (1 / temperature)"
+    )
+    languages: tuple[str, str] = Field(("src", "tgt"), description="source and target language codes")
+    licence: str = Field("", description="licence and attribution of the corpora, for the model card")
+    bad_lines: Literal["skip", "stop"] = Field("skip", description="empty, over-long or bad UTF-8 lines")
+    max_tokens: PositiveInt = Field(256, description="longest side of a training pair, in subwords")
+    max_ratio: float = Field(9.0, gt=1.0, description="longest side divided by shortest, at most")
+    augment: dict[Literal["lower", "upper", "unpunctuated"], Probability] = Field(
+        default_factory=dict,
+        description="share of training sources shown in another surface form",
+    )
+    subword_sampling: Probability = Field(
+        0.0, description="alpha of subword regularisation (Kudo 2018) or BPE dropout, 0 for none"
+    )
+
+    @model_validator(mode="after")
+    def _mixture_is_said_once(self) -> DataSettings:
+        if self.temperature is not None and any(corpus.weight is not None for corpus in self.train):
+            raise ValueError("temperature and the weights of corpora exclude each other; give one of them")
+        if any(corpus.weight is not None for corpus in self.dev):
+            raise ValueError("dev: a weight has no meaning there; each pair is validated on once")
+        for side, corpora in (("train", self.train), ("dev", self.dev)):
+            named = Counter(corpus.name for corpus in corpora if corpus.name)
+            if twice := [name for name, count in named.items() if count > 1]:
+                raise ValueError(f"{side}: two corpora are called {twice[0]!r}")
+        return self
+
+    @field_serializer("train", "dev")
+    def _as_written(self, corpora: list[CorpusSettings]) -> list[Any]:
+        if len(corpora) == 1 and corpora[0].is_plain and len(corpora[0].files) <= 2:
+            return list(corpora[0].files)
+        return [corpus.model_dump(mode="json", exclude_defaults=True) for corpus in corpora]
+
+    def resolved(self, side: Literal["train", "dev"]) -> list[CorpusSettings]:
+        """The corpora of a side, each with a name of its own and with what ``data`` says for all of them."""
+        corpora = self.train if side == "train" else self.dev
+        names = {corpus.name for corpus in corpora}
+        found = []
+        for corpus in corpora:
+            name = corpus.name
+            if not name:
+                name = _free(corpus_stem(corpus.files[0]), names)
+                names.add(name)
+            filters = {
+                "max_tokens": corpus.filters.max_tokens or self.max_tokens,
+                "max_ratio": corpus.filters.max_ratio or self.max_ratio,
+            }
+            changes = {
+                "name": name,
+                "languages": corpus.languages or self.languages,
+                "bad_lines": corpus.bad_lines or self.bad_lines,
+                "filters": corpus.filters.model_copy(update=filters),
+            }
+            found.append(corpus.model_copy(update=changes))
+        return found
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags of all corpora, sorted."""
+        return sorted({corpus.tag for corpus in (*self.train, *self.dev) if corpus.tag})
+
+
+def corpus_stem(file: str) -> str:
+    """A corpus's name made from a file's: ``s3://b/news.en.gz`` is ``news.en.gz``."""
+    last = file.rstrip("/").rpartition("/")[2]
+    return _NAME_CHARACTERS.sub("_", last).strip("._")[-_LONGEST_NAME:] or "corpus"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number = 2
+    made = name
+    while made in taken:
+        made = f"{name}-{number}"
+        number += 1
+    return made

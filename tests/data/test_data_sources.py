@@ -1,0 +1,414 @@
+"""Every format of a corpus, in every packing, from disks and by URL, whole, damaged and interrupted."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import http.server
+import io
+import json
+import lzma
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar
+from xml.sax.saxutils import escape
+
+import fsspec
+import pyarrow
+import pyarrow.parquet
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.data import streams
+from uwaga.data.corpus import CorpusReport, Pair, read_corpus
+from uwaga.data.sources import find_sources
+from uwaga.data.streams import identify, is_url, open_stream
+from uwaga.errors import DataError
+from uwaga.settings import CorpusSettings
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda raw: raw,
+    ".gz": gzip.compress,
+    ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+}
+PAIRS = [(f"The dog no. {i} <&> runs.", f"Der Hund Nr. {i} läuft.") for i in range(2500)]
+
+
+def corpus(*files: str | Path, **values: object) -> CorpusSettings:
+    values = {"languages": ("en", "de"), **values}
+    return CorpusSettings(files=tuple(map(str, files)), **values)  # type: ignore[arg-type]
+
+
+def read(*files: str | Path, **values: object) -> list[Pair]:
+    return list(read_corpus(corpus(*files, **values)))
+
+
+def texts(pairs: list[Pair]) -> list[tuple[str, str]]:
+    return [(pair.source, pair.references[0]) for pair in pairs]
+
+
+def tsv(pairs: list[tuple[str, str]]) -> bytes:
+    return "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
+
+
+def jsonl(pairs: list[tuple[str, str]]) -> bytes:
+    return "".join(json.dumps({"en": one, "de": two, "n": 1}) + "\n" for one, two in pairs).encode()
+
+
+def tmx(pairs: list[tuple[str, str]]) -> bytes:
+    units = "".join(
+        f'<tu><tuv xml:lang="de-DE"><seg>{escape(two)}</seg></tuv>\n'
+        f'<tuv xml:lang="EN"><prop>x</prop><seg>{escape(one)}</seg></tuv></tu>\n'
+        for one, two in pairs
+    )
+    head = '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header/><body>'
+    return (head + units + "</body></tmx>\n").encode()
+
+
+def parquet(pairs: list[tuple[str, str]], **options: object) -> bytes:
+    rows = [{"id": i, "translation": {"en": one, "de": two}} for i, (one, two) in enumerate(pairs)]
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), buffer, row_group_size=300, **options)
+    return buffer.getvalue()
+
+
+FORMATS = {".tsv": tsv, ".jsonl": jsonl, ".tmx": tmx}
+
+
+@pytest.fixture
+def memory() -> Iterator[fsspec.AbstractFileSystem]:
+    system = fsspec.filesystem("memory")
+    yield system
+    system.store.clear()
+    system.pseudo_dirs[:] = [""]
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "PAUSE", 0.001)
+
+
+@pytest.mark.parametrize("ending", list(PACK))
+@pytest.mark.parametrize("kind", list(FORMATS))
+def test_every_format_in_every_packing_from_disk_and_by_url(tmp_path, memory, kind: str, ending: str) -> None:
+    content = PACK[ending](FORMATS[kind](PAIRS))
+    path = tmp_path / f"c{kind}{ending}"
+    path.write_bytes(content)
+    memory.pipe(f"/b/c{kind}{ending}", content)
+    for file in (path, path.as_uri(), f"memory://b/c{kind}{ending}"):
+        found = read(file)
+        assert texts(found) == PAIRS
+        assert [pair.line for pair in found] == list(range(1, len(PAIRS) + 1))
+
+
+def test_parquet_of_plain_and_nested_columns(tmp_path: Path, memory) -> None:
+    content = parquet(PAIRS)
+    memory.pipe("/p.parquet", content)
+    (tmp_path / "p.parquet").write_bytes(content)
+    for file in ("memory://p.parquet", tmp_path / "p.parquet"):
+        assert texts(read(file)) == PAIRS
+        assert texts(read(file, columns=["translation.de", "translation.en"])) == [(b, a) for a, b in PAIRS]
+    table = pyarrow.table({"source": ["a", None], "target": ["b", "c"]})
+    pyarrow.parquet.write_table(table, tmp_path / "q.parquet")
+    assert texts(read(tmp_path / "q.parquet")) == [("a", "b")]
+    with pytest.raises(DataError, match=r"no column x; there are source, target: name two of them"):
+        read(tmp_path / "q.parquet", columns=["source", "x"])
+    with pytest.raises(DataError, match="the column id holds int64, not text"):
+        read(tmp_path / "p.parquet", columns=["id", "translation.de"])
+    (tmp_path / "cut.parquet").write_bytes(content[:-9])
+    with pytest.raises(DataError, match=r"cut\.parquet: not a whole Parquet file"):
+        read(tmp_path / "cut.parquet")
+    (tmp_path / "bent.parquet").write_bytes(content[:99] + bytes(5000) + content[5099:])
+    with pytest.raises(DataError, match=r"bent\.parquet: not a whole Parquet file"):
+        read(tmp_path / "bent.parquet")
+
+
+def test_columns_of_tsv_and_json(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("id\tde\ten\n1\tHund\tdog\n2\tKatze\n\n3\tBaum\ttree\n")
+    assert read(path, columns=["en", "de"]) == [Pair("dog", ("Hund",), 2), Pair("tree", ("Baum",), 5)]
+    assert texts(read(path, columns=[3, 2]))[1] == ("dog", "Hund")
+    with pytest.raises(DataError, match=r"no column fr; there are id, de, en"):
+        read(path, columns=["en", "fr"])
+    rows = tmp_path / "a.jsonl"
+    rows.write_text(
+        '{"s": "dog", "t": {"de": "Hund"}}\n[1]\nx\n'
+        '{"s": 1, "t": {"de": "b"}}\n{"s": "\\ud800", "t": {"de": "b"}}\n'
+    )
+    report = CorpusReport()
+    found = list(read_corpus(corpus(rows, columns=["s", "t.de"]), report))
+    assert found == [Pair("dog", ("Hund",), 1)]
+    assert report.faults == {"not a JSON object": 2, "missing column": 1, "bad UTF-8": 1}
+    with pytest.raises(DataError, match=r"no column en, de; there are s, t, t\.de"):
+        read(rows)
+    with pytest.raises(DataError, match="its columns have names, s, t"):
+        read(rows, columns=[1, 2])
+    with pytest.raises(DataError, match="line 2: not a JSON object"):
+        read(rows, columns=["s", "t.de"], bad_lines="stop")
+
+
+def test_many_files_are_one_corpus(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.tsv").write_bytes(tsv(PAIRS[number * 5 : number * 5 + 5]))
+    assert texts(read(*(tmp_path / f"{number}.tsv" for number in range(3)))) == PAIRS[:15]
+    assert find_sources(corpus("memory://a.en", "memory://a.de")).format == "text"
+    with pytest.raises(DataError, match="do not say one format"):
+        read(tmp_path / "0.tsv", tmp_path / "1.tsv", "c.tmx")
+    with pytest.raises(DataError, match="aligned texts are two files, not 3"):
+        read(*(tmp_path / f"{number}.tsv" for number in range(3)), format="text")
+
+
+def test_texts_and_moses_by_url(memory) -> None:
+    memory.pipe("/c.en", b"a\nb\n")
+    memory.pipe("/c.de", b"A\nB\n")
+    for pairs in (read("memory://c.en", "memory://c.de"), read("memory://c", format="moses")):
+        assert texts(pairs) == [("a", "A"), ("b", "B")]
+    memory.pipe("/c.de", b"A\n")
+    with pytest.raises(DataError, match=r"not aligned: memory://c\.en has 2 lines, memory://c\.de has 1"):
+        read("memory://c.en", "memory://c.de")
+
+
+def test_tmx_with_markup_variants_and_other_languages(tmp_path: Path) -> None:
+    path = tmp_path / "a.tmx"
+    path.write_text(
+        '<tmx version="1.4"><body>'
+        '<tu><tuv xml:lang="en-GB"><seg>Press <bpt i="1">&lt;b&gt;</bpt><hi>now</hi>'
+        '<ept i="1">x</ept>!\n</seg></tuv>'
+        '<tuv lang="de"><seg>Jetzt</seg></tuv><tuv lang="de-AT"><seg>Sofort</seg></tuv></tu>'
+        '<tu><tuv xml:lang="en"><seg>alone</seg></tuv><tuv xml:lang="fr"><seg>seul</seg></tuv></tu>'
+        "</body></tmx>"
+    )
+    report = CorpusReport()
+    found = list(read_corpus(corpus(path), report))
+    assert found == [Pair("Press now!", ("Jetzt", "Sofort"), 1)]
+    assert report.faults == {"missing language": 1}
+    with pytest.raises(
+        DataError, match="no unit has both en and pl; its languages are de, de-AT, en, en-GB, fr"
+    ):
+        read(path, languages=("en", "pl"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            b'<!DOCTYPE tmx [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><tmx><body/></tmx>',
+            "declares the entity 'a'",
+        ),
+        (b'<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]><tmx/>', "declares the entity 'x'"),
+        (b'<!DOCTYPE tmx [<!ENTITY % x SYSTEM "http://h/x"> %x;]><tmx/>', "declares the entity 'x'"),
+        (b"<html></html>", "not a TMX file: its root is <html>"),
+        (b"<tmx><body><tu>", "not a whole TMX file: no element found"),
+        (b"<tmx><body><tu></body></tmx>", "mismatched tag"),
+        (b"<tmx><body/></tmx>", "no usable sentence pair"),
+        (b"", "not a whole TMX file"),
+    ],
+)
+def test_tmx_that_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "a.tmx").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / "a.tmx")
+
+
+def test_a_segment_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
+    import tracemalloc
+
+    big = "x" * (1 << 23)
+    path = tmp_path / "a.tmx"
+    path.write_bytes(tmx([("a", big), ("b", "c")]))
+    tracemalloc.start()
+    try:
+        assert texts(read(path)) == [("b", "c")]
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("ending", list(PACK)[1:])
+@pytest.mark.parametrize("kind", list(FORMATS))
+def test_cut_files(tmp_path: Path, kind: str, ending: str) -> None:
+    whole = PACK[ending](FORMATS[kind](PAIRS))
+    path = tmp_path / f"c{kind}{ending}"
+    for cut in (20, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(DataError, match="cut short or damaged"):
+            read(path)
+
+
+LINE = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=30).filter(str.strip)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(LINE, LINE), min_size=1, max_size=8))
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
+    folder = tmp_path_factory.mktemp("formats")
+    for name, content in (("a.jsonl", jsonl(pairs)), ("a.parquet", parquet(pairs)), ("a.tmx", tmx(pairs))):
+        (folder / name).write_bytes(content)
+        expected = pairs
+        if name == "a.tmx":
+            expected = [(" ".join(one.split()), " ".join(two.split())) for one, two in pairs]
+        assert texts(read(folder / name)) == expected
+
+
+class Shaky(io.BytesIO):
+    """A file of an object store that fails now and then."""
+
+    def __init__(self, content: bytes, faults: list[int], fault: Exception | None) -> None:
+        super().__init__(content)
+        self.faults, self.fault = faults, fault
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.faults and self.tell() >= self.faults[0]:
+            self.faults.pop(0)
+            if self.fault is None:
+                return b""  # as if the object ended here
+            raise self.fault
+        return super().read(min(size or 0, 4096) if size and size > 0 else size)
+
+
+class Store(fsspec.AbstractFileSystem):
+    """An object store in memory whose reads fail at the bytes in ``faults``."""
+
+    protocol = "shaky"
+    cachable = False
+    content = b""
+    faults: ClassVar[list[int]] = []
+    fault: Exception | None = None
+    etag = "1"
+    opened = 0
+
+    def info(self, path: str, **_: object) -> dict[str, object]:
+        return {"name": path, "size": len(Store.content), "type": "file", "ETag": Store.etag}
+
+    def open(self, path: str, mode: str = "rb", **_: object) -> Shaky:
+        Store.opened += 1
+        return Shaky(Store.content, Store.faults, Store.fault)
+
+
+@pytest.fixture
+def shaky(quick: None) -> type[Store]:
+    fsspec.register_implementation("shaky", Store, clobber=True)
+    Store.etag, Store.opened = "1", 0
+    return Store
+
+
+@pytest.mark.parametrize("fault", [OSError("connection reset"), RuntimeError("aiohttp's own"), None])
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_an_interrupted_object_is_read_on_from_where_it_was(shaky, ending: str, fault) -> None:
+    shaky.content, shaky.fault = PACK[ending](tsv(PAIRS)), fault
+    shaky.faults = [0, 5000, 5000, 9000]
+    assert texts(read(f"shaky://c.tsv{ending}")) == PAIRS
+    assert shaky.opened == 5
+
+
+def test_an_object_that_stays_broken_is_named_with_the_byte(shaky) -> None:
+    shaky.content, shaky.fault, shaky.faults = tsv(PAIRS), OSError("connection reset"), [8192] * 5
+    with pytest.raises(
+        DataError, match=r"shaky://c\.tsv: reading failed 5 times at byte 8192 of \d+: connection reset"
+    ):
+        read("shaky://c.tsv")
+    shaky.fault, shaky.faults = None, [8192] * 5
+    with pytest.raises(DataError, match="it ended at byte 8192"):
+        read("shaky://c.tsv")
+
+
+def test_an_object_that_changes_meanwhile_is_refused(shaky, monkeypatch) -> None:
+    shaky.content, shaky.fault, shaky.faults = tsv(PAIRS), OSError("reset"), [8192]
+    reader = read_corpus(corpus("shaky://c.tsv"))
+    next(reader)
+    shaky.etag = "2"
+    with pytest.raises(DataError, match="has changed while it was read"):
+        list(reader)
+
+
+def test_objects_that_are_not_there(memory, quick: None, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"memory://nowhere\.tsv: no such object"):
+        read("memory://nowhere.tsv")
+    with pytest.raises(DataError, match="Protocol not known"):
+        read("nonsense://a.tsv")
+    memory.pipe("/d/a.tsv", b"a\tb\n")
+    with pytest.raises(DataError, match="a folder, not a file"):
+        read("memory://d", format="tsv")
+
+
+def test_what_tells_one_object_from_another(memory, tmp_path: Path) -> None:
+    memory.pipe("/a", b"one")
+    before = identify("memory://a")
+    assert before == identify("memory://a") and before["size"] == 3
+    memory.pipe("/a", b"two")
+    assert identify("memory://a") != before
+    (tmp_path / "a").write_bytes(b"x")
+    assert identify(tmp_path / "a")["name"] == str(tmp_path / "a")
+    assert is_url("s3://b/k") and is_url("simplecache::s3://b/k")
+    assert not is_url("/a/b") and not is_url("a:b//c") and not is_url(Path("s3://b"))
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """A server that hangs up in the middle of what it promised, the first times."""
+
+    content = tsv(PAIRS)
+    ranges = True
+    hang_ups = 0
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._send(body=False)
+
+    def do_GET(self) -> None:
+        self._send(body=True)
+
+    def _send(self, body: bool) -> None:
+        start, stop = 0, len(self.content)
+        asked = self.headers.get("Range") if Server.ranges else None
+        if asked:
+            first, _, last = asked.removeprefix("bytes=").partition("-")
+            start, stop = int(first), min(stop, int(last) + 1) if last else stop
+        self.send_response(206 if asked else 200)
+        if asked:
+            self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(self.content)}")
+        self.send_header("Accept-Ranges", "bytes" if Server.ranges else "none")
+        self.send_header("Content-Length", str(stop - start))
+        self.send_header("ETag", '"v1"')
+        self.end_headers()
+        if not body:
+            return
+        part = self.content[start:stop]
+        if Server.hang_ups and len(part) > 10_000:
+            Server.hang_ups -= 1
+            self.wfile.write(part[:7000])
+            self.close_connection = True
+            return
+        self.wfile.write(part)
+
+
+@pytest.fixture
+def server(quick: None) -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_real_server_that_hangs_up(server: str, ranges: bool) -> None:
+    Server.ranges, Server.hang_ups = ranges, 3
+    assert texts(read(f"{server}/c.tsv")) == PAIRS
+    assert Server.hang_ups == 0
+    Server.hang_ups = 99
+    with pytest.raises(DataError, match=r"c\.tsv: reading failed 5 times at byte \d+ of"):
+        read(f"{server}/c.tsv")
+    Server.hang_ups = 0
+    with open_stream(f"{server}/c.tsv") as file:
+        assert file.read() == Server.content
+
+
+def test_a_server_that_is_not_there(quick: None) -> None:
+    with pytest.raises(DataError, match=r"http://127\.0\.0\.1:9/c\.tsv: (cannot be reached|no such object)"):
+        read("http://127.0.0.1:9/c.tsv")

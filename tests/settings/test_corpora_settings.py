@@ -1,0 +1,54 @@
+"""The settings of corpora: the short form, the long one, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from uwaga.errors import SettingsError
+from uwaga.settings import CorpusSettings, DataSettings, Settings, parse
+
+
+def test_settings_of_corpora() -> None:
+    def parsed(**data: object) -> DataSettings:
+        values = {"run": "r", "data": {"train": ["a.tsv"], "dev": ["b.tsv"], **data}}
+        return parse(Settings, values, "s.yaml").data
+
+    short = parsed(train=["a.en", "a.de"])
+    assert short.train == [CorpusSettings(files=("a.en", "a.de"))]
+    assert short.model_dump(mode="json")["train"] == ["a.en", "a.de"]
+    long = parsed(
+        train=[
+            {"files": ["x/a.tsv"], "weight": 2, "tag": ">>deu<<"},
+            {"files": ["y/a.tsv"], "filters": {"max_ratio": 2}},
+        ],
+        max_tokens=99,
+    )
+    again = parsed(**long.model_dump(mode="json"))
+    assert again == long
+    one, two = long.resolved("train")
+    assert (one.name, two.name) == ("a.tsv", "a.tsv-2")
+    assert (one.filters.max_tokens, one.filters.max_ratio, two.filters.max_ratio) == (99, 9.0, 2)
+    for data, message in (
+        (
+            {"train": [{"files": ["a"], "wieght": 2}]},
+            r"unknown setting 'data\.train\.0\.wieght'; did you mean 'weight'",
+        ),
+        (
+            {"train": [{"files": ["a"], "filters": {"max_token": 2}}]},
+            r"unknown setting 'data\.train\.0\.filters\.max_token'; did you mean 'max_tokens'",
+        ),
+        ({"train": [{"weight": 2}]}, r"setting 'data\.train\.0\.files' is missing"),
+        ({"train": []}, r"data\.train: "),
+        ({"train": ["a", "b", "c"]}, "of more corpora each is an entry of its own"),
+        ({"train": [{"files": ["a"], "tag": "de"}]}, "a tag is of the form >>deu<< or <2de>"),
+        ({"train": [{"files": ["a"], "columns": ["en"]}]}, "columns are at least two"),
+        ({"train": [{"files": ["a"], "weight": 2}], "temperature": 5}, "exclude each other"),
+        ({"dev": [{"files": ["a"], "weight": 2}]}, "a weight has no meaning there"),
+        (
+            {"train": [{"files": ["a"], "name": "x"}, {"files": ["b"], "name": "x"}]},
+            "two corpora are called 'x'",
+        ),
+        ({"train": [{"files": ["a"], "weight": 0}]}, r"data\.train\.0\.weight"),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            parsed(**data)
