@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.cleaning.key_set import KeySet
-from uwaga.cleaning.pairs import Pairs, Texts, mixed
+from uwaga.cleaning.pairs import PairBlock, Side, mixed
 from uwaga.cleaning.rule import RULES, OrderedRule
 from uwaga.cleaning.rules.score import dual_cross_entropy
 from uwaga.cleaning.settings import CleaningSettings
@@ -35,7 +35,7 @@ def make(name: str, languages: tuple[str, str] = LANGUAGES, **values: object):
 
 
 def rejected(name: str, *pairs: tuple[str, str], **values: object) -> list[bool]:
-    return make(name, **values).rejects(Pairs.of(list(pairs), LANGUAGES)).tolist()
+    return make(name, **values).rejects(PairBlock.of(list(pairs), LANGUAGES)).tolist()
 
 
 def gone(name: str, source: str, target: str, **values: object) -> bool:
@@ -47,8 +47,8 @@ def gone(name: str, source: str, target: str, **values: object) -> bool:
 @settings(deadline=None, max_examples=40)
 def test_a_rule_judges_each_pair_as_if_it_were_alone(name, pairs):
     rule = make(name)
-    alone = [bool(make(name).rejects(Pairs.of([pair], LANGUAGES))[0]) for pair in pairs]
-    together = rule.rejects(Pairs.of(pairs, LANGUAGES)).tolist()
+    alone = [bool(make(name).rejects(PairBlock.of([pair], LANGUAGES))[0]) for pair in pairs]
+    together = rule.rejects(PairBlock.of(pairs, LANGUAGES)).tolist()
     if isinstance(rule, OrderedRule):
         alone = [pair in pairs[:index] for index, pair in enumerate(pairs)]
     assert together == alone
@@ -73,7 +73,7 @@ def test_the_guide_has_every_rule():
 @given(st.lists(TEXT | WORDS, max_size=6))
 @settings(deadline=None, max_examples=100)
 def test_counts_are_those_of_python(texts):
-    side = Texts.of(texts)
+    side = Side.of(texts)
     assert side.strings == texts
     assert [side.text(index) for index in range(len(texts))] == texts
     assert side.lengths.tolist() == [len(text) for text in texts]
@@ -86,14 +86,14 @@ def test_counts_are_those_of_python(texts):
 @given(st.lists(TEXT | WORDS, min_size=2, max_size=6))
 @settings(deadline=None, max_examples=150)
 def test_folding_is_the_same_with_and_without_the_short_way(texts):
-    one, other = Texts.of(texts[:-1]), Texts.of(texts[1:])
+    one, other = Side.of(texts[:-1]), Side.of(texts[1:])
     assert one.folds_as(other).tolist() == one.folded.equals(other.folded).tolist()
 
 
 @given(st.lists(TEXT, max_size=20))
 @settings(deadline=None)
 def test_equal_texts_have_equal_keys_and_others_do_not(texts):
-    keys = Texts.of(texts).keys.tolist()
+    keys = Side.of(texts).keys.tolist()
     assert len(set(keys)) == len(set(texts))
 
 
@@ -113,7 +113,7 @@ def test_long_words_but_not_where_words_are_not_set_apart():
     long = "x" * 40
     assert gone("long_words", long, "y") and not gone("long_words", long[1:], "y")
     chinese = make("long_words", languages=("en", "zh"))
-    assert not chinese.rejects(Pairs.of([("short", "字" * 50)], ("en", "zh")))[0]
+    assert not chinese.rejects(PairBlock.of([("short", "字" * 50)], ("en", "zh")))[0]
 
 
 def test_characters():

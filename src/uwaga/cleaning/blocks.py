@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.cleaning.characters import SPACE, kinds
-from uwaga.cleaning.pairs import Counts, Pairs, Texts
+from uwaga.cleaning.pairs import Counts, PairBlock, Side
 from uwaga.data.lines import read_lines
 from uwaga.data.report import Fault
 from uwaga.data.sources import Row, find_sources
@@ -38,14 +38,15 @@ FAULTS: tuple[Fault, ...] = (
     "empty target",
     "NUL character",
 )
-"""What makes a line no pair, as corpora for training are read too. Verdict ``n`` stands for the ``n - "
-"1``-th."""
+"""What makes a line no pair, as for training; verdict ``n + 1`` stands for the ``n``-th."""
+Raw = bytes | Fault | None
+"""A line, or what is wrong with it; None where it is too long."""
 Verdicts = NDArray[np.int16]
 """(lines,) 0 for what is kept, else the fault, or, from ``len(FAULTS) + 1`` on, the rule."""
 
 
 @dataclass
-class Block:
+class LineBlock:
     """Lines that follow each other, ``first`` the number of the first one.
 
     ``columns`` holds lines of TSV alone, or sources and their targets; ``faults`` what reading has found
@@ -97,7 +98,7 @@ class Lines:
         self.files, self.name = self._sources.files, self._sources.name
         self.aligned = self._sources.format == "text"
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[LineBlock]:
         """The blocks in their order.
 
         Raises:
@@ -105,11 +106,9 @@ class Lines:
             MissingExtraError: what reads the format or the compression is not installed.
         """
         if self._sources.format == "tsv":
-            sides: list[Iterator[bytes | Fault]] = [
-                chain.from_iterable(map(_plain_lines, self._sources.files))
-            ]
+            sides: list[Iterator[Raw]] = [chain.from_iterable(map(read_lines, self._sources.files))]
         elif self.aligned:
-            sides = [_plain_lines(path) for path in self._sources.files]
+            sides = [read_lines(path) for path in self._sources.files]
         else:
             sides = [_as_tsv(self._sources.rows())]
         first = 1
@@ -117,11 +116,11 @@ class Lines:
             columns, faults = self._next(sides, first)
             if not columns[0]:
                 return
-            yield Block(first, columns, faults)
+            yield LineBlock(first, columns, faults)
             first += len(columns[0])
 
     def _next(
-        self, sides: list[Iterator[bytes | Fault]], first: int
+        self, sides: list[Iterator[Raw]], first: int
     ) -> tuple[tuple[list[bytes], ...], dict[int, Fault]]:
         columns: tuple[list[bytes], ...] = tuple([] for _ in sides)
         faults: dict[int, Fault] = {}
@@ -133,15 +132,15 @@ class Lines:
             if not step[0]:
                 break
             for column, lines in zip(columns, step, strict=True):
-                for line in lines:
-                    if isinstance(line, str):
-                        faults[len(column)] = line
-                        line = b""
-                    column.append(line)
-                    size += len(line)
+                if set(map(type, lines)) != {bytes}:
+                    wrong = {place: line for place, line in enumerate(lines) if not isinstance(line, bytes)}
+                    faults |= {len(column) + place: line or LONG for place, line in wrong.items()}
+                good = [line if isinstance(line, bytes) else b"" for line in lines]
+                column += good
+                size += sum(map(len, good))
         return columns, faults
 
-    def _misaligned(self, before: int, read: list[int], sides: list[Iterator[bytes | Fault]]) -> NoReturn:
+    def _misaligned(self, before: int, read: list[int], sides: list[Iterator[Raw]]) -> NoReturn:
         counts = [before + now + sum(1 for _ in side) for now, side in zip(read, sides, strict=True)]
         raise DataError(
             f"the files are not aligned: {self.files[0]} has {counts[0]} lines, {self.files[1]} has "
@@ -150,11 +149,7 @@ class Lines:
         )
 
 
-def _plain_lines(path: str) -> Iterator[bytes | Fault]:
-    return (LONG if line is None else line for line in read_lines(path))
-
-
-def _as_tsv(rows: Iterator[Row]) -> Iterator[bytes | Fault]:
+def _as_tsv(rows: Iterator[Row]) -> Iterator[Raw]:
     """Rows as lines of TSV; tabs and line breaks in a text become spaces."""
     for row in rows:
         if isinstance(row.cells, str):
@@ -164,7 +159,7 @@ def _as_tsv(rows: Iterator[Row]) -> Iterator[bytes | Fault]:
         yield b"\t".join(_BREAKS.sub(b" ", cell) for cell in cells)
 
 
-def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[Pairs, Verdicts]:
+def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Verdicts]:
     """The pairs of a block, and which of its lines are none; those have empty sides."""
     verdicts = np.zeros(raw.lines, np.int16)
     if len(raw.columns) == 1:
@@ -173,10 +168,10 @@ def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[Pairs, Verdic
         place = np.searchsorted(tabs, starts)
         middle, last = np.minimum(tabs[place], ends), np.minimum(tabs[place + 1], ends)
         missing = middle == ends
-        source = Texts.spans(codes, starts, middle)
-        target = Texts.spans(codes, np.minimum(middle + 1, last), last)
+        source = Side.spans(codes, starts, middle)
+        target = Side.spans(codes, np.minimum(middle + 1, last), last)
     else:
-        source, target = (Texts.spans(*_decoded(one, raw.lines, verdicts)) for one in raw.columns)
+        source, target = (Side.spans(*_decoded(one, raw.lines, verdicts)) for one in raw.columns)
         missing = np.zeros(raw.lines, np.bool_)
     empty_source, empty_target = (_blank(side) for side in (source, target))
     nul = (source.count(source.codes == 0) + target.count(target.codes == 0)) > 0
@@ -186,7 +181,7 @@ def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[Pairs, Verdic
     _mark(verdicts, nul, "NUL character")
     for index, fault in raw.faults.items():
         verdicts[index] = FAULTS.index(fault) + 1
-    return Pairs(source, target, languages), verdicts
+    return PairBlock(source, target, languages), verdicts
 
 
 def _decoded(raw: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uint32], Counts, Counts]:
@@ -207,7 +202,7 @@ def _decoded(raw: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uin
     return codes, np.concatenate([[0], ends[:-1] + 1]), ends
 
 
-def _blank(texts: Texts) -> NDArray[np.bool_]:
+def _blank(texts: Side) -> NDArray[np.bool_]:
     """(pairs,) which hold nothing but white space."""
     blank: NDArray[np.bool_] = texts.count((kinds()[texts.codes] & SPACE) == 0) == 0
     return blank

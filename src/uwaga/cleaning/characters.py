@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 CODE_POINTS = 0x110000
-LETTER, SPACE, TERMINAL, BAD = 1, 2, 4, 8
-"""Bits of :func:`kinds`: a letter or a mark on one, white space, the end of a sentence, no text at all."""
+LETTER, SPACE, TERMINAL, BAD, DIGIT = 1, 2, 4, 8, 16
+"""Bits of :func:`kinds`: a letter or a mark on one, white space, a sentence's end, no text, a digit but 0."""
 NO_DIGIT = 255
 
 _TERMINALS = ".?!…。！？؟।｡"
@@ -45,6 +45,7 @@ def kinds() -> NDArray[np.uint8]:
     table[[ord(mark) for mark in _TERMINALS]] |= TERMINAL
     table[(np.arange(CODE_POINTS) & 0xFFFE) == 0xFFFE] |= BAD  # the last two of each plane are none
     table[ord("\t")] &= ~np.uint8(BAD)
+    table[(digits() != NO_DIGIT) & (digits() != 0)] |= DIGIT
     return table
 
 
@@ -58,26 +59,24 @@ def digits() -> NDArray[np.uint8]:
     return table
 
 
+ANY_SCRIPT, OF_SCRIPT = 1, 2
+"""Bits of :func:`script_letters`: a letter of some script, and of one of those asked for."""
+
+
 @cache
-def letters_of(scripts: tuple[str, ...]) -> NDArray[np.bool_]:
-    """(code points,) whether a character is a letter of one of some scripts.
+def script_letters(scripts: tuple[str, ...]) -> NDArray[np.uint8]:
+    """(code points,) the bits of every letter; marks that go with letters of any script have none.
 
     Args:
         scripts: how Unicode's names of the letters begin, such as ``LATIN``.
     """
-    table = np.zeros(CODE_POINTS, np.bool_)
+    table = np.zeros(CODE_POINTS, np.uint8)
     wanted = set(scripts)
     for code in np.flatnonzero(kinds() & LETTER).tolist():
-        table[code] = unicodedata.name(chr(code), "").partition(" ")[0] in wanted
-    return table
-
-
-@cache
-def inherited_letters() -> NDArray[np.bool_]:
-    """(code points,) marks that go with letters of any script; they say nothing about the script."""
-    table = np.zeros(CODE_POINTS, np.bool_)
-    for code in np.flatnonzero(kinds() & LETTER).tolist():
-        table[code] = unicodedata.category(chr(code)) in ("Mn", "Me")
+        character = chr(code)
+        if unicodedata.category(character) not in ("Mn", "Me"):
+            fits = unicodedata.name(character, "").partition(" ")[0] in wanted
+            table[code] = ANY_SCRIPT | OF_SCRIPT if fits else ANY_SCRIPT
     return table
 
 

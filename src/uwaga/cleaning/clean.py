@@ -12,8 +12,8 @@ from typing import IO
 import numpy as np
 
 from uwaga.checkpoints.files.atomic import new_file
-from uwaga.cleaning.blocks import FAULTS, Block, Lines, Verdicts, read_block
-from uwaga.cleaning.judge import FIRST_RULE, Judged, Judges, condemned
+from uwaga.cleaning.blocks import FAULTS, LineBlock, Lines, Verdicts, read_block
+from uwaga.cleaning.judge import FIRST_RULE, Judged, Judges
 from uwaga.cleaning.report import CleaningReport, Collector
 from uwaga.cleaning.rule import AnyScoredRule
 from uwaga.cleaning.settings import CleaningSettings
@@ -81,7 +81,7 @@ def clean(
     return report
 
 
-def _scored(judges: Judges, blocks: Iterator[Block], settings: CleaningSettings) -> Iterator[Judged]:
+def _scored(judges: Judges, blocks: Iterator[LineBlock], settings: CleaningSettings) -> Iterator[Judged]:
     """The judged blocks, after the rule that scores too, where there is one."""
     stream = judges.judged(blocks)
     rule = judges.scored
@@ -104,7 +104,7 @@ def _scored(judges: Judges, blocks: Iterator[Block], settings: CleaningSettings)
 
 
 def _condemn_by_score(
-    block: Block,
+    block: LineBlock,
     verdicts: Verdicts,
     rule: AnyScoredRule,
     verdict: int,
@@ -114,7 +114,7 @@ def _condemn_by_score(
     pairs = pairs.take(verdicts == 0)
     scores = rule.scores(pairs) if len(pairs) else np.zeros(0, np.float32)
     gone = rule.beyond(scores)
-    condemned(verdicts, gone, verdict, pairs)
+    verdicts[np.flatnonzero(verdicts == 0)[gone]] = verdict
     return scores[~gone]
 
 
@@ -163,7 +163,7 @@ def _output(path: Path) -> Iterator[IO[bytes]]:
         yield packed
 
 
-def _write(files: list[IO[bytes]], block: Block, verdicts: Verdicts) -> None:
+def _write(files: list[IO[bytes]], block: LineBlock, verdicts: Verdicts) -> None:
     kept = (verdicts == 0).tolist()
     for file, column in zip(files, block.columns, strict=True):
         lines = list(compress(column, kept))
@@ -171,7 +171,7 @@ def _write(files: list[IO[bytes]], block: Block, verdicts: Verdicts) -> None:
             file.write(b"\n".join([*lines, b""]))
 
 
-def _write_rejected(file: IO[bytes], block: Block, verdicts: Verdicts, names: list[str]) -> None:
+def _write_rejected(file: IO[bytes], block: LineBlock, verdicts: Verdicts, names: list[str]) -> None:
     for index in np.flatnonzero(verdicts).tolist():
         name = names[int(verdicts[index]) - 1]
         file.write(f"{name}\t{block.first + index}\t".encode() + block.line(index) + b"\n")

@@ -13,17 +13,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from uwaga.cleaning.blocks import FAULTS, Block, RawBlock, Verdicts, read_block
-from uwaga.cleaning.pairs import Keys, Mask, Pairs
+from uwaga.cleaning.blocks import FAULTS, LineBlock, RawBlock, Verdicts, read_block
+from uwaga.cleaning.pairs import Keys
 from uwaga.cleaning.rule import AnyOrderedRule, AnyRule, AnyScoredRule, OrderedRule, ScoredRule
 from uwaga.cleaning.settings import CleaningSettings
 from uwaga.errors import DataError
 
 AHEAD = 3
 """Blocks sent ahead, for each process."""
+FEW = 0.7
+"""Share of a block below which the pairs that are left are copied out of it."""
 FIRST_RULE = len(FAULTS) + 1
 
-Judged = tuple[Block, Verdicts]
+Judged = tuple[LineBlock, Verdicts]
 
 
 class Stage(NamedTuple):
@@ -72,16 +74,18 @@ class Bench:
         if before is not None:
             verdicts = before.copy()
         stage = self.stages[number]
-        pairs = pairs.take(verdicts == 0)
+        left = verdicts == 0  # (lines,)
+        pairs = pairs.take(left)
+        there = np.flatnonzero(left)  # (pairs,) the line of each
+        alive = np.ones(len(there), np.bool_)  # (pairs,)
         for verdict, rule in stage.rules:
-            pairs = condemned(verdicts, rule.rejects(pairs), verdict, pairs)
-        return verdicts, stage.ordered[1].keys(pairs) if stage.ordered else None
-
-
-def condemned(verdicts: Verdicts, gone: Mask, verdict: int, pairs: Pairs) -> Pairs:
-    """Write a verdict on the pairs of a mask, of those without one; the pairs that are left."""
-    verdicts[np.flatnonzero(verdicts == 0)[gone]] = verdict
-    return pairs.take(~gone)
+            # What is known of the pairs is lost when some are left out, so that waits until it pays.
+            if alive.sum() < FEW * len(alive) or (rule.dear and not alive.all()):
+                pairs, there, alive = pairs.take(alive), there[alive], alive[alive]
+            gone = rule.rejects(pairs) & alive
+            verdicts[there[gone]] = verdict
+            alive &= ~gone
+        return verdicts, stage.ordered[1].keys(pairs)[alive] if stage.ordered else None
 
 
 class Judges:
@@ -121,13 +125,13 @@ class Judges:
         last = self._bench.rules[-1]
         return last if isinstance(last, ScoredRule) else None
 
-    def judged(self, blocks: Iterator[Block]) -> Iterator[Judged]:
+    def judged(self, blocks: Iterator[LineBlock]) -> Iterator[Judged]:
         """The blocks in their order with their verdicts.
 
         Raises:
             DataError: a process has died.
         """
-        stream: Iterator[tuple[Block, Verdicts | None]] = ((block, None) for block in blocks)
+        stream: Iterator[tuple[LineBlock, Verdicts | None]] = ((block, None) for block in blocks)
         for number in range(len(self._bench.stages)):
             stream = self._through(stream, number)
         for block, verdicts in stream:
@@ -135,8 +139,8 @@ class Judges:
             yield block, verdicts
 
     def _through(
-        self, stream: Iterator[tuple[Block, Verdicts | None]], number: int
-    ) -> Iterator[tuple[Block, Verdicts | None]]:
+        self, stream: Iterator[tuple[LineBlock, Verdicts | None]], number: int
+    ) -> Iterator[tuple[LineBlock, Verdicts | None]]:
         ordered = self._bench.stages[number].ordered
         for block, (verdicts, keys) in self._answers(stream, number):
             if ordered is not None and keys is not None:
@@ -145,14 +149,14 @@ class Judges:
             yield block, verdicts
 
     def _answers(
-        self, stream: Iterator[tuple[Block, Verdicts | None]], number: int
-    ) -> Iterator[tuple[Block, tuple[Verdicts, Keys | None]]]:
+        self, stream: Iterator[tuple[LineBlock, Verdicts | None]], number: int
+    ) -> Iterator[tuple[LineBlock, tuple[Verdicts, Keys | None]]]:
         """Each block with what :meth:`Bench.judge` says of it, in order, some blocks being judged ahead."""
         if self._pool is None:
             for block, before in stream:
                 yield block, self._bench.judge(number, block.sent(), before)
             return
-        waiting: deque[tuple[Block, Future[tuple[Verdicts, Keys | None]]]] = deque()
+        waiting: deque[tuple[LineBlock, Future[tuple[Verdicts, Keys | None]]]] = deque()
         try:
             for block, before in stream:
                 waiting.append((block, self._pool.submit(_judge, number, block.sent(), before)))

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.cleaning.characters import CODE_POINTS, LETTER, SPACE, digits, kinds, unstable
+from uwaga.cleaning.characters import CODE_POINTS, DIGIT, LETTER, SPACE, digits, kinds, unstable
 from uwaga.cleaning.characters import NO_DIGIT as NONE
 
 Mask = NDArray[np.bool_]
@@ -28,7 +28,7 @@ def mixed(values: Keys) -> Keys:
     return values ^ (values >> np.uint64(31))
 
 
-class Texts:
+class Side:
     """One side of some pairs.
 
     ``codes`` (characters,) uint32 are the code points of all texts end to end, ``offsets`` (pairs + 1,) where
@@ -39,29 +39,30 @@ class Texts:
         self.codes, self.offsets = codes, offsets
 
     @classmethod
-    def of(cls, texts: list[str]) -> Texts:
+    def of(cls, texts: list[str]) -> Side:
         """The given texts, none of which holds a line break."""
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         return cls(_codes("".join(texts)), np.concatenate([[0], np.cumsum(lengths)]))
 
     @classmethod
-    def spans(cls, codes: NDArray[np.uint32], starts: Counts, ends: Counts) -> Texts:
-        """The parts ``[starts, ends)`` (pairs,) of some characters."""
-        lengths = ends - starts
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        shift = np.repeat(starts - offsets[:-1], lengths)  # (characters,)
-        return cls(codes[np.arange(int(offsets[-1])) + shift], offsets)
+    def spans(cls, codes: NDArray[np.uint32], starts: Counts, ends: Counts) -> Side:
+        """The parts ``[starts, ends)`` (pairs,) of some characters, one behind the other."""
+        edges = np.empty(2 * len(starts) + 2, np.int64)  # of gaps and parts in turn
+        edges[0], edges[1:-1:2], edges[2:-1:2], edges[-1] = 0, starts, ends, len(codes)
+        inside = np.arange(len(edges) - 1) % 2 == 1
+        offsets = np.concatenate([[0], np.cumsum(ends - starts)])
+        return cls(codes[np.repeat(inside, np.diff(edges))], offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def take(self, mask: Mask) -> Texts:
+    def take(self, mask: Mask) -> Side:
         """Those of a mask (pairs,)."""
         if mask.all():
             return self
         lengths = self.lengths
         offsets = np.concatenate([[0], np.cumsum(lengths[mask])])
-        return Texts(self.codes[np.repeat(mask, lengths)], offsets)
+        return Side(self.codes[np.repeat(mask, lengths)], offsets)
 
     def text(self, index: int) -> str:
         """One text."""
@@ -95,13 +96,11 @@ class Texts:
 
     def count(self, chosen: Mask) -> Counts:
         """(pairs,) how many characters of each text are in a mask (characters,)."""
-        sums = np.zeros(len(self.codes) + 1, np.int32)
-        np.cumsum(chosen, out=sums[1:])
-        return (sums[self.offsets[1:]] - sums[self.offsets[:-1]]).astype(np.int64)
+        return np.diff(np.searchsorted(np.flatnonzero(chosen), self.offsets))
 
     def of_kind(self, bits: int) -> Counts:
         """(pairs,) how many characters of each text have one of some bits."""
-        return self.count((self.kinds & bits) != 0)
+        return self.count(self.has_kind(bits))
 
     @cached_property
     def letters(self) -> Counts:
@@ -109,9 +108,19 @@ class Texts:
         return self.of_kind(LETTER)
 
     @cached_property
+    def spaces(self) -> Mask:
+        """(characters,) which are white space."""
+        return self.has_kind(SPACE)
+
+    def has_kind(self, bits: int) -> Mask:
+        """(characters,) which have one of some bits."""
+        chosen: Mask = (self.kinds & np.uint8(bits)) != 0
+        return chosen
+
+    @cached_property
     def word_starts(self) -> Mask:
         """(characters,) whether a word, in between of white space, begins there."""
-        space = (self.kinds & SPACE) != 0
+        space = self.spaces
         begins = np.ones(len(space), np.bool_)
         begins[1:] = space[:-1]
         begins[self.offsets[:-1][self.lengths > 0]] = True
@@ -126,7 +135,7 @@ class Texts:
     @cached_property
     def longest_words(self) -> Counts:
         """(pairs,) characters of each text's longest word."""
-        space = (self.kinds & SPACE) != 0
+        space = self.spaces
         ends = np.ones(len(space), np.bool_)
         ends[:-1] = space[1:]
         last = self.offsets[1:][self.lengths > 0] - 1
@@ -140,12 +149,11 @@ class Texts:
         return longest
 
     @cached_property
-    def digits(self) -> Texts:
+    def digits(self) -> Side:
         """The decimal digits but 0 of each, whatever their script."""
-        values = digits()[self.codes]
-        chosen = (values != NONE) & (values != 0)
+        chosen = self.has_kind(DIGIT)
         offsets = np.concatenate([[0], np.cumsum(self.count(chosen))])
-        return Texts(values[chosen].astype(np.uint32) + ord("0"), offsets)
+        return Side(digits()[self.codes[chosen]].astype(np.uint32) + ord("0"), offsets)
 
     @cached_property
     def word_characters(self) -> Counts:
@@ -153,7 +161,7 @@ class Texts:
         return self.count(((self.kinds & LETTER) != 0) | (digits()[self.codes] != NONE))
 
     @cached_property
-    def folded(self) -> Texts:
+    def folded(self) -> Side:
         """Letters and digits alone, without case and compatibility forms; what has none stays as it is."""
         whole = unicodedata.normalize("NFKC", self.joined).casefold()
         codes = _codes(whole)
@@ -162,11 +170,11 @@ class Texts:
         codes = codes[kept]
         places = np.flatnonzero(codes == ord("\n"))
         starts = np.concatenate([[0], places[:-1] + 1]).astype(np.int64)[: len(self)]
-        found = Texts.spans(codes, starts, places)
+        found = Side.spans(codes, starts, places)
         if (found.lengths > 0).all():
             return found
         plain = [one or text for one, text in zip(found.strings, self.strings, strict=True)]
-        return Texts.of(plain)
+        return Side.of(plain)
 
     @cached_property
     def keys(self) -> Keys:
@@ -175,15 +183,20 @@ class Texts:
         The sum over a text of a random-looking number for each character at each position (Zobrist 1970),
         so two different texts share a key with a probability of about 2⁻⁶⁴.
         """
-        positions = np.arange(len(self.codes)) - np.repeat(self.offsets[:-1], self.lengths)
-        values = (
-            positions.astype(np.uint64) * np.uint64(CODE_POINTS) + self.codes
-        )  # (characters,) no two alike
+        starts = self.offsets.astype(np.uint64)
+        values = np.arange(len(self.codes), dtype=np.uint64)  # (characters,)
+        values -= np.repeat(starts[:-1], self.lengths)
+        values *= np.uint64(CODE_POINTS)
+        values += self.codes  # a number of its own for each character at each position
+        values *= _GOLDEN
+        values ^= values >> np.uint64(32)
+        values *= _MIX
+        values ^= values >> np.uint64(29)
         sums = np.zeros(len(values) + 1, np.uint64)
-        np.cumsum(mixed(values * _GOLDEN), out=sums[1:])
+        np.cumsum(values, out=sums[1:])
         return sums[self.offsets[1:]] - sums[self.offsets[:-1]] + self.lengths.astype(np.uint64)
 
-    def folds_as(self, other: Texts) -> Mask:
+    def folds_as(self, other: Side) -> Mask:
         """(pairs,) whether each is the same text as another's when both are :attr:`folded`.
 
         Only those are folded that have as many letters and digits, or characters that folding may multiply.
@@ -195,7 +208,7 @@ class Texts:
         same[doubtful] = self.take(doubtful).folded.equals(other.take(doubtful).folded)
         return same
 
-    def equals(self, other: Texts) -> Mask:
+    def equals(self, other: Side) -> Mask:
         """(pairs,) whether each is the same text as another's."""
         alike = self.lengths == other.lengths
         ours, theirs = self.take(alike), other.take(alike)
@@ -207,31 +220,31 @@ class Texts:
         return self.codes[start:end].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
-class Pairs:
+class PairBlock:
     """Sentence pairs of two languages (codes, empty where they are not known)."""
 
-    def __init__(self, source: Texts, target: Texts, languages: tuple[str, str]) -> None:
+    def __init__(self, source: Side, target: Side, languages: tuple[str, str]) -> None:
         self.source, self.target, self.languages = source, target, languages
 
     @classmethod
-    def of(cls, pairs: list[tuple[str, str]], languages: tuple[str, str] = ("", "")) -> Pairs:
+    def of(cls, pairs: list[tuple[str, str]], languages: tuple[str, str] = ("", "")) -> PairBlock:
         """The given pairs, without line breaks in them."""
-        sides = [Texts.of([pair[side] for pair in pairs]) for side in range(2)]
+        sides = [Side.of([pair[side] for pair in pairs]) for side in range(2)]
         return cls(sides[0], sides[1], languages)
 
     def __len__(self) -> int:
         return len(self.source)
 
     @property
-    def sides(self) -> tuple[tuple[Texts, str], tuple[Texts, str]]:
+    def sides(self) -> tuple[tuple[Side, str], tuple[Side, str]]:
         """The sources and the targets, with their languages."""
         return (self.source, self.languages[0]), (self.target, self.languages[1])
 
-    def take(self, mask: Mask) -> Pairs:
+    def take(self, mask: Mask) -> PairBlock:
         """Those of a mask (pairs,)."""
         if mask.all():
             return self
-        return Pairs(self.source.take(mask), self.target.take(mask), self.languages)
+        return PairBlock(self.source.take(mask), self.target.take(mask), self.languages)
 
 
 def _codes(text: str) -> NDArray[np.uint32]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from uwaga.cleaning.blocks import FAULTS, Block, Verdicts
+from uwaga.cleaning.blocks import FAULTS, LineBlock, Verdicts
 from uwaga.cleaning.pairs import mixed
 from uwaga.cleaning.rule import RULES
 
@@ -52,7 +52,7 @@ class CleaningReport:
 
     @property
     def speed(self) -> float:
-        """Pairs read per second."""
+        """PairBlock read per second."""
         return self.read / self.seconds if self.seconds > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Collector:
         self._bounds = np.full(len(tolls) + 1, np.iinfo(np.uint64).max, np.uint64)
         self._bounds[0] = 0
 
-    def add(self, block: Block, verdicts: Verdicts) -> None:
+    def add(self, block: LineBlock, verdicts: Verdicts) -> None:
         """Count the lines of a block."""
         counts = np.bincount(verdicts, minlength=len(self._bounds))
         self.report.read += len(block)
@@ -106,7 +106,7 @@ class Collector:
         for index in np.flatnonzero(hashes < self._bounds[verdicts]).tolist():
             self._draw(int(verdicts[index]), int(hashes[index]), block, index)
 
-    def _draw(self, verdict: int, number: int, block: Block, index: int) -> None:
+    def _draw(self, verdict: int, number: int, block: LineBlock, index: int) -> None:
         drawn = self._drawn[verdict - 1]
         source, target = (_short(text) for text in block.texts(index))
         drawn.append((number, Example(block.first + index, source, target)))

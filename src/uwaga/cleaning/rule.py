@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.cleaning.pairs import Keys, Mask, Pairs
+from uwaga.cleaning.pairs import Keys, Mask, PairBlock
 from uwaga.settings.base import StrictModel
 
 Settings = TypeVar("Settings", bound=StrictModel)
@@ -27,6 +27,8 @@ class Rule(ABC, Generic[Settings]):
     """What goes, as reports and help say it."""
     settings_type: ClassVar[type[StrictModel]]
     needs_languages: ClassVar[bool] = False
+    dear: ClassVar[bool] = False
+    """Whether it pays to show it none but the pairs that are left."""
     default: ClassVar[bool] = True
     """Whether the rule is asked where nobody says which are."""
 
@@ -42,7 +44,7 @@ class Rule(ABC, Generic[Settings]):
         """
 
     @abstractmethod
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         """(pairs,) which of them go. What it says of a pair must not depend on the other pairs."""
 
 
@@ -50,14 +52,14 @@ class OrderedRule(Rule[Settings]):
     """Judges by what came before: keys are made in any process, and looked at in the order of the lines."""
 
     @abstractmethod
-    def keys(self, pairs: Pairs) -> Keys:
+    def keys(self, pairs: PairBlock) -> Keys:
         """(pairs,) all that the rule has to know of each pair."""
 
     @abstractmethod
     def rejects_keys(self, keys: Keys) -> Mask:
         """(pairs,) which pairs go, by their keys; called for all pairs in their order."""
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         """The two together."""
         return self.rejects_keys(self.keys(pairs))
 
@@ -73,10 +75,10 @@ class ScoredRule(Rule[Settings]):
     max: float | None = None
 
     @abstractmethod
-    def scores(self, pairs: Pairs) -> NDArray[np.float32]:
+    def scores(self, pairs: PairBlock) -> NDArray[np.float32]:
         """(pairs,) the number of each."""
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         """By ``max`` alone; which share is the best is known when all have a number."""
         return self.beyond(self.scores(pairs))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,9 +124,7 @@ def check_known(names: Iterable[str], where: str) -> None:
 
 
 def explained(settings: CleaningSettings) -> str:
-    """A settings file of YAML with every rule and what each setting means; rules that are not asked are "
-    "comments.
-    """
+    """A settings file of YAML with every rule and setting; rules that are not asked are comments."""
     lines = [f"languages: [{', '.join(repr(one) for one in settings.languages)}]", "rules:"]
     names = [*settings.rules, *(name for name in RULES if name not in settings.rules)]
     for name in names:
@@ -134,10 +133,7 @@ def explained(settings: CleaningSettings) -> str:
         values = settings.rules.get(name) or kind.settings_type()
         lines.append(f"  {mark}{name}:  # {kind.summary}")
         for key, field in kind.settings_type.model_fields.items():
-            value = getattr(values, key)
-            written = {True: "true", False: "false", None: "null", "": '""'}.get(value, value)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                written = value
+            written = json.dumps(getattr(values, key), ensure_ascii=False)  # which is YAML too
             lines.append(f"  {mark}  {key}: {written}  # {field.description}")
     return "\n".join(lines) + "\n"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.cleaning.blocks import Block, Verdicts
+from uwaga.cleaning.blocks import LineBlock, Verdicts
 from uwaga.cleaning.pairs import Mask
 from uwaga.data.report import Fault
 from uwaga.errors import DataError
@@ -21,9 +21,7 @@ Scores = NDArray[np.float32]
 
 
 class _Place(NamedTuple):
-    """A block in the files: its first line, how many, the bytes of its columns, its lines too long to "
-    "hold.
-    """
+    """A block in the files: its first line, how many, the bytes of its columns, their faults."""
 
     first: int
     lines: int
@@ -49,7 +47,7 @@ class Spool:
         self._texts.close()
         self._scores.close()
 
-    def add(self, block: Block, verdicts: Verdicts, scores: Scores) -> None:
+    def add(self, block: LineBlock, verdicts: Verdicts, scores: Scores) -> None:
         """Append a block; ``scores`` (pairs,) are of its pairs without a verdict, each at least 0.
 
         Raises:
@@ -70,7 +68,7 @@ class Spool:
         self._places.append(_Place(block.first, len(block), tuple(map(len, raw.columns)), block.faults))
         self._pairs += len(scores)
 
-    def best(self, share: float) -> Iterator[tuple[Block, Verdicts, Mask]]:
+    def best(self, share: float) -> Iterator[tuple[LineBlock, Verdicts, Mask]]:
         """What was added, in order, each with (pairs,) which of its scored pairs are not of the best share.
 
         Of pairs with equal scores the first are taken.
@@ -86,7 +84,7 @@ class Spool:
             level = scores == limit
             gone = (scores > limit) | (level & (np.cumsum(level) > equals))
             equals -= min(equals, int(level.sum()))
-            yield Block(place.first, columns, place.faults), verdicts, gone
+            yield LineBlock(place.first, columns, place.faults), verdicts, gone
 
     def _threshold(self, count: int) -> tuple[np.float32, int]:
         if not count:

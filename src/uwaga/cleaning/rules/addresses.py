@@ -7,7 +7,7 @@ import re
 import numpy as np
 from pydantic import Field
 
-from uwaga.cleaning.pairs import Mask, Pairs, Texts
+from uwaga.cleaning.pairs import Mask, PairBlock, Side
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -28,7 +28,7 @@ class AddressSettings(StrictModel):
 class Addresses(Rule[AddressSettings]):
     """Both sides must name the same addresses, in any order."""
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         found = [_addresses(side) for side, _ in pairs.sides]
         gone = np.zeros(len(pairs), np.bool_)
         for index in {*found[0], *found[1]}:
@@ -37,7 +37,7 @@ class Addresses(Rule[AddressSettings]):
         return gone
 
 
-def _addresses(texts: Texts) -> dict[int, list[str]]:
+def _addresses(texts: Side) -> dict[int, list[str]]:
     found = {}
     for index in np.flatnonzero(_candidates(texts)).tolist():
         if matches := ADDRESS.findall(texts.text(index)):
@@ -45,7 +45,7 @@ def _addresses(texts: Texts) -> dict[int, list[str]]:
     return found
 
 
-def _candidates(texts: Texts) -> Mask:
+def _candidates(texts: Side) -> Mask:
     """(pairs,) which have an @, a :// or a www. in them."""
     codes = np.append(texts.codes, np.zeros(3, np.uint32))
     here, next_, third, fourth = codes[:-3], codes[1:-2], codes[2:-1], codes[3:]

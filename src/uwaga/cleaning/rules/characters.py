@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, NonNegativeInt
 
 from uwaga.cleaning.characters import BAD
-from uwaga.cleaning.pairs import Mask, Pairs
+from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -22,7 +22,7 @@ class CharacterSettings(StrictModel):
 class Characters(Rule[CharacterSettings]):
     """Control characters, private use, surrogates, U+FFFD."""
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         return (pairs.source.of_kind(BAD) > self.settings.max_bad) | (
             pairs.target.of_kind(BAD) > self.settings.max_bad
         )

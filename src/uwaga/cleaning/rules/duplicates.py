@@ -1,4 +1,4 @@
-"""Pairs that have been there before."""
+"""PairBlock that have been there before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, PositiveInt
 
 from uwaga.cleaning.key_set import KeySet
-from uwaga.cleaning.pairs import Keys, Mask, Pairs, mixed
+from uwaga.cleaning.pairs import Keys, Mask, PairBlock, mixed
 from uwaga.cleaning.rule import OrderedRule, register
 from uwaga.settings.base import StrictModel
 
@@ -35,7 +35,7 @@ class Duplicates(OrderedRule[DuplicateSettings]):
         """Begin anew."""
         self._seen = KeySet(self.settings.memory)
 
-    def keys(self, pairs: Pairs) -> Keys:
+    def keys(self, pairs: PairBlock) -> Keys:
         source, target = pairs.source, pairs.target
         if self.settings.normalise:
             source, target = source.folded, target.folded

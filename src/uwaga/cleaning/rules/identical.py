@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, NonNegativeInt
 
-from uwaga.cleaning.pairs import Mask, Pairs
+from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -20,7 +20,7 @@ class IdenticalSettings(StrictModel):
 class Identical(Rule[IdenticalSettings]):
     """Both sides are one text."""
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         if self.settings.normalise:
             same = pairs.source.folds_as(pairs.target)
         else:

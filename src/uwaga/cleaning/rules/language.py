@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field, NonNegativeInt
 
-from uwaga.cleaning.pairs import Mask, Pairs
+from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 from uwaga.text.identification import LanguageIdentifier
@@ -25,6 +25,7 @@ class Language(Rule[LanguageSettings]):
     """The likeliest language of each side, as py3langid finds it; a doubtful one passes."""
 
     needs_languages = True
+    dear = True
 
     def prepare(self) -> None:
         """Load the identifier's model."""
@@ -32,7 +33,7 @@ class Language(Rule[LanguageSettings]):
         for language in self.languages:
             self._identifier.check(language)
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         gone = np.zeros(len(pairs), np.bool_)
         for side, language in pairs.sides:
             judged = (side.letters >= self.settings.min_letters) & ~gone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from uwaga.cleaning.pairs import Mask, Pairs
+from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -28,7 +28,7 @@ class LengthSettings(StrictModel):
 class Length(Rule[LengthSettings]):
     """Bounds of words and characters, each side by itself."""
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         limits = self.settings
         gone = (pairs.source.lengths < limits.min_characters) | (pairs.target.lengths < limits.min_characters)
         for side, _ in pairs.sides:

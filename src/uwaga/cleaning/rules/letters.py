@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from uwaga.cleaning.pairs import Mask, Pairs
+from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -20,7 +20,7 @@ class LetterSettings(StrictModel):
 class Letters(Rule[LetterSettings]):
     """The share of letters, and of marks on letters, among all characters."""
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         gone = np.zeros(len(pairs), np.bool_)
         for side, _ in pairs.sides:
             gone |= side.letters / np.maximum(side.lengths, 1) < self.settings.min_share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, PositiveInt
 
-from uwaga.cleaning.pairs import Mask, Pairs
+from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -22,7 +22,7 @@ class LongWordSettings(StrictModel):
 class LongWords(Rule[LongWordSettings]):
     """The longest word of either side; sides in languages that set no spaces are not looked at."""
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         gone = pairs.source.lengths < 0
         for side, language in pairs.sides:
             if language not in SPACELESS:

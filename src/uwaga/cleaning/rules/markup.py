@@ -7,7 +7,7 @@ import re
 import numpy as np
 from pydantic import Field
 
-from uwaga.cleaning.pairs import Mask, Pairs
+from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -26,7 +26,7 @@ class Markup(Rule[MarkupSettings]):
 
     default = False
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         counts = []
         for side, _ in pairs.sides:
             places = np.array([match.start() for match in MARKUP.finditer(side.joined)], np.int64)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from uwaga.cleaning.characters import CODE_POINTS
-from uwaga.cleaning.pairs import Mask, Pairs, Texts
+from uwaga.cleaning.pairs import Mask, PairBlock, Side
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -34,7 +34,7 @@ MOJIBAKE = re.compile(
     f"|(?:[ÎÏÐÑ×ØÙ]{_NEXT}){{2}}"  # two letters of Greek, Cyrillic, Hebrew or Arabic on end
     f"|[ã-é]{_NEXT}{{2}}|ð{_both(0x90, 0xA0)}{_NEXT}{{2}}"  # East Asia; emoji
 )
-"""Pairs of such letters that hardly a language has, first the lead byte of UTF-8, then those that go on."""
+"""The lead byte of UTF-8 as a letter, then those that go on; hardly a language writes them so."""
 
 
 class MojibakeSettings(StrictModel):
@@ -50,7 +50,7 @@ class Mojibake(Rule[MojibakeSettings]):
     Nothing is mended: whoever garbled one line may have lost bytes of the next.
     """
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         count = np.zeros(len(pairs), np.int64)
         for side, _ in pairs.sides:
             for index in np.flatnonzero(_candidates(side)).tolist():
@@ -65,7 +65,7 @@ def _following() -> NDArray[np.bool_]:
     return table
 
 
-def _candidates(texts: Texts) -> Mask:
+def _candidates(texts: Side) -> Mask:
     """(pairs,) in which a letter from Â to ð stands before what a byte that goes on looks like."""
     codes = np.append(texts.codes, np.zeros(1, np.uint32))
     lead = (codes[:-1] >= 0xC2) & (codes[:-1] <= 0xF0)

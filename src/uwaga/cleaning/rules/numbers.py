@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 import numpy as np
 from pydantic import Field
 
-from uwaga.cleaning.pairs import Mask, Pairs
+from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -26,7 +26,7 @@ class Numbers(Rule[NumberSettings]):
     script count by their values.
     """
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         source, target = pairs.source.digits, pairs.target.digits
         gone = ~source.equals(target)
         for index in np.flatnonzero(gone).tolist():

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from uwaga.cleaning.characters import TERMINAL
-from uwaga.cleaning.pairs import Mask, Pairs
+from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -25,7 +25,7 @@ class Punctuation(Rule[PunctuationSettings]):
     section 3.1.
     """
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         source, target = pairs.source.of_kind(TERMINAL), pairs.target.of_kind(TERMINAL)
         penalty = np.abs(source - target) + np.maximum(source - 1, 0) + np.maximum(target - 1, 0)
         gone: Mask = -np.log1p(penalty) < self.settings.min_score

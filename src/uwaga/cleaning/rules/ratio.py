@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from uwaga.cleaning.pairs import Counts, Mask, Pairs
+from uwaga.cleaning.pairs import Counts, Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 
@@ -22,7 +22,7 @@ class RatioSettings(StrictModel):
 class Ratio(Rule[RatioSettings]):
     """The longer side by the shorter, in words and in characters."""
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         source, target = pairs.source, pairs.target
         gone = np.zeros(len(pairs), np.bool_)
         if self.settings.max_words:

@@ -1,4 +1,4 @@
-"""Pairs that models of both directions find improbable."""
+"""PairBlock that models of both directions find improbable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from uwaga.cleaning.pairs import Pairs
+from uwaga.cleaning.pairs import PairBlock
 from uwaga.cleaning.rule import ScoredRule, register
 from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.settings.base import StrictModel
@@ -66,7 +66,7 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
         self._forward = _load(settings.forward, settings.threads, source, target)
         self._backward = _load(settings.backward, settings.threads, target, source)
 
-    def scores(self, pairs: Pairs) -> NDArray[np.float32]:
+    def scores(self, pairs: PairBlock) -> NDArray[np.float32]:
         sources, targets = pairs.source.strings, pairs.target.strings
         forward = self._entropies(self._forward, sources, targets)
         backward = self._entropies(self._backward, targets, sources)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from uwaga.cleaning.characters import LETTER, inherited_letters, letters_of
-from uwaga.cleaning.pairs import Mask, Pairs
+from uwaga.cleaning.characters import ANY_SCRIPT, script_letters
+from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
 from uwaga.settings.base import StrictModel
 from uwaga.text.scripts import scripts_of
@@ -29,13 +29,12 @@ class Script(Rule[ScriptSettings]):
 
     needs_languages = True
 
-    def rejects(self, pairs: Pairs) -> Mask:
+    def rejects(self, pairs: PairBlock) -> Mask:
         gone = np.zeros(len(pairs), np.bool_)
         for side, language in pairs.sides:
             wanted = scripts_of(language)
             if wanted is not None:
-                letters = ((side.kinds & LETTER) != 0) & ~inherited_letters()[side.codes]
-                count = side.count(letters)
-                fitting = side.count(letters & letters_of(wanted)[side.codes])
+                found = script_letters(wanted)[side.codes]  # (characters,)
+                count, fitting = side.count(found != 0), side.count(found > ANY_SCRIPT)
                 gone |= (count > 0) & (fitting < self.settings.min_share * count)
         return gone
