@@ -252,7 +252,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=["growth", "peer"])
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--pairs", type=int, default=500_000, help="of the comparison")
+    parser.add_argument("--pairs", type=int, default=1_000_000, help="of the comparison")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--without", default="language", help="rules left out of growth")

@@ -17,7 +17,7 @@ Records = Sequence[Mapping[str, Any]]
 SHOWN_VALIDATIONS = 8
 """Validations whose samples are shown, the first and the last among them."""
 SETTINGS = "settings.yaml"
-STORE = "data/{}/store.json"
+STORES = "data/*/store.json"
 
 
 def run_page(run: Path) -> str:
@@ -116,8 +116,8 @@ def _samples(samples: Records) -> list[str]:
 def _data(run: Path) -> list[str]:
     """What reading the corpora left out."""
     rows: list[tuple[object, ...]] = []
-    for name in ("train", "dev"):
-        report = _json(run / STORE.format(name)).get("report")
+    stores = sorted(run.glob(STORES), key=lambda path: (path.parent.name.startswith("dev"), path))
+    for name, report in ((path.parent.name, _json(path).get("report")) for path in stores):
         if isinstance(report, dict):
             rows.append((name, "lines read", _cell(report.get("read")), ""))
             rows.append((name, "pairs kept", _cell(report.get("kept")), ""))
