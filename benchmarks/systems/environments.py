@@ -14,9 +14,10 @@ from pathlib import Path
 REQUIREMENTS = {
     "joeynmt": ["joeynmt==2.3", "sentencepiece==0.1.99", "importlib_metadata"],
     "firefox": ["fxtranslate==0.5.0", "pymarian==1.12.42"],
+    "opusfilter": ["opusfilter==3.3.1"],
     "huggingface": ["transformers==5.23.0", "accelerate==1.15.0"],
 }
-WITHOUT_TORCH = ("firefox",)
+WITHOUT_TORCH = ("firefox", "opusfilter")
 MARKER = "installed.json"
 
 

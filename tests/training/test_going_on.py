@@ -24,7 +24,8 @@ from uwaga.training.checkpoint import (
     write_checkpoint,
 )
 from uwaga.training.corpus import prepare_corpora
-from uwaga.training.report import METRICS, Reporter
+from uwaga.training.records import METRICS
+from uwaga.training.report import Reporter
 from uwaga.training.run import Run
 from uwaga.training.train import train
 from uwaga.training.validation import Validation

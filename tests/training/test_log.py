@@ -17,7 +17,8 @@ from uwaga.training import disk
 from uwaga.training.bar import TrainingBar, clock_time
 from uwaga.training.checkpoint import Progress, checkpoint_path
 from uwaga.training.events import EventFile
-from uwaga.training.report import METRICS, Reporter
+from uwaga.training.records import METRICS
+from uwaga.training.report import Reporter
 from uwaga.training.step import Update
 from uwaga.training.train import train
 from uwaga.training.validation import Validation

@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 from uwaga import __version__
 from uwaga.cli.attend import attend
 from uwaga.cli.average import average
+from uwaga.cli.clean import clean
 from uwaga.cli.convert import convert
 from uwaga.cli.errors import INTERRUPTED, guarded_output, reported, terminable
 from uwaga.cli.evaluate import evaluate
@@ -21,6 +22,7 @@ from uwaga.cli.info import info
 from uwaga.cli.lengths import lengths
 from uwaga.cli.lines import TEXTS_ONLY
 from uwaga.cli.models import models
+from uwaga.cli.report import report
 from uwaga.cli.score import score
 from uwaga.cli.shortlist import shortlist
 from uwaga.cli.train import train
@@ -36,7 +38,7 @@ app = typer.Typer(
 )
 VERBS = (
     *(translate, train, score, evaluate, attend, lengths),
-    *(generate, fill, info, convert, shortlist, average),
+    *(generate, fill, info, convert, shortlist, average, clean, report),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,17 @@ def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
             update(read, chunk.first - 1 + len(chunk.lines))
 
         yield advance
+
+
+@contextlib.contextmanager
+def amount(paths: Sequence[Path], verb: str) -> Iterator[Update]:
+    """A function to be called with how many bytes of some files, and how many lines, are done.
+
+    How much of a compressed file is left is not known: then only lines and time are shown.
+    """
+    known = all(path.is_file() and path.suffix not in COMPRESSED for path in paths)
+    with _bar(verb, sum(path.stat().st_size for path in paths) if known else None) as update:
+        yield update
 
 
 @contextlib.contextmanager

@@ -18,11 +18,13 @@ from uwaga.training.bar import TrainingBar
 from uwaga.training.checkpoint import Progress
 from uwaga.training.disk import append, replace_text
 from uwaga.training.events import EventFile
+from uwaga.training.page import run_page
+from uwaga.training.records import METRICS, REPORT, SAMPLES, read_records
+from uwaga.training.samples import samples_record
 from uwaga.training.step import Update
 from uwaga.training.validation import Validation
 
 _LINE_SECONDS = 30.0
-METRICS = "metrics.jsonl"
 
 Judged = Literal["dev", "mean", "final"]
 """What a validation was of: the run's weights at a step, the mean of checkpoints, the finished model."""
@@ -128,8 +130,21 @@ class Reporter:
         self.say(f"{name}: dev {shown}")
         if part == "dev":
             self._dev = _shown_score(values)
-        if result.sample and part != "mean":
-            self.say("  source      {}\n  translation {}\n  reference   {}".format(*result.sample))
+        if result.samples and part != "mean":
+            first = result.samples[0]
+            self.say(f"  source      {first.source}\n  translation {first.translation}")
+            self.say(f"  reference   {first.reference}")
+        if result.samples:
+            record = {"part": part, "step": progress.step, **samples_record(result.samples, result.by_length)}
+            append(self.folder / SAMPLES, json.dumps(record).encode() + b"\n")
+
+    def finish(self) -> None:
+        """Write the run's report.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        replace_text(self.folder / REPORT, run_page(self.folder))
 
     def _figures(self, seconds: float) -> str:
         dev = f"  {self._dev}" if self._dev else ""
@@ -144,25 +159,20 @@ class Reporter:
         self._events.add(progress.step, {f"{part}/{name}": value for name, value in values.items()})
 
     def _cut(self, step: int, steps: int) -> dict[str, Any] | None:
-        """Cut metrics.jsonl back to ``step`` of ``steps``; the newest dev line that is left."""
-        path = self.folder / METRICS
-        if not path.exists():
-            return None
-        text = path.read_text(encoding="utf-8", errors="replace")
-        kept, dev = [], None
-        for line in text.splitlines():
-            try:
-                values = json.loads(line)
-                at, part = int(values["step"]), str(values["part"])
-            except (ValueError, KeyError, TypeError):
-                continue  # cut short by a full disk or a power cut
-            ended = part in ("mean", "final") and at >= steps  # the end of this run comes again
-            if at <= step and not ended:
-                kept.append(line + "\n")
-                dev = values if part == "dev" else dev
-        if "".join(kept) != text:
-            replace_text(path, "".join(kept))
-        return dev
+        """Cut the records back to ``step`` of ``steps``; the newest of a dev validation that is left."""
+        kept: list[dict[str, Any]] = []
+        for name in (SAMPLES, METRICS):
+            path = self.folder / name
+            kept = []
+            text = ""
+            for line, values in read_records(path):
+                ended = values["part"] in ("mean", "final") and int(values["step"]) >= steps  # comes again
+                if int(values["step"]) <= step and not ended:
+                    kept.append(values)
+                    text += line
+            if path.exists() and text != path.read_text(encoding="utf-8", errors="replace"):
+                replace_text(path, text)
+        return next((one for one in reversed(kept) if one["part"] == "dev"), None)
 
     def _reset(self) -> None:
         self._loss = self._nll = 0.0

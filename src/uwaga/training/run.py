@@ -9,6 +9,8 @@ The folder of a run::
     checkpoints/      step-*.safetensors, the newest and the best
     logs/             TensorBoard events
     metrics.jsonl     one line per report and validation
+    samples.jsonl     translations of a few dev sentences, and BLEU by length, of each validation
+    report.html       the curves and these, when the run has ended (`uwaga report` writes it before)
     model/            the finished model
 """
 

@@ -91,6 +91,7 @@ def _finish(run: Run) -> Path:
         dtype=settings.training.save_dtype,
         usual=result.usual,
     )
+    reporter.finish()
     reporter.say(f"model written to {folder}; try: uwaga translate --model {folder} 'a sentence'")
     return folder
 

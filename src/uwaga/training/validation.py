@@ -16,6 +16,7 @@ from uwaga.evaluation import MetricScore, evaluate
 from uwaga.models.base import Seq2Seq
 from uwaga.settings import DecodingSettings, TrainingSettings
 from uwaga.text.tokeniser import Tokeniser
+from uwaga.training.samples import LengthScore, Sample, choose_samples, scores_by_length
 from uwaga.training.step import batch_loss
 
 
@@ -23,14 +24,16 @@ from uwaga.training.step import batch_loss
 class Validation:
     """Mean negative log-likelihood per target token in nats; BLEU and chrF where text was decoded.
 
-    ``usual``: what the scores of the decoded texts usually are.
+    ``usual``: what the scores of the decoded texts usually are; ``samples``: some of these texts;
+    ``by_length``: their BLEU by the length of their sources.
     """
 
     loss: float
     bleu: MetricScore | None = None
     chrf: MetricScore | None = None
-    sample: tuple[str, str, str] | None = None
     usual: UsualScore | None = None
+    samples: tuple[Sample, ...] = ()
+    by_length: tuple[LengthScore, ...] = ()
 
     def score(self, metric: str) -> float:
         """The value of a metric, turned so that higher is better."""
@@ -66,9 +69,13 @@ def validate(
             ("bleu", "chrf"),
             tokenize=training.bleu_tokenise,
         )
-        sample = (pairs[0].source, texts[0], pairs[0].references[0])
         return Validation(
-            loss, report["bleu"], report["chrf"], sample, usual_score([one[0] for one in found])
+            loss,
+            report["bleu"],
+            report["chrf"],
+            usual_score([one[0] for one in found]),
+            choose_samples(pairs, texts),
+            scores_by_length(pairs, texts, training.bleu_tokenise),
         )
     finally:
         model.train()

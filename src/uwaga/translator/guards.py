@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Hypothesis
 from uwaga.text.language_codes import base_language
+from uwaga.text.scripts import LATIN, script_of, scripts_of
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
 UNNAMED = frozenset({"", "src", "tgt", "und"})
@@ -24,33 +23,6 @@ FEWEST_AGAIN = min(
 
 UNLIKE = "unlike what the model knows"
 """How the warnings about a text that the model was not made for begin."""
-
-ROMAN = (
-    "en de fr es it pt nl sv da no nb nn fi et lv lt pl cs sk sl hr ro hu "
-    "tr sq is ga id ms vi tl ca gl eu mt cy af sw eng deu fra spa ita por nld pol ces"
-)
-"""Languages in Latin letters."""
-LATIN, CYRILLIC, ARABIC, DEVANAGARI = ("LATIN",), ("CYRILLIC",), ("ARABIC",), ("DEVANAGARI",)
-HAN = ("CJK", "IDEOGRAPHIC", "KANGXI", "BOPOMOFO")
-SCRIPTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(ROMAN.split(), LATIN),
-    **dict.fromkeys(["ru", "uk", "bg", "be", "mk", "rus", "ukr", "bul", "bel", "mkd"], CYRILLIC),
-    **dict.fromkeys(["ar", "fa", "ur", "ps", "ug", "ckb", "ara", "arb", "fas", "pes", "urd"], ARABIC),
-    **dict.fromkeys(["hi", "mr", "ne", "sa", "hin", "mar", "npi"], DEVANAGARI),
-    **dict.fromkeys(["zh", "yue", "zho", "cmn"], HAN),
-    **dict.fromkeys(["ja", "jpn"], (*HAN, "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA")),
-    **dict.fromkeys(["ko", "kor"], ("HANGUL", *HAN)),
-    **dict.fromkeys(["el", "ell"], ("GREEK",)),
-    **dict.fromkeys(["he", "yi", "heb"], ("HEBREW",)),
-    **dict.fromkeys(["ka", "kat"], ("GEORGIAN",)),
-    **dict.fromkeys(["hy", "hye"], ("ARMENIAN",)),
-    **dict.fromkeys(["bn", "as", "ben", "asm"], ("BENGALI",)),
-    **dict.fromkeys(["ta", "tam"], ("TAMIL",)),
-    **dict.fromkeys(["te", "tel"], ("TELUGU",)),
-    **dict.fromkeys(["th", "tha"], ("THAI",)),
-    **dict.fromkeys(["am", "ti", "amh", "tir"], ("ETHIOPIC",)),
-}
-"""How Unicode's names of a language's letters begin; a language that is not here is not checked."""
 
 
 def translates(languages: tuple[str, str]) -> bool:
@@ -67,7 +39,7 @@ def is_copied(text: str) -> bool:
 
 def unlike_language(text: str, language: str) -> str | None:
     """A warning where most letters of a text are not of the language's script, None where they are."""
-    wanted = SCRIPTS.get(base_language(language))
+    wanted = scripts_of(language)
     if wanted is None or (wanted == LATIN and text.isascii()):
         return None
     found = [script for script in map(script_of, text) if script]
@@ -76,12 +48,6 @@ def unlike_language(text: str, language: str) -> str | None:
         return None
     most = max(sorted(set(strange)), key=strange.count)
     return f"{UNLIKE}: letters of {most.title()}, where its source language is {language!r}"
-
-
-@lru_cache(1 << 16)
-def script_of(character: str) -> str:
-    """How Unicode's name of a letter begins, empty for what is no letter."""
-    return unicodedata.name(character, "").partition(" ")[0] if character.isalpha() else ""
 
 
 def loops(tokens: Sequence[int]) -> bool:

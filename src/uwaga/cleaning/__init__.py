@@ -1,0 +1,7 @@
+"""Cleaning of parallel corpora: rules, each with its toll, over any number of pairs in little memory."""
+
+from uwaga.cleaning.clean import clean
+from uwaga.cleaning.report import CleaningReport
+from uwaga.cleaning.settings import CleaningSettings
+
+__all__ = ["CleaningReport", "CleaningSettings", "clean"]

@@ -1,0 +1,212 @@
+"""Blocks of lines: read, sent to whoever judges them, and written as they were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.cleaning.characters import SPACE, kinds
+from uwaga.cleaning.pairs import Counts, PairBlock, Side
+from uwaga.data.lines import read_lines
+from uwaga.data.report import Fault
+from uwaga.data.sources import Row, find_sources
+from uwaga.errors import DataError
+from uwaga.settings import CorpusSettings, parse
+
+LINES = 8192
+"""Lines of a block."""
+STEP = 128
+"""Lines read on end, so that even of the longest lines a block holds little more than :data:`BYTES`."""
+BYTES = 1 << 22
+
+LONG: Fault = "line over 1 MiB"
+_BREAKS = re.compile(rb"[\t\r\n]+")
+FAULTS: tuple[Fault, ...] = (
+    "line over 1 MiB",
+    "bad UTF-8",
+    "not a JSON object",
+    "missing column",
+    "missing language",
+    "empty source",
+    "empty target",
+    "NUL character",
+)
+"""What makes a line no pair, as for training; verdict ``n + 1`` stands for the ``n``-th."""
+Raw = bytes | Fault | None
+"""A line, or what is wrong with it; None where it is too long."""
+Verdicts = NDArray[np.int16]
+"""(lines,) 0 for what is kept, else the fault, or, from ``len(FAULTS) + 1`` on, the rule."""
+
+
+@dataclass
+class LineBlock:
+    """Lines that follow each other, ``first`` the number of the first one.
+
+    ``columns`` holds lines of TSV alone, or sources and their targets; ``faults`` what reading has found
+    wrong with lines, by their indices, which are empty here.
+    """
+
+    first: int
+    columns: tuple[list[bytes], ...]
+    faults: dict[int, Fault]
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def sent(self) -> RawBlock:
+        """What a process needs to judge it, quick to send."""
+        return RawBlock(tuple(b"\n".join(column) for column in self.columns), len(self), self.faults)
+
+    def line(self, index: int) -> bytes:
+        """A line as TSV."""
+        return b"\t".join(column[index] for column in self.columns)
+
+    def texts(self, index: int) -> tuple[str, str]:
+        """The two sides of a line, as far as they can be read."""
+        cells = [cell.decode("utf-8", "replace") for cell in self.line(index).split(b"\t")]
+        return cells[0], cells[1] if len(cells) > 1 else ""
+
+
+class RawBlock(NamedTuple):
+    """The columns of a block, lines joined; how many there are; what was wrong with some."""
+
+    columns: tuple[bytes, ...]
+    lines: int
+    faults: dict[int, Fault]
+
+
+class Lines:
+    """A corpus as lines: those of a TSV or of two texts as they are, of other formats each pair as a line
+    of TSV.
+
+    Raises:
+        DataError: a file is missing, or the files do not fit the format.
+        SettingsError: there are no files.
+    """
+
+    def __init__(self, paths: Sequence[Path | str], languages: tuple[str, str]) -> None:
+        files = tuple(str(path) for path in paths)
+        corpus = parse(CorpusSettings, {"files": files, "languages": languages}, "the corpus")
+        self._sources = find_sources(corpus)
+        self.files, self.name = self._sources.files, self._sources.name
+        self.aligned = self._sources.format == "text"
+
+    def blocks(self) -> Iterator[LineBlock]:
+        """The blocks in their order.
+
+        Raises:
+            DataError: a file is binary, cut or damaged; texts have unequal numbers of lines.
+            MissingExtraError: what reads the format or the compression is not installed.
+        """
+        if self._sources.format == "tsv":
+            sides: list[Iterator[Raw]] = [chain.from_iterable(map(read_lines, self._sources.files))]
+        elif self.aligned:
+            sides = [read_lines(path) for path in self._sources.files]
+        else:
+            sides = [_as_tsv(self._sources.rows())]
+        first = 1
+        while True:
+            columns, faults = self._next(sides, first)
+            if not columns[0]:
+                return
+            yield LineBlock(first, columns, faults)
+            first += len(columns[0])
+
+    def _next(
+        self, sides: list[Iterator[Raw]], first: int
+    ) -> tuple[tuple[list[bytes], ...], dict[int, Fault]]:
+        columns: tuple[list[bytes], ...] = tuple([] for _ in sides)
+        faults: dict[int, Fault] = {}
+        size = 0
+        while len(columns[0]) < LINES and size < BYTES:
+            step = [list(islice(side, STEP)) for side in sides]
+            if len(step[0]) != len(step[-1]):
+                self._misaligned(first + len(columns[0]) - 1, [len(one) for one in step], sides)
+            if not step[0]:
+                break
+            for column, lines in zip(columns, step, strict=True):
+                if set(map(type, lines)) != {bytes}:
+                    wrong = {place: line for place, line in enumerate(lines) if not isinstance(line, bytes)}
+                    faults |= {len(column) + place: line or LONG for place, line in wrong.items()}
+                good = [line if isinstance(line, bytes) else b"" for line in lines]
+                column += good
+                size += sum(map(len, good))
+        return columns, faults
+
+    def _misaligned(self, before: int, read: list[int], sides: list[Iterator[Raw]]) -> NoReturn:
+        counts = [before + now + sum(1 for _ in side) for now, side in zip(read, sides, strict=True)]
+        raise DataError(
+            f"the files are not aligned: {self.files[0]} has {counts[0]} lines, {self.files[1]} has "
+            f"{counts[1]}; "
+            "line n of one must translate line n of the other"
+        )
+
+
+def _as_tsv(rows: Iterator[Row]) -> Iterator[Raw]:
+    """Rows as lines of TSV; tabs and line breaks in a text become spaces."""
+    for row in rows:
+        if isinstance(row.cells, str):
+            yield row.cells
+            continue
+        cells = [cell if isinstance(cell, bytes) else cell.encode("utf-8", "replace") for cell in row.cells]
+        yield b"\t".join(_BREAKS.sub(b" ", cell) for cell in cells)
+
+
+def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Verdicts]:
+    """The pairs of a block, and which of its lines are none; those have empty sides."""
+    verdicts = np.zeros(raw.lines, np.int16)
+    if len(raw.columns) == 1:
+        codes, starts, ends = _decoded(raw.columns[0], raw.lines, verdicts)
+        tabs = np.append(np.flatnonzero(codes == ord("\t")), [len(codes)] * 2)
+        place = np.searchsorted(tabs, starts)
+        middle, last = np.minimum(tabs[place], ends), np.minimum(tabs[place + 1], ends)
+        missing = middle == ends
+        source = Side.spans(codes, starts, middle)
+        target = Side.spans(codes, np.minimum(middle + 1, last), last)
+    else:
+        source, target = (Side.spans(*_decoded(one, raw.lines, verdicts)) for one in raw.columns)
+        missing = np.zeros(raw.lines, np.bool_)
+    empty_source, empty_target = (_blank(side) for side in (source, target))
+    nul = (source.count(source.codes == 0) + target.count(target.codes == 0)) > 0
+    _mark(verdicts, missing & ~empty_source, "missing column")
+    _mark(verdicts, empty_source, "empty source")
+    _mark(verdicts, empty_target, "empty target")
+    _mark(verdicts, nul, "NUL character")
+    for index, fault in raw.faults.items():
+        verdicts[index] = FAULTS.index(fault) + 1
+    return PairBlock(source, target, languages), verdicts
+
+
+def _decoded(raw: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uint32], Counts, Counts]:
+    """The characters of joined lines, and (lines,) where each begins and ends."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        found = []
+        for index, line in enumerate(raw.split(b"\n")):
+            try:
+                found.append(line.decode("utf-8"))
+            except UnicodeDecodeError:
+                found.append("")
+                verdicts[index] = FAULTS.index("bad UTF-8") + 1
+        text = "\n".join(found)
+    codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
+    ends = np.append(np.flatnonzero(codes == ord("\n")), len(codes))
+    return codes, np.concatenate([[0], ends[:-1] + 1]), ends
+
+
+def _blank(texts: Side) -> NDArray[np.bool_]:
+    """(pairs,) which hold nothing but white space."""
+    blank: NDArray[np.bool_] = texts.count((kinds()[texts.codes] & SPACE) == 0) == 0
+    return blank
+
+
+def _mark(verdicts: Verdicts, lines: NDArray[np.bool_], fault: Fault) -> None:
+    verdicts[lines & (verdicts == 0)] = FAULTS.index(fault) + 1

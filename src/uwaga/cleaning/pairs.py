@@ -1,0 +1,251 @@
+"""Sentence pairs in blocks: each side one array of characters, so that a rule judges thousands at once."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.cleaning.characters import CODE_POINTS, DIGIT, LETTER, SPACE, digits, kinds, unstable
+from uwaga.cleaning.characters import NO_DIGIT as NONE
+
+Mask = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_AGAIN = np.uint64(0x94D049BB133111EB)
+
+
+def mixed(values: Keys) -> Keys:
+    """The finaliser of splitmix64 (Steele, Lea & Flood 2014, figure 16): a bijection that looks random."""
+    values = (values ^ (values >> np.uint64(30))) * _MIX
+    values = (values ^ (values >> np.uint64(27))) * _MIX_AGAIN
+    return values ^ (values >> np.uint64(31))
+
+
+class Side:
+    """One side of some pairs.
+
+    ``codes`` (characters,) uint32 are the code points of all texts end to end, ``offsets`` (pairs + 1,) where
+    each begins.
+    """
+
+    def __init__(self, codes: NDArray[np.uint32], offsets: Counts) -> None:
+        self.codes, self.offsets = codes, offsets
+
+    @classmethod
+    def of(cls, texts: list[str]) -> Side:
+        """The given texts, none of which holds a line break."""
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        return cls(_codes("".join(texts)), np.concatenate([[0], np.cumsum(lengths)]))
+
+    @classmethod
+    def spans(cls, codes: NDArray[np.uint32], starts: Counts, ends: Counts) -> Side:
+        """The parts ``[starts, ends)`` (pairs,) of some characters, one behind the other."""
+        edges = np.empty(2 * len(starts) + 2, np.int64)  # of gaps and parts in turn
+        edges[0], edges[1:-1:2], edges[2:-1:2], edges[-1] = 0, starts, ends, len(codes)
+        inside = np.arange(len(edges) - 1) % 2 == 1
+        offsets = np.concatenate([[0], np.cumsum(ends - starts)])
+        return cls(codes[np.repeat(inside, np.diff(edges))], offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def take(self, mask: Mask) -> Side:
+        """Those of a mask (pairs,)."""
+        if mask.all():
+            return self
+        lengths = self.lengths
+        offsets = np.concatenate([[0], np.cumsum(lengths[mask])])
+        return Side(self.codes[np.repeat(mask, lengths)], offsets)
+
+    def text(self, index: int) -> str:
+        """One text."""
+        return self._decoded(int(self.offsets[index]), int(self.offsets[index + 1]))
+
+    @cached_property
+    def strings(self) -> list[str]:
+        """All texts."""
+        whole, places = self._decoded(0, len(self.codes)), self.offsets.tolist()
+        return [whole[start:end] for start, end in pairwise(places)]
+
+    @cached_property
+    def joined(self) -> str:
+        """All texts, a line break after each."""
+        return "\n".join([*self.strings, ""])
+
+    def lines_at(self, places: Counts) -> Counts:
+        """The index of the text at each place of :attr:`joined`."""
+        starts = self.offsets[:-1] + np.arange(len(self))
+        return np.searchsorted(starts, places, side="right") - 1
+
+    @cached_property
+    def lengths(self) -> Counts:
+        """(pairs,) characters of each."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def kinds(self) -> NDArray[np.uint8]:
+        """(characters,) the bits that :func:`~uwaga.cleaning.characters.kinds` has of each."""
+        return kinds()[self.codes]
+
+    def count(self, chosen: Mask) -> Counts:
+        """(pairs,) how many characters of each text are in a mask (characters,)."""
+        return np.diff(np.searchsorted(np.flatnonzero(chosen), self.offsets))
+
+    def of_kind(self, bits: int) -> Counts:
+        """(pairs,) how many characters of each text have one of some bits."""
+        return self.count(self.has_kind(bits))
+
+    @cached_property
+    def letters(self) -> Counts:
+        """(pairs,) letters of each."""
+        return self.of_kind(LETTER)
+
+    @cached_property
+    def spaces(self) -> Mask:
+        """(characters,) which are white space."""
+        return self.has_kind(SPACE)
+
+    def has_kind(self, bits: int) -> Mask:
+        """(characters,) which have one of some bits."""
+        chosen: Mask = (self.kinds & np.uint8(bits)) != 0
+        return chosen
+
+    @cached_property
+    def word_starts(self) -> Mask:
+        """(characters,) whether a word, in between of white space, begins there."""
+        space = self.spaces
+        begins = np.ones(len(space), np.bool_)
+        begins[1:] = space[:-1]
+        begins[self.offsets[:-1][self.lengths > 0]] = True
+        starts: Mask = begins & ~space
+        return starts
+
+    @cached_property
+    def words(self) -> Counts:
+        """(pairs,) words of each, as ``str.split`` finds them."""
+        return self.count(self.word_starts)
+
+    @cached_property
+    def longest_words(self) -> Counts:
+        """(pairs,) characters of each text's longest word."""
+        space = self.spaces
+        ends = np.ones(len(space), np.bool_)
+        ends[:-1] = space[1:]
+        last = self.offsets[1:][self.lengths > 0] - 1
+        ends[last] = True
+        lengths = np.flatnonzero(ends & ~space) + 1 - np.flatnonzero(self.word_starts)  # (words,)
+        longest = np.zeros(len(self), np.int64)
+        there = self.words > 0
+        if there.any():
+            firsts = np.cumsum(self.words) - self.words  # (pairs,)
+            longest[there] = np.maximum.reduceat(lengths, firsts[there])
+        return longest
+
+    @cached_property
+    def digits(self) -> Side:
+        """The decimal digits but 0 of each, whatever their script."""
+        chosen = self.has_kind(DIGIT)
+        offsets = np.concatenate([[0], np.cumsum(self.count(chosen))])
+        return Side(digits()[self.codes[chosen]].astype(np.uint32) + ord("0"), offsets)
+
+    @cached_property
+    def word_characters(self) -> Counts:
+        """(pairs,) letters and digits of each."""
+        return self.count(((self.kinds & LETTER) != 0) | (digits()[self.codes] != NONE))
+
+    @cached_property
+    def folded(self) -> Side:
+        """Letters and digits alone, without case and compatibility forms; what has none stays as it is."""
+        whole = unicodedata.normalize("NFKC", self.joined).casefold()
+        codes = _codes(whole)
+        ends = codes == ord("\n")
+        kept = ends | ((kinds()[codes] & LETTER) != 0) | (digits()[codes] != NONE)
+        codes = codes[kept]
+        places = np.flatnonzero(codes == ord("\n"))
+        starts = np.concatenate([[0], places[:-1] + 1]).astype(np.int64)[: len(self)]
+        found = Side.spans(codes, starts, places)
+        if (found.lengths > 0).all():
+            return found
+        plain = [one or text for one, text in zip(found.strings, self.strings, strict=True)]
+        return Side.of(plain)
+
+    @cached_property
+    def keys(self) -> Keys:
+        """(pairs,) a 64-bit key of each text: equal texts have equal keys.
+
+        The sum over a text of a random-looking number for each character at each position (Zobrist 1970),
+        so two different texts share a key with a probability of about 2⁻⁶⁴.
+        """
+        starts = self.offsets.astype(np.uint64)
+        values = np.arange(len(self.codes), dtype=np.uint64)  # (characters,)
+        values -= np.repeat(starts[:-1], self.lengths)
+        values *= np.uint64(CODE_POINTS)
+        values += self.codes  # a number of its own for each character at each position
+        values *= _GOLDEN
+        values ^= values >> np.uint64(32)
+        values *= _MIX
+        values ^= values >> np.uint64(29)
+        sums = np.zeros(len(values) + 1, np.uint64)
+        np.cumsum(values, out=sums[1:])
+        return sums[self.offsets[1:]] - sums[self.offsets[:-1]] + self.lengths.astype(np.uint64)
+
+    def folds_as(self, other: Side) -> Mask:
+        """(pairs,) whether each is the same text as another's when both are :attr:`folded`.
+
+        Only those are folded that have as many letters and digits, or characters that folding may multiply.
+        """
+        doubtful = self.word_characters == other.word_characters
+        for side in (self, other):
+            doubtful |= side.count(unstable()[side.codes]) > 0
+        same: Mask = doubtful.copy()
+        same[doubtful] = self.take(doubtful).folded.equals(other.take(doubtful).folded)
+        return same
+
+    def equals(self, other: Side) -> Mask:
+        """(pairs,) whether each is the same text as another's."""
+        alike = self.lengths == other.lengths
+        ours, theirs = self.take(alike), other.take(alike)
+        same: Mask = alike.copy()
+        same[alike] = ours.count(ours.codes != theirs.codes) == 0
+        return same
+
+    def _decoded(self, start: int, end: int) -> str:
+        return self.codes[start:end].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+
+
+class PairBlock:
+    """Sentence pairs of two languages (codes, empty where they are not known)."""
+
+    def __init__(self, source: Side, target: Side, languages: tuple[str, str]) -> None:
+        self.source, self.target, self.languages = source, target, languages
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, str]], languages: tuple[str, str] = ("", "")) -> PairBlock:
+        """The given pairs, without line breaks in them."""
+        sides = [Side.of([pair[side] for pair in pairs]) for side in range(2)]
+        return cls(sides[0], sides[1], languages)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def sides(self) -> tuple[tuple[Side, str], tuple[Side, str]]:
+        """The sources and the targets, with their languages."""
+        return (self.source, self.languages[0]), (self.target, self.languages[1])
+
+    def take(self, mask: Mask) -> PairBlock:
+        """Those of a mask (pairs,)."""
+        if mask.all():
+            return self
+        return PairBlock(self.source.take(mask), self.target.take(mask), self.languages)
+
+
+def _codes(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")

@@ -1,0 +1,118 @@
+"""Judged blocks on disk until all have a score, where a share of the best is to be kept."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.cleaning.blocks import LineBlock, Verdicts
+from uwaga.cleaning.pairs import Mask
+from uwaga.data.report import Fault
+from uwaga.errors import DataError
+
+CHUNK = 1 << 20
+_HALF = 16
+
+Scores = NDArray[np.float32]
+
+
+class _Place(NamedTuple):
+    """A block in the files: its first line, how many, the bytes of its columns, their faults."""
+
+    first: int
+    lines: int
+    sizes: tuple[int, ...]
+    faults: dict[int, Fault]
+
+
+class Spool:
+    """Blocks with verdicts and scores in temporary files; use it as a context manager."""
+
+    def __init__(self) -> None:
+        self._texts, self._scores = (
+            tempfile.TemporaryFile(prefix=f"uwaga-{name}-")  # noqa: SIM115 (closed by __exit__)
+            for name in ("lines", "scores")
+        )
+        self._places: list[_Place] = []
+        self._pairs = 0
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._texts.close()
+        self._scores.close()
+
+    def add(self, block: LineBlock, verdicts: Verdicts, scores: Scores) -> None:
+        """Append a block; ``scores`` (pairs,) are of its pairs without a verdict, each at least 0.
+
+        Raises:
+            DataError: the disk is full.
+        """
+        raw = block.sent()
+        try:
+            for content in (*raw.columns, verdicts.astype("<i2").tobytes()):
+                self._texts.write(content)
+            self._scores.write(scores.astype("<f4").tobytes())
+            self._texts.flush()
+            self._scores.flush()
+        except OSError as error:
+            raise DataError(
+                f"{tempfile.gettempdir()}: the judged pairs cannot be kept until all have a score: "
+                f"{error.strerror}; free some space, name another folder in TMPDIR, or use score.max"
+            ) from None
+        self._places.append(_Place(block.first, len(block), tuple(map(len, raw.columns)), block.faults))
+        self._pairs += len(scores)
+
+    def best(self, share: float) -> Iterator[tuple[LineBlock, Verdicts, Mask]]:
+        """What was added, in order, each with (pairs,) which of its scored pairs are not of the best share.
+
+        Of pairs with equal scores the first are taken.
+        """
+        count = round(share * self._pairs)
+        limit, equals = self._threshold(count)
+        self._texts.seek(0)
+        self._scores.seek(0)
+        for place in self._places:
+            columns = tuple(self._texts.read(size).split(b"\n") for size in place.sizes)
+            verdicts = np.frombuffer(self._texts.read(2 * place.lines), "<i2").astype(np.int16)
+            scores = np.frombuffer(self._scores.read(4 * int((verdicts == 0).sum())), "<f4")
+            level = scores == limit
+            gone = (scores > limit) | (level & (np.cumsum(level) > equals))
+            equals -= min(equals, int(level.sum()))
+            yield LineBlock(place.first, columns, place.faults), verdicts, gone
+
+    def _threshold(self, count: int) -> tuple[np.float32, int]:
+        if not count:
+            return np.float32(-1.0), 0
+        return smallest(np.memmap(self._scores, "<f4", "r", 0, (self._pairs,)), count)
+
+
+def smallest(scores: Scores, count: int) -> tuple[np.float32, int]:
+    """The ``count``-th smallest of some scores that are at least 0, and how many of its equals are needed.
+
+    In two passes over the bits, a histogram each, so that an array on disk need not be sorted.
+    """
+    high = _histogram(scores, None)
+    top = int(np.searchsorted(np.cumsum(high), count))
+    before = int(high[:top].sum())
+    low = _histogram(scores, top)
+    bottom = int(np.searchsorted(np.cumsum(low), count - before))
+    needed = count - before - int(low[:bottom].sum())
+    return np.array([top << _HALF | bottom], np.uint32).view(np.float32)[0], needed
+
+
+def _histogram(scores: Scores, top: int | None) -> NDArray[np.int64]:
+    """How many scores have each upper half, or, of those with one upper half, each lower half."""
+    found = np.zeros(1 << _HALF, np.int64)
+    for start in range(0, len(scores), CHUNK):
+        bits = np.ascontiguousarray(scores[start : start + CHUNK]).view(np.uint32)
+        halves = bits >> _HALF
+        if top is not None:
+            halves = bits[halves == top] & ((1 << _HALF) - 1)
+        found += np.bincount(halves, minlength=1 << _HALF)
+    return found

@@ -1,0 +1,229 @@
+"""``uwaga clean``: a parallel corpus without its bad pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uwaga.errors import SettingsError
+
+if TYPE_CHECKING:
+    from uwaga.cleaning.report import CleaningReport
+    from uwaga.cleaning.settings import CleaningSettings
+
+LONGEST_CELL = 60
+
+Inputs = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="A TSV (source, tab, target), two aligned files, a Moses prefix, or TMX, Parquet or JSON Lines; "
+        "plain or compressed, paths or URLs.",
+        show_default=False,
+    ),
+]
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="The file for what is kept: a TSV, or as the input twice for two files, a prefix for a prefix. "
+        "Made whole or not at all.",
+        show_default=False,
+    ),
+]
+Source = Annotated[
+    str | None, typer.Option("--from", help="Code of the source language, such as en.", show_default=False)
+]
+Target = Annotated[str | None, typer.Option("--to", help="Code of the target language.", show_default=False)]
+File = Annotated[
+    Path | None,
+    typer.Option("--settings", help="A YAML file of languages and rules.", show_default=False),
+]
+Rules = Annotated[
+    str | None,
+    typer.Option(
+        help="The rules to ask, in this order, commas between; --explain lists them all.",
+        show_default="the usual ones",
+    ),
+]
+Without = Annotated[str | None, typer.Option(help="Rules to leave out, commas between.", show_default=False)]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="RULE.KEY=VALUE",
+        help="Change one setting, and ask its rule, e.g. `length.max_words=80`; may be given again.",
+        show_default=False,
+    ),
+]
+Rejected = Annotated[
+    Path | None,
+    typer.Option(help="A TSV for what goes: rule, line number, line.", show_default=False),
+]
+Reports = Annotated[
+    list[Path] | None,
+    typer.Option("--report", help="The report as .json or .html; may be given again.", show_default=False),
+]
+Jobs = Annotated[int, typer.Option(min=0, help="Processes that ask the rules, 0 for one a core.")]
+Explain = Annotated[
+    bool,
+    typer.Option("--explain", help="Print a settings file with every rule and what it means, and leave."),
+]
+
+
+def clean(
+    inputs: Inputs = None,
+    output: Outputs = None,
+    source: Source = None,
+    target: Target = None,
+    settings: File = None,
+    rules: Rules = None,
+    without: Without = None,
+    set_: Changes = None,
+    rejected: Rejected = None,
+    report: Reports = None,
+    jobs: Jobs = 0,
+    explain: Explain = False,
+) -> None:
+    """Take the bad pairs out of a parallel corpus.
+
+    Rules look at lengths, scripts, languages, numbers, duplicates and more, the cheap ones first; a pair
+    goes with the first that objects. What is kept stays as it is, in its order. A table says what each
+    rule took, with an example.
+
+    **Examples**
+
+        uwaga clean crawl.tsv.gz -o clean.tsv.gz --from en --to de
+
+        uwaga clean crawl.en crawl.de -o clean.en -o clean.de --from en --to de --report report.html
+
+        uwaga clean crawl.tsv -o clean.tsv --from en --to de --without language --set length.max_words=80
+
+        uwaga clean crawl.tsv -o clean.tsv --rules duplicates --set duplicates.normalise=true
+
+    Keep the half that models of both directions find likeliest:
+
+        uwaga clean crawl.tsv -o best.tsv --rules score --set score.forward=ende --set score.backward=deen
+        --set score.share=0.5
+
+    Settings in a file:
+
+        uwaga clean --explain --from en --to de > clean.yaml
+
+        uwaga clean crawl.tsv -o clean.tsv --settings clean.yaml --rejected rejected.tsv
+    """
+    from uwaga.cleaning.clean import clean as clean_corpus
+    from uwaga.cleaning.settings import explained
+    from uwaga.cli.meter import amount
+    from uwaga.engine.cores import usable_cores
+
+    chosen = _settings(settings, (source, target), rules, without, set_ or [])
+    if explain:
+        typer.echo(explained(chosen), nl=False)
+        return
+    if not inputs or not output:
+        raise SettingsError("give the corpus, and --output for what is kept (or --explain)")
+    _check_reports(report or [])
+    _note_languages(chosen)
+    with amount([Path(one) for one in inputs], "cleaning") as progress:
+        found = clean_corpus(inputs, output, chosen, jobs or usable_cores(), rejected, progress)
+    for path in report or []:
+        _write_report(path, found)
+    _print(found)
+
+
+def _settings(
+    path: Path | None,
+    languages: tuple[str | None, str | None],
+    rules: str | None,
+    without: str | None,
+    changes: list[str],
+) -> CleaningSettings:
+    """What the file says, changed as the options say."""
+    from uwaga.cleaning.settings import CleaningSettings, check_known, load_cleaning, usual_rules
+    from uwaga.settings import change_setting
+
+    values: dict[str, Any] = dict(load_cleaning(path)) if path else {}
+    if any(languages):
+        given = values.get("languages") or ("", "")
+        values["languages"] = [mine or theirs for mine, theirs in zip(languages, given, strict=True)]
+    asked = values.get("rules")
+    if rules is not None:
+        asked = _names(rules)
+    elif asked is None:
+        known = values.get("languages") or ("", "")
+        asked = usual_rules((str(known[0]), str(known[1])))
+    changed: dict[str, Any] = dict.fromkeys(asked) if isinstance(asked, list) else dict(asked)
+    check_known(_names(without or ""), "--without")
+    for name in _names(without or ""):
+        changed.pop(name, None)
+    for change in changes:
+        raw = {name: dict(group) for name, group in changed.items() if group}
+        try:
+            change_setting(raw, change)
+        except SettingsError as error:
+            raise SettingsError(f"--set {error}") from None
+        changed |= raw
+    if "score" in changed:
+        changed["score"] = changed.pop("score")  # it comes last
+    return CleaningSettings.read({**values, "rules": changed}, str(path or "clean"))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _note_languages(settings: CleaningSettings) -> None:
+    if not all(settings.languages):
+        typer.echo("no languages named (--from, --to): scripts and languages are not checked", err=True)
+
+
+def _check_reports(paths: list[Path]) -> None:
+    for path in paths:
+        if path.suffix not in (".json", ".html"):
+            raise SettingsError(f"--report {path}: name a .json or a .html file")
+
+
+def _write_report(path: Path, report: CleaningReport) -> None:
+    import json
+
+    from uwaga.cleaning.page import report_page
+    from uwaga.cli.lines import lines_out
+
+    with lines_out(path) as write:
+        if path.suffix == ".html":
+            write(report_page(report))
+        else:
+            write(json.dumps(report.to_dict(), ensure_ascii=False, indent=1) + "\n")
+
+
+def _print(report: CleaningReport) -> None:
+    """A table of the tolls, on standard error, and the totals."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = Table(box=None, header_style="bold", pad_edge=False)
+    rows.add_column("rule")
+    rows.add_column("pairs", justify="right")
+    rows.add_column("%", justify="right")
+    rows.add_column("for example", ratio=1)
+    for toll in report.tolls:
+        example = toll.examples[0] if toll.examples else None
+        text = f"{example.line}: {_short(example.source)} | {_short(example.target)}" if example else ""
+        percent = 100 * toll.pairs / max(1, report.read)
+        rows.add_row(toll.name, f"{toll.pairs:,}", f"{percent:.2f}", Text(text))
+    Console(stderr=True).print(rows)
+    share = 100 * report.kept / max(1, report.read)
+    typer.echo(
+        f"{report.read:,} lines read, {report.kept:,} pairs kept ({share:.2f}%) in {report.seconds:.1f} s, "
+        f"{report.speed:,.0f} pairs/s",
+        err=True,
+    )
+
+
+def _short(text: str) -> str:
+    shown = "".join(one if one.isprintable() else "\ufffd" for one in text)
+    return shown if len(shown) <= LONGEST_CELL else shown[:LONGEST_CELL] + "…"

@@ -1,0 +1,160 @@
+"""A training run as one HTML file: curves, samples, BLEU by length, what the data filters took out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from uwaga.errors import DataError
+from uwaga.reports.chart import Series, chart
+from uwaga.reports.html import details, heading, page, paragraph, preformatted, table
+from uwaga.training.records import METRICS, SAMPLES, read_records
+
+Records = Sequence[Mapping[str, Any]]
+
+SHOWN_VALIDATIONS = 8
+"""Validations whose samples are shown, the first and the last among them."""
+SETTINGS = "settings.yaml"
+STORES = "data/*/store.json"
+
+
+def run_page(run: Path) -> str:
+    """The report of a run, finished or not.
+
+    Args:
+        run: the folder of the run.
+
+    Raises:
+        DataError: it is no folder of a run, or nothing has been logged there yet.
+    """
+    if not run.is_dir():
+        raise DataError(f"{run}: no such folder; give the folder of a training run (`run` in its settings)")
+    records = [values for _, values in read_records(run / METRICS)]
+    if not records:
+        raise DataError(
+            f"{run}: nothing is logged in {METRICS}: no folder of a training run, or the run has only begun"
+        )
+    samples = [values for _, values in read_records(run / SAMPLES)]
+    parts = [*_summary(records), *_curves(records), *_lengths(samples), *_samples(samples)]
+    return page(f"Training of {run.name or run}", [*parts, *_data(run), *_settings(run)])
+
+
+def _summary(records: Records) -> list[str]:
+    text = f"{max(int(one['step']) for one in records):,} updates"
+    rows = []
+    for part in ("dev", "mean", "final"):
+        judged = [one for one in records if one["part"] == part]
+        if judged:
+            best = min(judged, key=lambda one: float(one.get("loss", 0.0)))
+            name = {"dev": "best dev loss", "mean": "mean of checkpoints", "final": "finished model"}[part]
+            rows.append(
+                [name, int(best["step"]), *(_cell(best.get(key)) for key in ("loss", "bleu", "chrf"))]
+            )
+    return [paragraph(f"{text}."), table(["", "step", "dev loss", "BLEU", "chrF"], rows) if rows else ""]
+
+
+def _curves(records: Records) -> list[str]:
+    def series(name: str, part: str, key: str) -> Series:
+        points = [
+            (float(one["step"]), float(one[key]))
+            for one in records
+            if one["part"] == part and _is_number(one.get(key))
+        ]
+        return Series(name, points)
+
+    return [
+        heading("Curves"),
+        chart("Loss per target token", [series("train", "train", "loss"), series("dev", "dev", "loss")]),
+        chart("Dev scores", [series("BLEU", "dev", "bleu"), series("chrF", "dev", "chrf")]),
+        chart("Learning rate", [series("rate", "train", "learning_rate")]),
+        chart("Throughput", [series("target tokens per second", "train", "tokens_per_second")]),
+        chart("Gradient norm", [series("norm", "train", "gradient_norm")]),
+    ]
+
+
+def _lengths(samples: Records) -> list[str]:
+    judged = [one for one in samples if _rows(one, "by_length")]
+    if not judged:
+        return []
+    last = judged[-1]
+    rows = [
+        (
+            f"{row.get('least')}–{row.get('most')}" if row.get("most") else f"{row.get('least')} or more",
+            _cell(row.get("sentences")),
+            _cell(row.get("bleu")),
+        )
+        for row in _rows(last, "by_length")
+    ]
+    return [
+        heading("BLEU by length"),
+        paragraph(f"Of dev sentences by the words of their sources, at step {int(last['step']):,}."),
+        table(["words", "sentences", "BLEU"], rows),
+    ]
+
+
+def _samples(samples: Records) -> list[str]:
+    judged = [one for one in samples if _rows(one, "samples")]
+    if not judged:
+        return []
+    shown = sorted(
+        {round(place * (len(judged) - 1) / (SHOWN_VALIDATIONS - 1)) for place in range(SHOWN_VALIDATIONS)}
+    )
+    parts = [heading("Translations over time")]
+    for index, first in enumerate(_rows(judged[-1], "samples")):
+        rows: list[tuple[object, object]] = [("source", first.get("source"))]
+        for at in shown:
+            found = _rows(judged[at], "samples")
+            if index < len(found):
+                rows.append((f"step {int(judged[at]['step']):,}", found[index].get("translation")))
+        rows.append(("reference", first.get("reference")))
+        parts.append(table(["", f"sentence {index + 1}"], rows))
+    return parts
+
+
+def _data(run: Path) -> list[str]:
+    """What reading the corpora left out."""
+    rows: list[tuple[object, ...]] = []
+    stores = sorted(run.glob(STORES), key=lambda path: (path.parent.name.startswith("dev"), path))
+    for name, report in ((path.parent.name, _json(path).get("report")) for path in stores):
+        if isinstance(report, dict):
+            rows.append((name, "lines read", _cell(report.get("read")), ""))
+            rows.append((name, "pairs kept", _cell(report.get("kept")), ""))
+            faults, lines = report.get("faults"), report.get("lines")
+            for fault, count in faults.items() if isinstance(faults, dict) else ():
+                first = lines.get(fault, []) if isinstance(lines, dict) else []
+                rows.append((name, fault, _cell(count), ", ".join(map(str, first))))
+    if not rows:
+        return []
+    return [heading("Data"), table(["corpus", "what", "lines", "the first"], rows)]
+
+
+def _settings(run: Path) -> list[str]:
+    try:
+        text = (run / SETTINGS).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return [heading("Settings"), details(SETTINGS, preformatted(text))]
+
+
+def _rows(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    found = record.get(key)
+    rows: Iterable[Any] = found if isinstance(found, list) else []
+    return [row for row in rows if isinstance(row, Mapping)]
+
+
+def _json(path: Path) -> Mapping[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cell(value: object) -> object:
+    return value if _is_number(value) else "–" if value is None else str(value)

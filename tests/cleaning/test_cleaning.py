@@ -1,0 +1,359 @@
+"""Cleaning whole corpora: the same whatever shares the work, whole or not at all, every fault told."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import random
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from html_page import HOSTILE, Page
+from hypothesis import given, settings
+from typer.testing import CliRunner
+
+from uwaga.cleaning import CleaningReport, CleaningSettings, blocks, clean
+from uwaga.cleaning.page import report_page
+from uwaga.cleaning.report import Example, Toll
+from uwaga.cleaning.settings import explained
+from uwaga.cli.main import app
+from uwaga.errors import DataError, MissingExtraError, SettingsError
+from uwaga.settings.yaml_reader import load_yaml
+
+NUMBERS = str(Path(__file__).parents[1] / "support/models/numbers-en-de")
+PLAIN = ["length", "ratio", "identical", "duplicates", "numbers"]
+
+
+def corpus(count: int, seed: int = 1) -> list[str]:
+    draw = random.Random(seed)
+    words = [
+        "the",
+        "a",
+        "house",
+        "tree",
+        "stands",
+        "runs",
+        "12",
+        "7",
+        "das",
+        "ein",
+        "Haus",
+        "Baum",
+        "steht",
+        "läuft",
+    ]
+
+    def side() -> str:
+        return " ".join(draw.choices(words, k=draw.randint(1, 9)))
+
+    lines = [f"{side()}\t{side()}" for _ in range(count)]
+    bad = ["", "only one", "\tx", "x\t ", "a\0\tb", "same\tsame", "1984\t2024"]
+    return [draw.choice(bad) if draw.random() < 0.1 else line for line in lines]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    raw = "".join(line + "\n" for line in lines).encode()
+    pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
+    path.write_bytes(pack(raw))
+    return path
+
+
+def run(path: Path, rules=None, jobs: int = 1, **more) -> tuple[CleaningReport, str, str]:
+    out, apart = path.with_name("out.tsv"), path.with_name("rejected.tsv")
+    report = clean([path], [out], CleaningSettings.of(rules or PLAIN), jobs, apart, **more)
+    return report, out.read_text(encoding="utf-8"), apart.read_text(encoding="utf-8")
+
+
+def test_every_line_is_kept_as_it_is_or_told_of(tmp_path):
+    lines = corpus(3000)
+    report, kept, apart = run(write(tmp_path / "in.tsv", lines))
+    assert report.read == 3000 and report.kept == len(kept.splitlines())
+    gone = [line.split("\t", 2) for line in apart.splitlines()]
+    assert [(lines[int(number) - 1]) for _, number, _ in gone] == [line for _, _, line in gone]
+    numbers = {int(number) for _, number, _ in gone}
+    assert kept.split("\n")[:-1] == [line for at, line in enumerate(lines, 1) if at not in numbers]
+    for toll in report.tolls:
+        assert toll.pairs == sum(name == toll.name for name, _, _ in gone)
+        for one in toll.examples:
+            assert [toll.name, str(one.line), lines[one.line - 1]] in gone
+    assert {toll.name for toll in report.tolls} >= {*PLAIN, "missing column", "empty source", "NUL character"}
+
+
+@pytest.mark.slow
+def test_the_number_of_processes_changes_nothing(tmp_path):
+    path = write(tmp_path / "in.tsv", corpus(30_000))
+    rules = [*PLAIN, "letters", "mojibake"]
+    one, two = run(path, rules), run(path, rules, jobs=2)
+    assert one[1:] == two[1:]
+    for report in (one[0], two[0]):
+        report.seconds = 0.0
+    assert one[0].to_dict() == two[0].to_dict()
+
+
+def test_the_size_of_blocks_changes_nothing(tmp_path, monkeypatch):
+    path = write(tmp_path / "in.tsv", corpus(2000))
+    first = run(path)
+    monkeypatch.setattr(blocks, "LINES", 64)
+    monkeypatch.setattr(blocks, "STEP", 7)
+    again = run(path)
+    assert first[1:] == again[1:]
+    assert first[0].tolls == again[0].tolls
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
+def test_two_files_and_a_moses_prefix(tmp_path, ending):
+    source = write(tmp_path / f"c.en{ending}", ["a tree", "b\tin", "same", ""])
+    target = write(tmp_path / f"c.de{ending}", ["ein Baum", "b In die", "same", "x"])
+    settings = CleaningSettings.of(["identical"], ("en", "de"))
+    out = [tmp_path / "o.en", tmp_path / "o.de"]
+    clean([source, target], out, settings)
+    assert [path.read_text() for path in out] == ["a tree\nb\tin\n", "ein Baum\nb In die\n"]
+    clean([tmp_path / "c"], [tmp_path / "p"], settings)
+    packed = [gzip.open, lzma.open][ending == ".xz"] if ending else open
+    with packed(tmp_path / f"p.en{ending}", "rt") as file:
+        assert file.read() == "a tree\nb\tin\n"
+
+
+def test_other_formats_become_tsv(tmp_path):
+    path = tmp_path / "in.jsonl"
+    rows = [{"source": "a\tb", "target": "c\nd"}, {"source": "x"}, {"source": "e", "target": "f"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = clean([path], [tmp_path / "o.tsv"], CleaningSettings.of(["length"]))
+    assert (tmp_path / "o.tsv").read_text() == "a b\tc d\ne\tf\n"
+    assert [toll.name for toll in report.tolls if toll.pairs] == ["missing column"]
+
+
+def test_more_columns_stay(tmp_path):
+    _, kept, _ = run(write(tmp_path / "in.tsv", ["a\tb\tc\td", "a\tb\te"]), ["duplicates"])
+    assert kept == "a\tb\tc\td\n"
+
+
+def test_bad_bytes_and_long_lines_are_faults(tmp_path):
+    path = tmp_path / "in.tsv"
+    path.write_bytes(b"\xef\xbb\xbfa\tb\r\n\xff\tb\nx\t" + b"y" * (1 << 20) + b"\nc\td")
+    report = clean([path], [tmp_path / "o"], CleaningSettings.of(["length"]))
+    kept = (tmp_path / "o").read_text()
+    assert kept == "a\tb\nc\td\n"
+    assert {toll.name: toll.pairs for toll in report.tolls if toll.pairs} == {
+        "bad UTF-8": 1,
+        "line over 1 MiB": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (b"", "no sentence pair in it"),
+        (b"same\tsame\n" * 3, "none of 3 lines is left; 'identical' took 3 .*line 1"),
+        (b"\x7fELF\0\0\0\0" * 99, "binary"),
+        (gzip.compress(b"a\tb\n" * 999)[:30], "cut short or damaged"),
+    ],
+)
+def test_what_cannot_be_cleaned_leaves_no_file(tmp_path, content, match):
+    (tmp_path / "in").write_bytes(content)
+    with pytest.raises(DataError, match=match):
+        run(tmp_path / "in")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_files_of_unequal_length(tmp_path):
+    one, other = write(tmp_path / "a", ["x"] * 1000), write(tmp_path / "b", ["y"] * 990)
+    with pytest.raises(DataError, match=r"a has 1000 lines, .*b has 990"):
+        clean([one, other], [tmp_path / "c", tmp_path / "d"], CleaningSettings.of(["length"]))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_outputs_that_do_not_fit(tmp_path):
+    path, chosen = write(tmp_path / "in.tsv", ["a\tb"]), CleaningSettings.of(["length"])
+    for outputs, match in (
+        ([path], "is the input"),
+        ([tmp_path / "a", tmp_path / "b"], "give one output, a TSV"),
+    ):
+        with pytest.raises(SettingsError, match=match):
+            clean([path], outputs, chosen)
+    with pytest.raises(SettingsError, match="named twice"):
+        clean([path], [tmp_path / "o"], chosen, rejected=tmp_path / "o")
+    with pytest.raises(DataError, match="no folder"):
+        clean([path], [tmp_path / "none" / "o"], chosen)
+    with pytest.raises(DataError, match=r"no such file|neither a file"):
+        clean([tmp_path / "gone"], [tmp_path / "o"], chosen)
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        ({"rules": {"lenght": None}}, "no rule is called 'lenght'; did you mean 'length'"),
+        ({"rules": {"length": {"max_word": 3}}}, "did you mean 'max_words'"),
+        ({"rules": {"length": {"max_words": "many"}}}, "max_words"),
+        ({"rules": {"length": {"max_words": 3, "min_words": 4}}}, "above the largest"),
+        ({"rules": {"length": 3}}, "must be a group of settings"),
+        ({"rules": []}, "no rule is named"),
+        ({"rules": "length"}, "must be names"),
+        ({"rule": []}, "unknown setting 'rule'"),
+        ({"languages": ["en"], "rules": ["length"]}, "two codes"),
+        ({"rules": ["language"]}, "needs to know the languages"),
+        ({"rules": ["score", "length"]}, "must be the last"),
+        ({"rules": {"score": {"max": 1, "share": 0.5}}}, "not both"),
+    ],
+)
+def test_bad_settings_say_what_is_wrong(values, match):
+    with pytest.raises(SettingsError, match=match):
+        CleaningSettings.read(values, "clean.yaml")
+
+
+@pytest.mark.parametrize("languages", [("", ""), ("en", "de")])
+def test_the_explained_settings_are_settings(languages):
+    chosen = CleaningSettings.of(None, languages)
+    again = CleaningSettings.read(load_yaml(explained(chosen)), "x")
+    assert again.to_dict() == chosen.to_dict()
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "LINES", 1024)
+    peaks = []
+    for count in (4000, 16_000):
+        path = write(
+            tmp_path / "in.tsv", [f"the tree of line {n}\tder Baum der Zeile {n}" for n in range(count)]
+        )
+        run(path, ["length", "duplicates"])  # the tables of characters are made once
+        tracemalloc.start()
+        run(path, ["length", "duplicates"])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 2_000_000
+
+
+@pytest.fixture
+def languages():
+    pytest.importorskip("py3langid")
+    return ("en", "de")
+
+
+def test_other_languages_go(tmp_path, languages):
+    lines = [
+        "This is a sentence in English.\tDies ist ein Satz auf Deutsch.",
+        "Ceci est une phrase en français, bien sûr.\tDies ist ein Satz auf Deutsch.",
+        "This is a sentence in English.\tThis is another sentence in English.",
+        "OK\tOK!",
+    ]
+    path = write(tmp_path / "in.tsv", lines)
+    clean([path], [tmp_path / "o"], CleaningSettings.of(["language"], languages))
+    assert (tmp_path / "o").read_text().splitlines() == [lines[0], lines[3]]
+    with pytest.raises(SettingsError, match="does not know the language 'qq'"):
+        clean([path], [tmp_path / "p"], CleaningSettings.of(["language"], ("en", "qq")))
+
+
+def test_without_its_library_the_rule_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    path = write(tmp_path / "in.tsv", ["a\tb"])
+    with pytest.raises(MissingExtraError, match=r"uwaga\[clean\]"):
+        clean([path], [tmp_path / "o"], CleaningSettings.of(["language"], ("en", "de")))
+
+
+def scored(**values) -> CleaningSettings:
+    return CleaningSettings.of({"score": {"forward": NUMBERS, "backward": NUMBERS, "threads": 1} | values})
+
+
+def test_scores_of_models_in_both_directions(tmp_path):
+    import uwaga
+
+    lines = ["forty-two\tzweiundvierzig", "zwei\tforty-two", "seven\tsieben", "one\teins"]
+    path = write(tmp_path / "in.tsv", lines)
+    model = uwaga.load(NUMBERS, threads=1)
+    found = []
+    for line in lines:
+        source, target = line.split("\t")
+        forward, backward = (-one.mean for one in model.score([(source, target), (target, source)]))
+        found.append(abs(forward - backward) + (forward + backward) / 2)
+    limit = sorted(found)[1] + 1e-4
+    kept = [line for line, score in zip(lines, found, strict=True) if score <= limit]
+    out = tmp_path / "o"
+    report = clean([path], [out], scored(max=limit))
+    assert out.read_text().splitlines() == kept and report.tolls[-1].pairs == 2
+    clean([path], [out], scored(share=0.5))
+    assert out.read_text().splitlines() == kept
+    for values, match in (
+        ({}, r"score\.max or score\.share"),
+        ({"forward": "", "max": 1}, "a model of each direction"),
+    ):
+        with pytest.raises(SettingsError, match=match):
+            clean([path], [out], scored(**values))
+
+
+@given(HOSTILE, HOSTILE)
+@settings(deadline=None, max_examples=80)
+def test_the_page_shows_any_text_as_text(source, target):
+    toll = Toll("length", "too long", 1, [Example(7, source, target)])
+    text = report_page(CleaningReport(source, {"languages": ["en", "de"], "rules": {}}, [toll], 10, 9, 1.0))
+    page = Page(text)
+    assert page.shows(source) and page.shows(target)
+    assert page.shows("10 lines read, 9 pairs kept (90.00%)")
+
+
+def cli(*arguments: str, code: int = 0):
+    done = CliRunner().invoke(app, ["clean", *arguments])
+    assert done.exit_code == code, done.output + str(done.exception)
+    return done
+
+
+def test_the_command(tmp_path):
+    path = write(tmp_path / "in.tsv", corpus(500))
+    out, report, page = (str(tmp_path / name) for name in ("o.tsv.gz", "r.json", "r.html"))
+    done = cli(str(path), "-o", out, "--report", report, "--report", page, "--jobs", "1")
+    found = json.loads(Path(report).read_text())
+    with gzip.open(out, "rt") as file:
+        assert len(file.read().splitlines()) == found["kept"]
+    assert f"{found['kept']:,} pairs kept" in done.output and "no languages named" in done.output
+    assert "identical" in Page(Path(page).read_text()).texts
+    settings = cli("--explain", "--from", "en", "--to", "de", "--without", "language").output
+    assert "# language:" in settings
+    (tmp_path / "s.yaml").write_text(settings)
+    more = ("--settings", str(tmp_path / "s.yaml"), "--jobs", "1", "--report", report)
+    cli(str(path), "-o", out, *more, "--set", "length.max_words=4")
+    assert json.loads(Path(report).read_text())["settings"]["rules"]["length"]["max_words"] == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["in.tsv"], "and --output"),
+        (["in.tsv", "-o", "o", "--rules", "lenght"], "did you mean 'length'"),
+        (["in.tsv", "-o", "o", "--without", "lenght"], "did you mean 'length'"),
+        (["in.tsv", "-o", "o", "--set", "length"], "expected KEY=VALUE"),
+        (["in.tsv", "-o", "o", "--set", "length.max_word=1"], "did you mean 'max_words'"),
+        (["in.tsv", "-o", "o", "--report", "r.pdf"], ".json or a .html"),
+        (["in.tsv", "-o", "o", "--settings", "none.yaml"], "uwaga clean --explain > none.yaml"),
+        (["in.tsv", "-o", "o", "--rules", "language"], "needs to know the languages"),
+    ],
+)
+def test_wrong_commands(tmp_path, monkeypatch, arguments, match):
+    monkeypatch.chdir(tmp_path)
+    write(Path("in.tsv"), ["a\tb"])
+    assert match in " ".join(cli(*arguments, code=1).output.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["in.tsv"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_leaves_nothing(tmp_path, jobs):
+    path = write(tmp_path / "in.tsv", corpus(400_000))
+    command = [sys.executable, "-m", "uwaga", "clean", str(path), "-o", str(tmp_path / "o"), "--jobs", jobs]
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),  # else as our parent has it
+    )
+    while not list(tmp_path.glob(".o.*.part")) and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert [one.name for one in tmp_path.iterdir()] == ["in.tsv"]

@@ -1,0 +1,61 @@
+"""A report's page as a browser would take it apart."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from hypothesis import strategies as st
+
+HOSTILE = st.text(max_size=40) | st.sampled_from(
+    [
+        "</td><script>alert(1)</script>",
+        "]]>",
+        "&lt;b&gt;",
+        '" onload="x',
+        "\0\x1b[31m",
+        "<!--",
+        "'><svg onload=a>",
+    ]
+)
+VOID = ("meta", "line", "circle")
+
+
+class Page(HTMLParser):
+    """The texts and tags of a page, which must hold nothing that acts or is fetched."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        assert tag not in ("script", "iframe", "img", "link", "object", "a")
+        assert not any(key.startswith("on") or key in ("src", "href") for key, _ in attrs)
+        self.tags.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.texts.append(data)
+
+    def shows(self, text: object) -> bool:
+        """Whether every word of a text can be read."""
+        words = re.findall(r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", str(text))
+        whole = "".join(self.texts)
+        return all(word in whole for word in words)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of each tag of a name."""
+        return [attributes for name, attributes in self.tags if name == tag]

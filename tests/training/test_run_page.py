@@ -1,0 +1,131 @@
+"""A run's report: what was logged is on the page, and nothing that was logged can break it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from html_page import HOSTILE, Page
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy import toy_settings, write_reversal_corpus
+from typer.testing import CliRunner
+
+from uwaga.cli.main import app
+from uwaga.data.corpus import Pair
+from uwaga.errors import DataError
+from uwaga.evaluation import evaluate
+from uwaga.training.page import run_page
+from uwaga.training.records import METRICS, REPORT, SAMPLES, read_records
+from uwaga.training.samples import choose_samples, scores_by_length
+from uwaga.training.train import train
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("toy")
+    write_reversal_corpus(folder)
+    with (folder / "train.tsv").open("a") as file:
+        file.write("only one side\n")
+    train(toy_settings(folder, steps=20, validate_every=10))
+    return folder / "run"
+
+
+def records(path: Path) -> list[dict[str, object]]:
+    return [values for _, values in read_records(path)]
+
+
+def test_the_page_of_a_run_has_what_was_logged(run: Path) -> None:
+    text = (run / REPORT).read_text(encoding="utf-8")
+    assert text == run_page(run)
+    page = Page(text)
+    for one in records(run / SAMPLES)[-1]["samples"]:
+        assert all(page.shows(value) for value in one.values())
+    final = records(run / METRICS)[-1]
+    assert final["part"] == "final"
+    assert page.shows(f"{final['bleu']:.4g}") and page.shows(f"{final['loss']:.4g}")
+    assert page.shows("missing column") and page.shows("batch_tokens: 200")
+    names = [attributes["aria-label"] for attributes in page.of("svg")]
+    assert names == [
+        "Loss per target token",
+        "Dev scores",
+        "Learning rate",
+        "Throughput",
+        "Gradient norm",
+    ]
+
+
+def test_each_validation_leaves_samples_of_the_same_sentences(run: Path) -> None:
+    found = records(run / SAMPLES)
+    assert [one["step"] for one in found if one["part"] == "dev"] == [10, 20]
+    assert {tuple(one["source"] for one in row["samples"]) for row in found} == {
+        tuple(one["source"] for one in found[0]["samples"])
+    }
+    for row in found:
+        assert sum(one["sentences"] for one in row["by_length"]) == 10
+
+
+def test_samples_are_cut_back_where_a_run_goes_on_from(tmp_path: Path) -> None:
+    write_reversal_corpus(tmp_path)
+    train(toy_settings(tmp_path, steps=10, validate_every=5))
+    before = records(tmp_path / "run" / SAMPLES)
+    with (tmp_path / "run" / SAMPLES).open("a") as file:
+        file.write('{"step": 3, "part"')
+    train(toy_settings(tmp_path, steps=10, validate_every=5))
+    assert records(tmp_path / "run" / SAMPLES) == before
+
+
+def test_bleu_by_length_is_that_of_each_group() -> None:
+    pairs = [Pair("a " * count, (f"w{count} x y z " * 3,), count) for count in (1, 5, 6, 41, 60)]
+    texts = [pair.references[0] if pair.line != 6 else "none of it" for pair in pairs]
+    found = scores_by_length(pairs, texts, "13a")
+    assert [(one.least, one.most, one.sentences) for one in found] == [(1, 5, 2), (6, 10, 1), (41, None, 2)]
+    expected = evaluate([texts[2]], [pairs[2].references], ("bleu",))["bleu"].value
+    assert [one.bleu for one in found] == pytest.approx([100.0, expected, 100.0])
+    assert [one.source for one in choose_samples(pairs[:2], texts[:2])] == ["a ", "a " * 5]
+
+
+VALUE = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats(width=32) | HOSTILE
+ROW = st.dictionaries(st.sampled_from(["source", "translation", "reference", "least", "most", "bleu"]), VALUE)
+RECORD = st.fixed_dictionaries(
+    {"part": st.sampled_from(["train", "dev", "final"]) | HOSTILE, "step": st.integers(0, 10**9)},
+    optional={
+        "loss": st.floats(0, 100, width=32) | st.just(float("nan")),
+        "bleu": VALUE,
+        "learning_rate": VALUE,
+        "samples": st.lists(ROW, max_size=3) | VALUE,
+        "by_length": st.lists(ROW, max_size=3) | VALUE,
+    },
+)
+
+
+@given(st.lists(RECORD, min_size=1, max_size=6), HOSTILE, HOSTILE)
+@settings(deadline=None, max_examples=100)
+def test_no_log_breaks_the_page(tmp_path_factory, rows, fault, text):
+    run = tmp_path_factory.mktemp("run")
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    for name in (METRICS, SAMPLES):
+        (run / name).write_text(f"{lines}not json\n[1]\n", encoding="utf-8")
+    (run / "data/train").mkdir(parents=True)
+    report = {"read": 3, "kept": 2, "faults": {fault: 1}, "lines": {fault: [1]}}
+    (run / "data/train/store.json").write_text(json.dumps({"report": report}), encoding="utf-8")
+    (run / "settings.yaml").write_bytes(text.encode("utf-8", "replace"))
+    page = Page(run_page(run))
+    assert page.shows(fault) and page.shows(text.encode("utf-8", "replace").decode())
+
+
+def test_what_is_no_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such folder"):
+        run_page(tmp_path / "none")
+    (tmp_path / METRICS).write_text("cut sho")
+    with pytest.raises(DataError, match=r"nothing is logged in metrics\.jsonl"):
+        run_page(tmp_path)
+
+
+def test_the_command(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    done = CliRunner().invoke(app, ["report", str(run), "-o", str(out)])
+    assert done.exit_code == 0 and out.read_text() == run_page(run)
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "none")])
+    assert done.exit_code == 1 and "no such folder" in done.output
