@@ -12,7 +12,9 @@ from typer.core import TyperCommand
 from uwaga import __version__
 from uwaga.cli.attend import attend
 from uwaga.cli.average import average
+from uwaga.cli.backtranslate import backtranslate
 from uwaga.cli.convert import convert
+from uwaga.cli.distil import distil
 from uwaga.cli.errors import INTERRUPTED, guarded_output, reported, terminable
 from uwaga.cli.evaluate import evaluate
 from uwaga.cli.fill import fill
@@ -37,6 +39,7 @@ app = typer.Typer(
 VERBS = (
     *(translate, train, score, evaluate, attend, lengths),
     *(generate, fill, info, convert, shortlist, average),
+    *(distil, backtranslate),
 )
 
 
