@@ -206,7 +206,8 @@ def test_going_on_with_other_settings_is_refused_by_key(place, folders):
     [
         (["distil", "pairs.tsv"], "give a model, or several, and last the corpus"),
         (["distil", "MODEL", "c.en"], "no references to choose by; give a TSV of source and reference"),
-        (["distil", "MODEL", "nothing"], "neither a file nor a Moses prefix"),
+        (["distil", "MODEL", "nothing"], "neither a file nor a Moses prefix: there is no nothing.en"),
+        (["distil", "MODEL", "nothing", "--from", "en"], "; check the path and its languages (--from, --to)"),
         (["distil", "nothing", "pairs.tsv"], "no such folder, and not a Hugging Face name"),
         (["distil", "MODEL", "pairs.tsv", "--top-k", "3"], "shape sampling: set sample"),
         (["backtranslate", "MODEL", "c.de", "--tag", "two words"], "must be one word without spaces"),
@@ -272,3 +273,17 @@ def test_the_engine_does_it_without_torch(place, folders):
         [sys.executable, "-c", code, *asked], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False"], done.stderr
+
+
+@pytest.mark.parametrize("precision", ["int8", "float32"])
+def test_a_foreign_teacher_works_on_the_engine(place, tmp_path_factory, precision):
+    from marian_folders import make
+
+    teacher = tmp_path_factory.mktemp("foreign") / "opus-mt-en-de"
+    make(teacher)
+    asked = ("--engine", "native", "--precision", precision)
+    run("distil", teacher, "c.en", "-o", "out", "-n", 3, "--choose", "mbr", *asked)
+    run("backtranslate", teacher, "c.en", "-o", "back", *asked)
+    best = uwaga.load(teacher, engine="native", dtype=precision).translate(SOURCES)
+    assert [source for source, _ in rows(place / "back")] == [one.text.strip() for one in best]
+    assert [source for source, _ in rows(place / "out")] == SOURCES

@@ -79,7 +79,10 @@ def corpus_input(corpus: Path, reference: Path | None, languages: tuple[str, str
     Raises:
         DataError: a file is missing.
     """
-    files = corpus_files([corpus] if reference is None else [corpus, reference], languages)
+    try:
+        files = corpus_files([corpus] if reference is None else [corpus, reference], languages)
+    except DataError as error:  # which speaks to the writer of a settings file
+        raise DataError(str(error).replace("data.languages", "its languages (--from, --to)")) from None
     return JobInput(files, partial(_lines, lambda: _columns(files)))
 
 
