@@ -83,9 +83,9 @@ def run_job(job: Job, progress: JobProgress) -> Manifest:
     """Write the shards that are not yet there; returns the record of the whole.
 
     Raises:
-        SettingsError: the folder's job is another: names the key. DataError: the folder is no job's, a shard
-        in it was changed, the input is another than a moment ago, or
-            a file cannot be read or written. The shards that are done stay.
+        SettingsError: the folder's job is another: names the key.
+        DataError: the folder is no job's, a shard in it was changed, the input is another than a moment ago,
+            or a file cannot be read or written. The shards that are done stay.
         RunInUseError: another process works in the folder.
         ModelError: a model cannot be loaded, or its numbers are none.
     """

@@ -71,8 +71,7 @@ def corpus_input(corpus: Path, reference: Path | None, languages: tuple[str, str
 
     Args:
         corpus: a TSV file (source TAB reference [TAB more]), a file of sources alone, or the prefix of a
-        Moses
-            corpus. Plain, gzip, zstd or xz.
+            Moses corpus. Plain, gzip, zstd or xz.
         reference: a file of references, line by line with ``corpus``, which is then of sources alone.
         languages: endings of a Moses corpus.
 
