@@ -157,7 +157,8 @@ class SearchOptions:
         values = _known(overrides)
         if "sample" in values:
             check_flag("sample", values["sample"])
-        chosen = values.get("mbr", self.mbr) != 0
+        check_whole("mbr", values.get("mbr", self.mbr), *_WHOLE["mbr"])  # before it decides anything
+        chosen = values.get("mbr", self.mbr) > 0
         samples = values.setdefault("sample", chosen or (self.sample and "beam" not in values))
         if self.sample and not samples:
             values = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} | values
