@@ -75,4 +75,4 @@ class MissingExtraError(UwagaError):
 
 
 class RunInUseError(UwagaError):
-    """Another process trains in the folder of a run."""
+    """Another process works in the folder of a run, or of a job that writes shards."""

@@ -150,6 +150,6 @@ def test_the_template_holds_every_setting_with_its_default(tmp_path: Path) -> No
     names(Settings, yaml.safe_load(text))
 
 
-@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml")), ids=str)
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "recipes").rglob("*.yaml")), ids=str)
 def test_recipes_are_valid(path: Path) -> None:
     load_settings(path)

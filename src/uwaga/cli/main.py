@@ -12,8 +12,10 @@ from typer.core import TyperCommand
 from uwaga import __version__
 from uwaga.cli.attend import attend
 from uwaga.cli.average import average
+from uwaga.cli.backtranslate import backtranslate
 from uwaga.cli.clean import clean
 from uwaga.cli.convert import convert
+from uwaga.cli.distil import distil
 from uwaga.cli.errors import INTERRUPTED, guarded_output, reported, terminable
 from uwaga.cli.evaluate import evaluate
 from uwaga.cli.fill import fill
@@ -39,6 +41,7 @@ app = typer.Typer(
 VERBS = (
     *(translate, train, score, evaluate, attend, lengths),
     *(generate, fill, info, convert, shortlist, average, clean, report),
+    *(distil, backtranslate),
 )
 
 

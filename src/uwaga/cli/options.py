@@ -23,6 +23,13 @@ class SplitChoice(StrEnum):
     never = "never"
 
 
+class UtilityChoice(StrEnum):
+    """What is meant by two texts being alike."""
+
+    chrf = "chrf"
+    bleu = "bleu"
+
+
 class ErrorChoice(StrEnum):
     """What happens where a line cannot be translated."""
 
@@ -166,6 +173,19 @@ TopP = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(help="Of sampling: the same seed draws the same.", show_default="new each time"),
+]
+MinimumBayesRisk = Annotated[
+    int | None,
+    typer.Option(
+        "--mbr",
+        min=1,
+        help="Draw so many samples and take the one most like all of them: minimum Bayes risk. 32 to 128.",
+        show_default="off",
+    ),
+]
+Utility = Annotated[
+    UtilityChoice,
+    typer.Option(help="What like means: chrf, the overlap of letters, or bleu, that of words."),
 ]
 BatchTokens = Annotated[
     int | None, typer.Option(help="Source tokens translated together.", show_default="4096")

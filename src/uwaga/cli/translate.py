@@ -68,6 +68,8 @@ EXAMPLES = """
 
         uwaga translate --sample --temperature 0.7 --seed 1 "Say it another way."
 
+        uwaga translate --mbr 64 --seed 1 "The sample that agrees with the others."
+
         uwaga translate --model runs/ende/model --beam 1 < big.en > big.de
 
         uwaga translate --model facebook/mbart-large-50-many-to-many-mmt --from en --to fr < test.en
@@ -101,6 +103,8 @@ def translate(
     top_k: the.TopK = None,
     top_p: the.TopP = None,
     seed: the.Seed = None,
+    mbr: the.MinimumBayesRisk = None,
+    utility: the.Utility = the.UtilityChoice.chrf,
     split: the.Split = the.SplitChoice.auto,
     on_error: the.OnError = the.ErrorChoice.stop,
     resume: the.Resume = False,
@@ -120,19 +124,16 @@ def translate(
     from uwaga.cli.lines import Pace, chunks_of
 
     how = _Shape(as_json, stream, nbest_format is NbestChoice.moses)
-    how.check(attention)
+    how.check(attention, nbest, beam, sample)
     the.check_resume(resume, output)
-    if stream:
-        the.check_streaming(as_json, nbest, beam, sample)
     pace = Pace() if sys.stderr.isatty() else None
     chunks = chunks_of(text, input_, pace)
     from uwaga.translator.loading import LoadOptions
 
-    lengths: SearchOverrides = {"length_penalty": length_penalty, "min_length": min_length}
-    limits: SearchOverrides = {"max_length": max_length, "no_repeat_ngram": no_repeat_ngram}
-    draws: SearchOverrides = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    kind: SearchOverrides = {"beam": beam, "nbest": nbest, "sample": sample, "attention": attention}
-    asked: SearchOverrides = {**kind, **lengths, **limits, **draws, "batch_tokens": batch_tokens}
+    asked: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
+    asked |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
+    asked |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
+    asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
     wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory)
     loaded, bundled = load_for_texts(model, wanted, via)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
@@ -149,12 +150,14 @@ class _Shape(NamedTuple):
     streams: bool
     moses: bool
 
-    def check(self, attention: bool) -> None:
+    def check(self, attention: bool, nbest: int, beam: int | None, sample: bool | None) -> None:
         """Refuse what does not go together.
 
         Raises:
             SettingsError: names the options.
         """
+        if self.streams:
+            the.check_streaming(self.as_json, nbest, beam, sample)
         if attention and not self.as_json:
             raise SettingsError("--attention is shown by --json only: add it")
         if self.moses and (self.as_json or self.streams):

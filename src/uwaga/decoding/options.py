@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM, EarlyStopping
 from uwaga.decoding.checks import check_between, check_flag, check_one_of, check_whole
+from uwaga.decoding.utility import UTILITIES, Utility
 from uwaga.errors import SettingsError, shown
 
 LengthFormula = Literal["average", "gnmt", "none"]
@@ -58,6 +59,9 @@ class SearchOptions:
         from; reported log-probabilities stay the model's own. ``seed``, the source and the number of
         the sample alone decide the draws. None is not chosen yet: :meth:`changed` draws one, which then
         stays, and a search that is given none takes 0.
+        ``mbr``: draw so many samples of a text and take the one of the highest expected utility among them
+        (:mod:`uwaga.decoding.mbr`), which is then its ``score``; 0 for off. ``nbest`` of them are returned.
+        ``utility``: ``chrf`` or ``bleu``. It looks at texts, so the translator does it, not the search.
     Other:
         ``attention``: return cross-attention weights. ``batch_tokens``: source tokens decoded together,
         padding and beams counted.
@@ -88,6 +92,8 @@ class SearchOptions:
     top_k: int = 0
     top_p: float = 1.0
     seed: int | None = None
+    mbr: int = 0
+    utility: Utility = "chrf"
     attention: bool = False
     batch_tokens: int = 4096
 
@@ -111,6 +117,7 @@ class SearchOptions:
         check_between("top_p", self.top_p, 1e-9, 1.0)
         check_one_of("length_formula", self.length_formula, ("average", "gnmt", "none"))
         check_one_of("early_stopping", self.early_stopping, (True, False, "estimate"))
+        check_one_of("utility", self.utility, UTILITIES)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -119,6 +126,10 @@ class SearchOptions:
                 f"nbest {self.nbest} is more than beam {self.beam}: "
                 "raise beam, lower nbest, or set sample to draw independent samples"
             )
+        if self.mbr and not self.sample:
+            raise SettingsError("mbr chooses among samples: do not set sample to False with it")
+        if self.mbr and self.nbest > self.mbr:
+            raise SettingsError(f"nbest {self.nbest} is more than the {self.mbr} samples of mbr: draw more")
         if self.max_length is not None and self.min_length > self.max_length:
             raise SettingsError(f"min_length {self.min_length} is more than max_length {self.max_length}")
         shaped = self.temperature != 1.0 or self.top_k != 0 or self.top_p != 1.0
@@ -138,7 +149,7 @@ class SearchOptions:
         A model may sample unless told otherwise. Who asks such a model for a ``beam``, or for ``sample``
         False, wants the best and no draw: the shape that the model gives its distribution is then left out.
         ``nbest`` alone is that many samples. Where samples are drawn and no ``seed`` was ever named, it gets
-        a new one.
+        a new one. ``mbr`` draws samples without being told to.
 
         Raises:
             SettingsError: an override has an unknown name, or a value is impossible.
@@ -146,7 +157,9 @@ class SearchOptions:
         values = _known(overrides)
         if "sample" in values:
             check_flag("sample", values["sample"])
-        samples = values.setdefault("sample", self.sample and "beam" not in values)
+        check_whole("mbr", values.get("mbr", self.mbr), *_WHOLE["mbr"])  # before it decides anything
+        chosen = values.get("mbr", self.mbr) > 0
+        samples = values.setdefault("sample", chosen or (self.sample and "beam" not in values))
         if self.sample and not samples:
             values = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} | values
         if samples and self.seed is None:
@@ -175,6 +188,8 @@ class SearchOptions:
         Raises:
             SettingsError: a beam or more than one sample.
         """
+        if self.mbr:
+            raise SettingsError("streaming shows one sample as it grows, and mbr chooses among whole ones")
         if self.rows != 1:
             raise SettingsError(
                 "streaming needs beam 1 or a single sample: a beam decides its tokens at the end"
@@ -209,6 +224,8 @@ class SearchOverrides(TypedDict, total=False):
     top_k: int | None
     top_p: float | None
     seed: int | None
+    mbr: int | None
+    utility: Utility | None
     attention: bool | None
     batch_tokens: int | None
 
@@ -235,6 +252,7 @@ _WHOLE = {
     "max_extra": (0, MOST_TOKENS),
     "no_repeat_ngram": (0, MOST_TOKENS),
     "top_k": (0, MOST_TOKENS),
+    "mbr": (0, MOST_SAMPLES),
     "batch_tokens": (1, MOST_TOKENS),
 }
 _WHOLE_OR_NONE = {

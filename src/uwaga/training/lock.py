@@ -1,4 +1,4 @@
-"""One process at a time trains in the folder of a run.
+"""One process at a time works in a folder: trains a run, or writes the shards of a job.
 
 The file ``lock`` in it names its owner. On one machine the kernel holds the lock itself (``flock``) and lets
 go of it however the owner ends, so that ``kill -9`` leaves a file but no lock, and no later process of the
@@ -27,7 +27,7 @@ _STAT_START = 21  # place of the start time, in clock ticks since boot, in /proc
 
 @dataclass(frozen=True)
 class LockOwner:
-    """A process that trains: its number, host and time, and what tells it from a later one of its number.
+    """A process that works in a folder: its number, host and time, and what tells it from a later one.
 
     ``boot`` names one start of the kernel, ``born`` is the process's own start within it; both are empty
     where the system does not tell them.
@@ -41,14 +41,20 @@ class LockOwner:
 
 
 class RunLock:
-    """Holds the lock of a run within its ``with`` block.
+    """Holds the lock of a run, or of another job's folder, within its ``with`` block.
+
+    Args:
+        run: the folder.
+        work: what the process does in it, for the message.
+        elsewhere: how another folder is chosen, likewise.
 
     Raises:
-        RunInUseError: another process trains there; names it, its host and since when, and the way out.
+        RunInUseError: another process works there; names it, its host and since when, and the way out.
     """
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, work: str = "trains", elsewhere: str = "--set run=FOLDER") -> None:
         self.run, self.path = run, run / LOCK
+        self._work, self._elsewhere = work, elsewhere
         self._handle = -1
 
     def __enter__(self) -> RunLock:
@@ -92,10 +98,13 @@ class RunLock:
 
     def _whose(self, owner: LockOwner | None) -> str:
         if owner is None:
-            return "another process trains here; wait for it, or choose another folder with --set run=FOLDER"
+            return (
+                f"another process {self._work} here; wait for it, or choose another folder with "
+                f"{self._elsewhere}"
+            )
         text = (
-            f"process {owner.pid} on host {owner.host} trains here since {owner.since}; wait for it, "
-            "stop it, or choose another folder with --set run=FOLDER"
+            f"process {owner.pid} on host {owner.host} {self._work} here since {owner.since}; wait for it, "
+            f"stop it, or choose another folder with {self._elsewhere}"
         )
         if owner.host != socket.gethostname():
             text += f". From here it cannot be seen: if it runs no longer, delete {self.path}"

@@ -1,4 +1,4 @@
-"""An n-best list of different texts."""
+"""An n-best list of different texts, or of samples by their expected utility."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from uwaga.contracts import WIDEST_BEAM, Decoder, Hypothesis
 from uwaga.decoding import SearchOptions, search
+from uwaga.decoding.mbr import rank_by_utility
 
 WIDENINGS = (2, 4, 8)
 """How many times as wide a beam is tried where the one asked for holds too few different texts."""
@@ -24,8 +25,12 @@ def search_texts(
     Of hypotheses that are other segmentations of one text the best stays, with its own score. Where fewer
     than ``nbest`` are left, beams two, four and eight times as wide are searched for more; these stand by
     their scores behind the first, which is always what the beam gives that was asked for. Samples are left
-    as they were drawn: they may be alike.
+    as they were drawn: they may be alike. With ``mbr`` they are drawn, and of different ones those of the
+    highest expected utility stay, which is then their score.
     """
+    if options.mbr:
+        drawn = search(decoder, sources, replace(options, nbest=options.mbr, mbr=0), prefixes=prefixes)
+        return [_most_useful(samples, options, decode) for samples in drawn]
     if options.sample or options.nbest == 1:
         return search(decoder, sources, options, prefixes=prefixes)
     found = [_merged(one, decode) for one in _searched(decoder, sources, options, prefixes, 1)]
@@ -67,3 +72,11 @@ def _merged(
     for one in hypotheses:
         texts.setdefault(decode(one.tokens), one)
     return texts
+
+
+def _most_useful(
+    samples: Sequence[Hypothesis], options: SearchOptions, decode: Callable[[Sequence[int]], str]
+) -> list[Hypothesis]:
+    """The different ones of the highest expected utility, which is then their score, best first."""
+    ranked = rank_by_utility([decode(one.tokens) for one in samples], utility=options.utility)
+    return [replace(samples[at], score=expected) for at, expected in ranked[: options.nbest]]

@@ -167,6 +167,7 @@ class TextGenerator:
                 - ``banned``: token ids never produced.
                 - ``first``: token id that every continuation begins with.
                 - ``attention``, ``start``: of translators alone; a prompt is no source, and begins by itself.
+                - ``mbr``, ``utility``: of translators alone, too: continuations need not be alike.
 
         Returns:
             a continuation for a text, a list of them, in the same order, for a sequence.
@@ -268,4 +269,8 @@ def _check_prompted(options: SearchOptions) -> None:
         raise SettingsError(
             "attention and start are a translator's: a continuation has no source to look at, and goes on "
             "where its prompt ends; leave them out"
+        )
+    if options.mbr:
+        raise SettingsError(
+            "mbr is a translator's: continuations of a prompt need not be alike; leave it out"
         )

@@ -253,12 +253,12 @@ class Translator:
                 - ``no_repeat_ngram``: no n-gram of this size twice, 0 for off.
                 - ``sample``: draw ``nbest`` translations at random instead of searching for the best, from
                   the distribution at a ``temperature``, from the ``top_k`` most probable tokens, or from the
-                  fewest of at least the probability ``top_p``; ``seed`` and the text decide the draws.
-                - ``batch_tokens``: source tokens translated together, padding and beams counted.
+                  fewest of at least the probability ``top_p``; ``seed`` and the text decide the draws. With
+                  ``mbr`` of so many the one most like all is taken, by the ``utility`` ``chrf`` or ``bleu``.
                 - ``attention``: return the cross-attention (target, source) of each translation.
-                - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``length_formula``,
-                  ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``, ``score_forced``,
-                  ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
+                - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``batch_tokens``,
+                  ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
+                  ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
 
         Returns:
             a translation for a text, a list of them, in the same order, for several.

@@ -1,0 +1,27 @@
+"""Synthetic parallel text: a teacher's targets for a student, and sources for text that has none.
+
+Jobs over corpora of any size, written in shards, which go on where they were stopped.
+"""
+
+from uwaga.synthetic.backtranslation import Backtranslation
+from uwaga.synthetic.distillation import CHOICES, Choose, Distillation
+from uwaga.synthetic.job import Job, JobProgress, join_shards, run_job
+from uwaga.synthetic.lines import JobInput, corpus_input, text_input
+from uwaga.synthetic.manifest import Manifest, ShardRecord, model_identity
+
+__all__ = [
+    "CHOICES",
+    "Backtranslation",
+    "Choose",
+    "Distillation",
+    "Job",
+    "JobInput",
+    "JobProgress",
+    "Manifest",
+    "ShardRecord",
+    "corpus_input",
+    "join_shards",
+    "model_identity",
+    "run_job",
+    "text_input",
+]
