@@ -245,6 +245,15 @@ def test_corpora_of_every_form(tmp_path):
     ):
         assert [(one.text, one.references) for one in source.read()] == pairs
         assert source.identify()[:2] == (2, 2)
+    (tmp_path / "j.jsonl").write_text(
+        '{"en": "one", "de": "eins"}\n[]\n{"en": "two\\nlines", "de": "zwei"}\n'
+    )
+    found = list(corpus_input(tmp_path / "j.jsonl", None, ("en", "de")).read())
+    assert [(one.number, one.text, one.references) for one in found] == [
+        (1, "one", ("eins",)),
+        (2, "", ()),
+        (3, "two lines", ("zwei",)),
+    ]
     both = text_input([tmp_path / "c.en", tmp_path / "c.de"])
     assert [(one.number, one.text) for one in both.read()] == [
         (1, "one"),
@@ -268,7 +277,7 @@ def test_inputs_that_cannot_be_are_refused(tmp_path):
     (tmp_path / "one").write_text("a\n")
     (tmp_path / "none").write_text("")
     for first, second in (("two", "one"), ("one", "two")):
-        with pytest.raises(DataError, match=r"one has 1 lines and .*two more"):
+        with pytest.raises(DataError, match=r"not aligned: .* lines, .* lines?"):
             corpus_input(tmp_path / first, tmp_path / second, ("a", "b")).identify()
     with pytest.raises(DataError, match="none: there is no line in it"):
         text_input([tmp_path / "none"]).identify()

@@ -29,7 +29,7 @@ ModelsAndCorpus = Annotated[
     typer.Argument(
         metavar="MODEL... CORPUS",
         help="The teacher, or several, which work together; last the corpus: a TSV of source and reference, "
-        "a file of sources, or the prefix of a Moses corpus. Plain, .gz, .zst or .xz.",
+        "TMX, JSON Lines, Parquet, a file of sources, or a Moses prefix; compressed or not.",
         show_default=False,
     ),
 ]

@@ -132,7 +132,7 @@ def distil_job(
     read = source.identify()
     if choose == "reference" and not read.referenced:
         raise DataError(
-            f"{' + '.join(map(str, source.files))}: no references to choose by; give a TSV of source and "
+            f"{' + '.join(source.files)}: no references to choose by; give a TSV of source and "
             "reference, or --reference FILE, or choose another way: --choose mbr or --choose model"
         )
     count = 1 if choose == "model" else nbest
@@ -196,7 +196,7 @@ def _manifest(
     read: InputIdentity,
     shard_size: int,
 ) -> Manifest:
-    stored = StoredInput(files=tuple(map(str, source.files)), lines=read.lines, sha256=read.sha256)
+    stored = StoredInput(files=source.files, lines=read.lines, sha256=read.sha256)
     return Manifest(
         uwaga=__version__, kind=kind, settings=settings, models=models, input=stored, shard_size=shard_size
     )

@@ -137,7 +137,7 @@ def _check_still(shard: Sequence[JobLine], name: str, manifest: Manifest, source
     last = name == manifest.shard_names[-1]
     whole = manifest.input.lines - (len(manifest.shard_names) - 1) * manifest.shard_size
     if len(shard) != (whole if last else manifest.shard_size):
-        raise DataError(f"{' + '.join(map(str, source.files))}: changed while it was read; run the job again")
+        raise DataError(f"{' + '.join(source.files)}: changed while it was read; run the job again")
 
 
 def _check_folder(folder: Path) -> None:

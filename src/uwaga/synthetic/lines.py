@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from uwaga.data.corpus import corpus_files
+from uwaga.data.columns import Cells
 from uwaga.data.lines import read_lines
 from uwaga.data.report import Fault
+from uwaga.data.sources import Sources, find_sources
 from uwaga.errors import DataError, SettingsError
+from uwaga.settings import CorpusSettings
 
-Cells = tuple[bytes, ...] | None
-"""The columns of a line; None of one that is too long to hold."""
+_BREAKS = re.compile(r"[\t\r\n]+")
 
 
 class JobLine(NamedTuple):
@@ -43,7 +44,7 @@ class InputIdentity(NamedTuple):
 class JobInput:
     """A corpus or text that can be read again and again; ``files`` are its own, for messages."""
 
-    files: tuple[Path, ...]
+    files: tuple[str, ...]
     read: Callable[[], Iterator[JobLine]]
 
     def identify(self) -> InputIdentity:
@@ -62,7 +63,7 @@ class JobInput:
             lines += 1
             referenced += bool(line.references)
         if not lines:
-            raise DataError(f"{' + '.join(map(str, self.files))}: there is no line in it")
+            raise DataError(f"{' + '.join(self.files)}: there is no line in it")
         return InputIdentity(lines, referenced, digest.hexdigest())
 
 
@@ -70,19 +71,23 @@ def corpus_input(corpus: Path, reference: Path | None, languages: tuple[str, str
     """Sources with the references that there are.
 
     Args:
-        corpus: a TSV file (source TAB reference [TAB more]), a file of sources alone, or the prefix of a
-            Moses corpus. Plain, gzip, zstd or xz.
+        corpus: a corpus of any format that training reads (TSV of source and references, TMX, JSON Lines,
+            Parquet), a file of sources alone, or the prefix of a Moses corpus; plain or compressed, or a URL.
         reference: a file of references, line by line with ``corpus``, which is then of sources alone.
-        languages: endings of a Moses corpus.
+        languages: endings of a Moses corpus; columns of a table.
 
     Raises:
         DataError: a file is missing.
     """
     try:
-        files = corpus_files([corpus] if reference is None else [corpus, reference], languages)
+        if reference is None:
+            sources = find_sources(CorpusSettings(files=(str(corpus),), languages=languages))
+        else:
+            files = (str(corpus), str(reference))
+            sources = find_sources(CorpusSettings(files=files, format="text", languages=languages))
     except DataError as error:  # which speaks to the writer of a settings file
         raise DataError(str(error).replace("data.languages", "its languages (--from, --to)")) from None
-    return JobInput(files, partial(_lines, lambda: _columns(files)))
+    return JobInput(sources.files, partial(_lines, partial(_cells, sources)))
 
 
 def text_input(files: Sequence[Path], column: int = 0) -> JobInput:
@@ -103,31 +108,18 @@ def text_input(files: Sequence[Path], column: int = 0) -> JobInput:
     for path in files:
         if not path.is_file():
             raise DataError(f"{path}: no such file")
-    return JobInput(tuple(files), partial(_lines, lambda: _texts(files, column)))
+    return JobInput(tuple(map(str, files)), partial(_lines, partial(_texts, files, column)))
 
 
-def _columns(files: Sequence[Path]) -> Iterator[Cells]:
-    if len(files) == 1:
-        for line in read_lines(files[0]):
-            yield None if line is None else tuple(line.split(b"\t"))
-        return
-    end = b"\n"  # no line holds it
-    sides = [read_lines(path) for path in files]
-    for number, cells in enumerate(zip_longest(*sides, fillvalue=end)):
-        if end in cells:
-            short, long = (files[0], files[1]) if cells[0] == end else (files[1], files[0])
-            raise DataError(
-                f"{short} has {number} lines and {long} more: line n of one must belong to line n of "
-                "the other"
-            )
-        yield None if None in cells else tuple(cell for cell in cells if cell is not None)
+def _cells(sources: Sources) -> Iterator[Cells | Fault]:
+    return (row.cells for row in sources.rows())
 
 
-def _texts(files: Sequence[Path], column: int) -> Iterator[Cells]:
+def _texts(files: Sequence[Path], column: int) -> Iterator[Cells | Fault]:
     for path in files:
         for number, line in enumerate(read_lines(path), start=1):
             if line is None or not column:
-                yield None if line is None else (line,)
+                yield "line over 1 MiB" if line is None else (line,)
                 continue
             cells = line.split(b"\t")
             if len(cells) < column:
@@ -135,17 +127,22 @@ def _texts(files: Sequence[Path], column: int) -> Iterator[Cells]:
             yield (cells[column - 1],)
 
 
-def _lines(rows: Callable[[], Iterator[Cells]]) -> Iterator[JobLine]:
+def _lines(rows: Callable[[], Iterator[Cells | Fault]]) -> Iterator[JobLine]:
     return (_line(number, cells) for number, cells in enumerate(rows(), start=1))
 
 
-def _line(number: int, cells: Cells) -> JobLine:
-    if cells is None:
-        return JobLine(number, "", fault="line over 1 MiB")
+def _line(number: int, cells: Cells | Fault) -> JobLine:
+    if isinstance(cells, str):
+        return JobLine(number, "") if cells == "empty source" else JobLine(number, "", fault=cells)
     try:
-        text, *references = (cell.decode("utf-8") for cell in cells)
+        text, *references = (_text(cell) for cell in cells)
     except UnicodeDecodeError:
         return JobLine(number, "", fault="bad UTF-8")
     if any("\0" in one for one in (text, *references)):
         return JobLine(number, "", fault="NUL character")
     return JobLine(number, text, tuple(one for one in references if one.strip()))
+
+
+def _text(cell: bytes | str) -> str:
+    """A cell as one line."""
+    return _BREAKS.sub(" ", cell if isinstance(cell, str) else cell.decode("utf-8"))
