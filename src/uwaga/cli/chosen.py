@@ -32,7 +32,10 @@ def load_for_texts(
     """
     from uwaga.translator import Translator
     from uwaga.translator.by_language import choose_for
+    from uwaga.translator.loading import named_by
 
+    if not names and wanted.adapter is not None:
+        names = [str(named_by(wanted.adapter, None))]
     try:
         chosen = choose_for(names, wanted, via or None)
     except NotInstalledError as error:

@@ -23,6 +23,7 @@ from uwaga.cli.generate import generate
 from uwaga.cli.info import info
 from uwaga.cli.lengths import lengths
 from uwaga.cli.lines import TEXTS_ONLY
+from uwaga.cli.merge import merge
 from uwaga.cli.models import models
 from uwaga.cli.report import report
 from uwaga.cli.score import score
@@ -41,7 +42,7 @@ app = typer.Typer(
 VERBS = (
     *(translate, train, score, evaluate, attend, lengths),
     *(generate, fill, info, convert, shortlist, average, clean, report),
-    *(distil, backtranslate),
+    *(distil, backtranslate, merge),
 )
 
 

@@ -122,6 +122,14 @@ Via = Annotated[
         show_default=False,
     ),
 ]
+Adapter = Annotated[
+    Path | None,
+    typer.Option(
+        help="A folder `adapter` that `uwaga train` made with adapt.lora; without --model, with the model "
+        "that it was trained for.",
+        show_default=False,
+    ),
+]
 Shortlist = Annotated[
     Path | None,
     typer.Option(

@@ -78,6 +78,8 @@ EXAMPLES = """
 
         uwaga translate --from pt --to es --via en < test.pt
 
+        uwaga translate --adapter runs/medical/adapter < test.en    # with the model that it was trained for
+
         uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
 """
 
@@ -114,6 +116,7 @@ def translate(
     target: the.ToLanguage = None,
     via: the.Via = None,
     shortlist: the.Shortlist = None,
+    adapter: the.Adapter = None,
     device: the.Device = "auto",
     dtype: the.Precision = "auto",
     engine: the.Engine = "auto",
@@ -134,7 +137,7 @@ def translate(
     asked |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
     asked |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
     asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
-    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory)
+    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
     loaded, bundled = load_for_texts(model, wanted, via)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
     notes = Notes("text" if text else "line", bundled)

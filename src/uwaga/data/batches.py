@@ -13,7 +13,7 @@ from uwaga.data.prefetch import prefetch
 from uwaga.data.rows import Block
 from uwaga.errors import SettingsError
 from uwaga.settings import DataSettings
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.text.subwords import TrainingSubwords
 
 __all__ = ["Batch", "Batches", "Plan", "prefetch"]
 
@@ -52,7 +52,7 @@ class Batches:
     def __init__(
         self,
         mixture: Mixture,
-        tokenisers: tuple[Tokeniser, Tokeniser],
+        tokenisers: tuple[TrainingSubwords, TrainingSubwords],
         data: DataSettings,
         seed: int,
         batch_tokens: int,

@@ -17,7 +17,7 @@ from uwaga.data.arrangement import arrange, best_strips, split
 from uwaga.data.mixture import Mixture
 from uwaga.data.rows import Block, Column, Forms, TokenRows
 from uwaga.text.augmentation import choose_forms, surface
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.text.subwords import TrainingSubwords
 
 FORMS, BATCHES = 1, 4  # tell the draws of surface forms and of batches from those of the order
 POOL = 1 << 16  # pairs arranged together: enough for little padding, few enough for random batches
@@ -173,7 +173,7 @@ class SegmentationSampler:
     def __init__(
         self,
         mixture: Mixture,
-        tokenisers: tuple[Tokeniser, Tokeniser],
+        tokenisers: tuple[TrainingSubwords, TrainingSubwords],
         forms: Sequence[str],
         alpha: float,
         limits: tuple[int, int],

@@ -21,15 +21,15 @@ from uwaga.engine.cores import usable_cores
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import DataSettings, FilterSettings
 from uwaga.text.augmentation import check_shares, surface
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.text.subwords import TrainingSubwords
 
 CHUNK = 20_000  # pairs
 
 
 def build_store(
     pairs: PairReader,
-    source: Tokeniser,
-    target: Tokeniser,
+    source: TrainingSubwords,
+    target: TrainingSubwords,
     folder: Path,
     settings: DataSettings,
     keep_text: bool,
@@ -88,7 +88,7 @@ def build_store(
     return Store.open(folder)
 
 
-def tag_ids(tokeniser: Tokeniser, tag: str) -> tuple[int, ...]:
+def tag_ids(tokeniser: TrainingSubwords, tag: str) -> tuple[int, ...]:
     """The id of a corpus's tag, none for no tag.
 
     Raises:
@@ -112,7 +112,7 @@ class _Writer:
         self,
         folder: Path,
         pairs: PairReader,
-        tokenisers: tuple[Tokeniser, Tokeniser],
+        tokenisers: tuple[TrainingSubwords, TrainingSubwords],
         filters: FilterSettings,
         tag: tuple[int, ...],
         forms: Sequence[str],
@@ -227,7 +227,7 @@ class _Writer:
         (self._folder / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
-def _dtype(tokeniser: Tokeniser) -> str:
+def _dtype(tokeniser: TrainingSubwords) -> str:
     return "<u2" if tokeniser.size <= 1 << 16 else "<i4"
 
 
@@ -249,7 +249,7 @@ def _there(folder: Path) -> Store | None:
 
 def _made_from(
     pairs: PairReader,
-    tokenisers: tuple[Tokeniser, Tokeniser],
+    tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     filters: FilterSettings,
     settings: DataSettings,
     keep_text: bool,

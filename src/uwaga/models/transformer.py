@@ -18,6 +18,7 @@ from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.multihead import KeysValues
 from uwaga.nn.positions import LearnedPositions, RelativePositions, SinusoidalPositions
+from uwaga.nn.quantised import fake_quantise
 from uwaga.settings import TransformerSettings
 
 Positions = SinusoidalPositions | LearnedPositions | RelativePositions
@@ -85,8 +86,11 @@ class TransformerState:
 class Transformer(Seq2Seq):
     """Stacks of encoder and decoder blocks behind embeddings (M16).
 
-    Attention weights on request are those of the last decoder layer, averaged over heads.
+    Attention weights on request are those of the last decoder layer, averaged over heads. ``rounded``: the
+    output layer is computed as in int8 (M36), as its other layers then are.
     """
+
+    rounded = False
 
     def __init__(
         self,
@@ -127,7 +131,8 @@ class Transformer(Seq2Seq):
 
     @property
     def output(self) -> OutputLayer:
-        return OutputLayer(self.output_weight, self.output_bias)
+        weight: Tensor = fake_quantise(self.output_weight) if self.rounded else self.output_weight
+        return OutputLayer(weight, self.output_bias)
 
     def encode_ids(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
@@ -185,7 +190,8 @@ class Transformer(Seq2Seq):
     def _finished(self, x: Tensor) -> Tensor:
         """The features (rows, target, width) that the output layer reads, from the last block's output."""
         out: Tensor = self.decoder_norm(x)
-        return out * self.settings.width**-0.5 if self.settings.output_scale else out
+        out = out * self.settings.width**-0.5 if self.settings.output_scale else out
+        return fake_quantise(out) if self.rounded else out
 
     def _embed(
         self, embedding: nn.Embedding, positions: Positions, after: nn.Module | None, ids: Tensor, start: int

@@ -1,5 +1,6 @@
 """Typed, closed settings. An unknown key is an error that names the nearest known key."""
 
+from uwaga.settings.adapt import AdaptSettings, LoraSettings
 from uwaga.settings.base import Probability, StrictModel
 from uwaga.settings.corpora import TAG, CorpusSettings, DataSettings, FilterSettings
 from uwaga.settings.parse import change_setting, load_settings, parse, read_yaml
@@ -35,6 +36,7 @@ __all__ = [
     "MODEL_PRESETS",
     "PRESETS",
     "TAG",
+    "AdaptSettings",
     "BahdanauSettings",
     "BlockSettings",
     "ChoSettings",
@@ -46,6 +48,7 @@ __all__ = [
     "Family",
     "FilterSettings",
     "GnmtSettings",
+    "LoraSettings",
     "LuongSettings",
     "ModelSettings",
     "Probability",

@@ -112,6 +112,10 @@ class DataSettings(StrictModel):
         "{files: [...], weight: 2, tag: '>>deu<<', ...}"
     )
     dev: CorporaSettings = Field(description="the same; pairs that are not in the training data")
+    also: dict[str, CorporaSettings] = Field(
+        default_factory=dict,
+        description="by name, further dev sets: what a model that is adapted must not forget",
+    )
     temperature: float | None = Field(
         None, gt=0.0, description="draw corpora of n pairs in proportion to n ** (1 / temperature)"
     )
@@ -142,13 +146,18 @@ class DataSettings(StrictModel):
 
     @field_serializer("train", "dev")
     def _as_written(self, corpora: list[CorpusSettings]) -> list[Any]:
-        if len(corpora) == 1 and corpora[0].is_plain and len(corpora[0].files) <= 2:
-            return list(corpora[0].files)
-        return [corpus.model_dump(mode="json", exclude_defaults=True) for corpus in corpora]
+        return _short(corpora)
+
+    @field_serializer("also")
+    def _also_as_written(self, also: dict[str, list[CorpusSettings]]) -> dict[str, list[Any]]:
+        return {name: _short(corpora) for name, corpora in also.items()}
 
     def resolved(self, side: Literal["train", "dev"]) -> list[CorpusSettings]:
         """The corpora of a side, each with a name of its own and with what ``data`` says for all of them."""
-        corpora = self.train if side == "train" else self.dev
+        return self.resolve(self.train if side == "train" else self.dev)
+
+    def resolve(self, corpora: list[CorpusSettings]) -> list[CorpusSettings]:
+        """These corpora, each with a name of its own and with what ``data`` says for all of them."""
         names = {corpus.name for corpus in corpora}
         found = []
         for corpus in corpora:
@@ -172,7 +181,15 @@ class DataSettings(StrictModel):
     @property
     def tags(self) -> list[str]:
         """The tags of all corpora, sorted."""
-        return sorted({corpus.tag for corpus in (*self.train, *self.dev) if corpus.tag})
+        also = (corpus for corpora in self.also.values() for corpus in corpora)
+        return sorted({corpus.tag for corpus in (*self.train, *self.dev, *also) if corpus.tag})
+
+
+def _short(corpora: list[CorpusSettings]) -> list[Any]:
+    """Corpora as a settings file has them, in the short form where it says all."""
+    if len(corpora) == 1 and corpora[0].is_plain and len(corpora[0].files) <= 2:
+        return list(corpora[0].files)
+    return [corpus.model_dump(mode="json", exclude_defaults=True) for corpus in corpora]
 
 
 def corpus_stem(file: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
+from uwaga.settings.adapt import AdaptSettings
 from uwaga.settings.base import Probability, StrictModel
 from uwaga.settings.corpora import DataSettings
 from uwaga.settings.presets import MODEL_PRESETS, model_values
@@ -75,6 +76,9 @@ class TrainingSettings(StrictModel):
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="of the products in an update; bfloat16 is faster where it is built in"
     )
+    quantisation: Literal["none", "int8"] = Field(
+        "none", description="int8: train as the int8 engine computes, so that converting costs nothing"
+    )
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
     threads: NonNegativeInt = Field(0, description="CPU cores that share an update, 0 for all it may use")
     validate_every: PositiveInt = Field(1000, description="steps between validations")
@@ -139,6 +143,10 @@ class Settings(StrictModel):
     """A whole training run: the file that `uwaga train` reads."""
 
     run: Path = Field(description="folder for checkpoints, logs and the finished model")
+    init: str | None = Field(
+        None, description="a model to start from, folder or name, whose sizes and tokenisers the run takes"
+    )
+    adapt: AdaptSettings = Field(default_factory=AdaptSettings)
     data: DataSettings
     text: TextSettings = Field(default_factory=TextSettings)
     model: ModelSettings = Field(

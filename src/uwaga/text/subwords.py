@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from uwaga.contracts import Symbols
@@ -39,4 +39,31 @@ class Subwords(Protocol):
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces of ids as they stand in the vocabulary."""
+        ...
+
+
+class TrainingSubwords(Subwords, Protocol):
+    """What training needs beside: rows of many texts, which lack the end symbol alone."""
+
+    @property
+    def name(self) -> str:
+        """Where it came from, for messages."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Tokens of the vocabulary."""
+        ...
+
+    @property
+    def tags(self) -> Mapping[str, int]:
+        """The ids of the tags, each one piece, that a source may begin with (:mod:`uwaga.text.tags`)."""
+        ...
+
+    def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
+        """The rows of many texts, on ``threads`` threads; :attr:`symbols` says what belongs behind them."""
+        ...
+
+    def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
+        """Rows of segmentations drawn at random; see :meth:`uwaga.text.tokeniser.Tokeniser.sample`."""
         ...

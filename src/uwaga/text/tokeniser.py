@@ -196,6 +196,11 @@ class Tokeniser:
             raise
         return ids
 
+    def encode_piece(self, piece: str) -> list[int]:
+        """The ids of a piece of another model, U+2581 for a space: nothing is put before it."""
+        ids: list[int] = self._bare.encode(piece.replace(MARK, " "))
+        return ids
+
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """The ids with the end symbol behind them."""
         return [*ids, self._symbols.end]

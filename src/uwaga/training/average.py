@@ -6,11 +6,11 @@ from pathlib import Path
 
 from torch import Tensor
 
-from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.errors import CheckpointError
-from uwaga.models.build import build_model
 from uwaga.settings import Settings, TrainingSettings, load_settings
+from uwaga.text.subwords import TrainingSubwords
 from uwaga.text.tokeniser import Tokeniser
+from uwaga.training.base import Base, open_base
 from uwaga.training.card import model_card
 from uwaga.training.checkpoint import (
     Progress,
@@ -19,7 +19,9 @@ from uwaga.training.checkpoint import (
     checkpoint_steps,
     regular_steps,
 )
+from uwaga.training.finished import write_finished
 from uwaga.training.run import load_weights
+from uwaga.training.start import start_model
 
 
 def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
@@ -41,26 +43,17 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
         CheckpointError: there are fewer checkpoints, or one is damaged or of another model.
         ModelError: a tokeniser is missing, or ``out`` cannot be written.
     """
-    settings = load_settings(run / "settings.yaml")
+    settings, base = open_base(load_settings(run / "settings.yaml"))
     steps, weights = _newest_mean(run / "checkpoints", settings.training, count)
     newest = checkpoint_path(run / "checkpoints", steps[-1])
-    source, target = _tokenisers(run, settings)
-    model = build_model(settings.model, target.symbols, source.size, target.size)
+    source, target = _tokenisers(run, settings, base)
+    model = start_model(settings, base, source, target)
     load_weights(model, weights, newest)
     model.eval()
     progress = Progress(step=steps[-1])
     origin = f"mean of the checkpoints of steps {', '.join(map(str, steps))}"
-    save_model(
-        out,
-        model,
-        settings.model,
-        settings.decoding,
-        source,
-        target,
-        settings.data.languages,
-        model_card(settings, origin, None, progress),
-        dtype=settings.training.save_dtype,
-    )
+    card = model_card(settings, origin, None, progress)
+    write_finished(out, settings, base, model, (source, target), card)
     return steps
 
 
@@ -85,7 +78,11 @@ def _newest_mean(
             # The run goes on, and has replaced one of them by a newer one.
 
 
-def _tokenisers(run: Path, settings: Settings) -> tuple[Tokeniser, Tokeniser]:
+def _tokenisers(
+    run: Path, settings: Settings, base: Base | None
+) -> tuple[TrainingSubwords, TrainingSubwords]:
+    if base is not None and settings.adapt.vocabulary == "keep":
+        return base.source, base.target
     names = ("joint",) if settings.text.joint else ("source", "target")
     found = [Tokeniser.load(run / "text" / f"{name}.spm") for name in names]
     return found[0], found[-1]

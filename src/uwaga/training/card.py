@@ -10,8 +10,22 @@ from uwaga.training.checkpoint import Progress
 from uwaga.training.validation import Validation
 
 
-def model_card(settings: Settings, origin: str, result: Validation | None, progress: Progress) -> str:
-    """Markdown; licence lines are for the trainer's own hand, since data decides them."""
+def model_card(
+    settings: Settings,
+    origin: str,
+    result: Validation | None,
+    progress: Progress,
+    changes: Sequence[str] = (),
+) -> str:
+    """Markdown; licence lines are for the trainer's own hand, since data decides them.
+
+    Args:
+        settings: of the run.
+        origin: where the weights come from.
+        result: of the dev set, None where it was not measured.
+        progress: where the run stands.
+        changes: what each dev set scored before and after, a line each.
+    """
     try:
         made_with = f"uwaga {version('uwaga')}"
     except PackageNotFoundError:
@@ -28,6 +42,8 @@ def model_card(settings: Settings, origin: str, result: Validation | None, progr
         f"| dev data | {_named(settings.data.dev)} |",
         f"| licence of the data | {settings.data.licence or 'not stated'} |",
     ]
+    if settings.init is not None:
+        lines.append(f"| started from | {settings.init} |")
     if result:
         lines.append(f"| dev loss | {result.loss:.4f} nats per target token |")
         lines += [
@@ -35,6 +51,8 @@ def model_card(settings: Settings, origin: str, result: Validation | None, progr
             for score in (result.bleu, result.chrf)
             if score
         ]
+    if changes:
+        lines += ["", "Before and after:", "", *(f"- {change}" for change in changes)]
     return "\n".join(lines) + "\n"
 
 

@@ -56,8 +56,9 @@ def fixed_settings(settings: Settings) -> dict[str, Any]:
     Without defaults, so that a setting added to uwaga later does not disown an old run.
     """
     values = settings.model_dump(
-        mode="json", include={"data", "text", "model", "training"}, exclude_defaults=True
+        mode="json", include={"init", "adapt", "data", "text", "model", "training"}, exclude_defaults=True
     )
+    values.get("data", {}).pop("also", None)  # which is measured only
     if settings.model.family != "transformer":  # of each family it is the default
         values["model"] = {"family": settings.model.family, **values.get("model", {})}
     for number, corpus in enumerate(settings.data.train):  # of which the list as a whole may change

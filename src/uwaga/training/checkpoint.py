@@ -36,7 +36,8 @@ class Progress:
     ``epoch`` and ``batch`` name the next batch to be read; ``best`` maps a step to its validation score
     (higher is better) for the best checkpoints; ``stale`` counts validations since the best one.
     ``settings`` holds what must not change between two parts of a run, ``scoring`` what makes the scores in
-    ``best`` comparable (:mod:`uwaga.training.changes`), ``corpus`` how much there is to train on.
+    ``best`` comparable (:mod:`uwaga.training.changes`), ``corpus`` how much there is to train on; ``base`` is
+    the checksum of the model that the run began from, and ``before`` that one's score on each dev set.
     """
 
     step: int = 0
@@ -47,6 +48,8 @@ class Progress:
     settings: dict[str, Any] | str = field(default_factory=dict)
     scoring: dict[str, Any] = field(default_factory=dict)
     corpus: str = ""
+    base: str = ""
+    before: dict[str, float] = field(default_factory=dict)
     interrupted: bool = False
 
 

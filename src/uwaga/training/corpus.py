@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from uwaga.data.batches import Batch, Batches
 from uwaga.data.corpus import Pair, read_corpus
@@ -13,7 +12,8 @@ from uwaga.data.mixture import Mixture
 from uwaga.data.prefetch import prefetch
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids
-from uwaga.settings import DataSettings, Settings
+from uwaga.settings import CorpusSettings, DataSettings, Settings
+from uwaga.text.subwords import TrainingSubwords
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.text.training import train_tokeniser
 
@@ -21,18 +21,26 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
+class DevSet:
+    """Pairs to validate on: as batches for the loss, and as texts to be decoded."""
+
+    batches: list[Batch]
+    pairs: list[Pair]
+
+
+@dataclass(frozen=True)
 class Corpora:
-    """What a run reads.
+    """What a run reads; ``also`` are its further dev sets by name.
 
     ``source`` and ``target`` are the same object where the vocabulary is joint. ``size`` says how much there
     is to train on, and differs where the corpus does.
     """
 
-    source: Tokeniser
-    target: Tokeniser
+    source: TrainingSubwords
+    target: TrainingSubwords
     train: Batches
-    dev_batches: list[Batch]
-    dev_pairs: list[Pair]
+    dev: DevSet
+    also: dict[str, DevSet]
     size: str
 
     def stream(self, epoch: int, batch: int) -> Generator[tuple[Place, Batch], None, None]:
@@ -47,47 +55,70 @@ class Corpora:
             epoch, batch = epoch + 1, 0
 
 
-def prepare_corpora(settings: Settings, say: Callable[[str], None]) -> Corpora:
-    """Train or load the subword models and build or reuse the prepared stores in the run's folder.
+def prepare_corpora(
+    settings: Settings,
+    say: Callable[[str], None],
+    tokenisers: tuple[TrainingSubwords, TrainingSubwords] | None = None,
+) -> Corpora:
+    """Build or reuse the prepared stores in the run's folder.
+
+    Args:
+        settings: of the run.
+        say: told what is done.
+        tokenisers: of both sides; None for subword models that are learned, or were, in the run's folder.
 
     Raises:
         DataError: a corpus is at fault, or a store cannot be written.
         SettingsError: the vocabulary lacks a tag.
     """
-    source, target = _tokenisers(settings, say)
+    source, target = sides = tokenisers or _tokenisers(settings, say)
     for tag in settings.data.tags:
         tag_ids(source, tag)  # refused here, before a corpus is read
     data = settings.data
-    plain = data.model_copy(update={"augment": {}, "subword_sampling": 0.0})
-    train = _stores(settings, "train", (source, target), data, say)
-    dev_stores = _stores(settings, "dev", (source, target), plain, say)
+    train = _stores(settings, data.train, "train", sides, data, say)
     weights = [1.0 if corpus.weight is None else corpus.weight for corpus in data.train]
     mixture = Mixture(train, weights, data.temperature)
     if len(train) > 1:
         for store, draws in zip(mixture.stores, mixture.draws, strict=True):
             share = draws / mixture.epoch_pairs
             say(f"{store.folder.name}: {draws:,} draws of {len(store):,} pairs an epoch, {share:.1%} of all")
-    dev_pairs = [pair for corpus in data.resolved("dev") for pair in _tagged(read_corpus(corpus), corpus.tag)]
-    budget = settings.training.batch_tokens
-    dev = Batches(Mixture(dev_stores), (source, target), plain, 0, budget)
-    dev_batches = [dev.batch(0, index) for index in range(dev.count(0))]
-    batches = Batches(mixture, (source, target), data, settings.training.seed, budget)
-    return Corpora(source, target, batches, dev_batches, dev_pairs, mixture.describe())
+    dev = _dev_set(settings, data.dev, "dev", sides, say)
+    also = {
+        name: _dev_set(settings, corpora, f"also-{number}", sides, say)
+        for number, (name, corpora) in enumerate(data.also.items())
+    }
+    batches = Batches(mixture, sides, data, settings.training.seed, settings.training.batch_tokens)
+    return Corpora(source, target, batches, dev, also, mixture.describe())
+
+
+def _dev_set(
+    settings: Settings,
+    corpora: list[CorpusSettings],
+    side: str,
+    tokenisers: tuple[TrainingSubwords, TrainingSubwords],
+    say: Callable[[str], None],
+) -> DevSet:
+    plain = settings.data.model_copy(update={"augment": {}, "subword_sampling": 0.0})
+    mixture = Mixture(_stores(settings, corpora, side, tokenisers, plain, say))
+    made = Batches(mixture, tokenisers, plain, 0, settings.training.batch_tokens)
+    batches = [made.batch(0, index) for index in range(made.count(0))]
+    found = settings.data.resolve(corpora)
+    return DevSet(batches, [pair for one in found for pair in _tagged(read_corpus(one), one.tag)])
 
 
 def _stores(
     settings: Settings,
-    side: Literal["train", "dev"],
-    tokenisers: tuple[Tokeniser, Tokeniser],
+    corpora: list[CorpusSettings],
+    side: str,
+    tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     data: DataSettings,
     say: Callable[[str], None],
 ) -> list[Store]:
     """The stores of a side, one a corpus; that of a single one without a name is called by the side."""
-    corpora = data.resolved(side)
-    lone = len(corpora) == 1 and not (settings.data.train if side == "train" else settings.data.dev)[0].name
+    lone = len(corpora) == 1 and not corpora[0].name
     keep_text = data.subword_sampling > 0
     stores = []
-    for corpus in corpora:
+    for corpus in data.resolve(corpora):
         folder = settings.run / "data" / (side if lone else f"{side}.{corpus.name}")
         reader = read_corpus(corpus)
         stores.append(build_store(reader, *tokenisers, folder, data, keep_text, say=say))

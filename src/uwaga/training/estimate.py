@@ -19,11 +19,15 @@ from uwaga.data.batches import Batch
 from uwaga.data.corpus import read_corpus
 from uwaga.data.sources import find_sources
 from uwaga.errors import DataError, SettingsError
+from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model, check_model
 from uwaga.settings import CorpusSettings, Settings
+from uwaga.text.subwords import TrainingSubwords
+from uwaga.training.base import Base, open_base
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.optimiser import make_optimiser
 from uwaga.training.run import prepare_process
+from uwaga.training.start import start_model
 from uwaga.training.step import Updater
 
 SECONDS = 60.0
@@ -65,20 +69,21 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
         SettingsError: the model cannot be built, or the device is not there.
         DataError: the corpus is there and cannot be read.
     """
+    settings, base = open_base(settings)
     check_model(settings.model)
     device = prepare_process(settings)
-    symbols = Symbols(start=2, end=3, pad=0, unknown=1)
-    torch.manual_seed(settings.training.seed)
+    sides = None if base is None else (base.source, base.target)
     try:
-        model = build_model(settings.model, symbols, settings.text.size, settings.text.size).to(device)
+        model = _model(settings, base).to(device)
     except RuntimeError as error:
         raise SettingsError(f"training.device: {settings.training.device}: {error}") from None
     updater = Updater(model.train(), make_optimiser(model, settings.training), settings.training)
     real = _is_there(settings)
+    size = settings.text.size if sides is None else min(side.size for side in sides)
     spent: list[float] = []
     tokens: list[int] = []
     with tempfile.TemporaryDirectory() as folder:
-        batches = _sampled(settings, Path(folder)) if real else _random(settings)
+        batches = _sampled(settings, Path(folder), sides) if real else _random(settings, size)
         ready = time.perf_counter()
         try:
             while True:
@@ -99,6 +104,16 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
     return TimeEstimate(whole, sum(tokens[first:]) / sum(measured), len(measured), real, name)
 
 
+def _model(settings: Settings, base: Base | None) -> Seq2Seq:
+    """The run's model; one with a new vocabulary is as large as with that of the model it begins from."""
+    if base is not None:
+        kept = settings.adapt.model_copy(update={"vocabulary": "keep"})
+        return start_model(settings.model_copy(update={"adapt": kept}), base, base.source, base.target)
+    symbols = Symbols(start=2, end=3, pad=0, unknown=1)
+    torch.manual_seed(settings.training.seed)
+    return build_model(settings.model, symbols, settings.text.size, settings.text.size)
+
+
 def _is_there(settings: Settings) -> bool:
     try:
         return all(find_sources(corpus).files for corpus in settings.data.resolved("train"))
@@ -113,19 +128,21 @@ def _is_steady(spent: list[float]) -> bool:
     return error < _STEADY * statistics.fmean(spent)
 
 
-def _random(settings: Settings) -> Iterator[Batch]:
+def _random(settings: Settings, size: int) -> Iterator[Batch]:
     draw = np.random.default_rng(settings.training.seed)
     length = min(_LENGTH, settings.model.max_length, settings.data.max_tokens, settings.training.batch_tokens)
     sentences = max(1, settings.training.batch_tokens // length)
     lengths = np.full(sentences, length, dtype=np.int64)
     while True:
-        source, target = draw.integers(4, settings.text.size, (2, sentences, length))  # (sentences, tokens)
+        source, target = draw.integers(min(4, size - 1), size, (2, sentences, length))  # (sentences, tokens)
         shifted = np.concatenate([np.full((sentences, 1), 2), target[:, :-1]], axis=1)
         yield Batch(source, lengths, shifted, target, lengths, np.arange(sentences))
 
 
-def _sampled(settings: Settings, folder: Path) -> Iterator[Batch]:
-    """Batches of the corpus's first pairs, in subwords of a model learned on them."""
+def _sampled(
+    settings: Settings, folder: Path, sides: tuple[TrainingSubwords, TrainingSubwords] | None
+) -> Iterator[Batch]:
+    """Batches of the corpus's first pairs, in subwords of a model learned on them unless there is one."""
     path = folder / "sample.tsv"
     with path.open("w", encoding="utf-8") as file:
         corpora = settings.data.resolved("train")
@@ -134,17 +151,17 @@ def _sampled(settings: Settings, folder: Path) -> Iterator[Batch]:
                 source, target = (text.replace("\t", " ") for text in (pair.source, pair.references[0]))
                 file.write(f"{source}\t{target}\n")
     pairs = [CorpusSettings(files=(str(path),))]
-    changes = {"train": pairs, "dev": pairs, "languages": ("src", "tgt"), "temperature": None}
+    changes: dict[str, object] = {"train": pairs, "dev": pairs, "also": {}, "temperature": None}
     data = settings.data.model_copy(update=changes)
     size = settings.text.size
     while True:
         text = settings.text.model_copy(update={"size": size})
         sample = settings.model_copy(update={"run": folder / str(size), "data": data, "text": text})
         try:
-            prepared = prepare_corpora(sample, lambda line: None)
+            prepared = prepare_corpora(sample, lambda line: None, sides)
             break
         except SettingsError:  # so few pairs do not support so many pieces
-            if size <= _LEAST_PIECES:
+            if size <= _LEAST_PIECES or sides is not None:
                 raise
             size = max(_LEAST_PIECES, size // 2)
         except DataError as error:

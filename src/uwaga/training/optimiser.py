@@ -11,18 +11,38 @@ from uwaga.errors import CheckpointError
 from uwaga.settings import TrainingSettings
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
+MULTIPLIER = "multiplier"
+"""Of a group of the optimiser: what the learning rate is multiplied by."""
 
 
-def make_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
-    """AdamW (Kingma 2015, Loshchilov 2019); vectors (biases and norms) are not decayed."""
-    matrices = [p for p in model.parameters() if p.requires_grad and p.ndim >= 2]
-    vectors = [p for p in model.parameters() if p.requires_grad and p.ndim < 2]
-    groups = [
-        {"params": matrices, "weight_decay": settings.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
+def make_optimiser(
+    model: nn.Module, settings: TrainingSettings, rates: Mapping[str, float] | None = None
+) -> torch.optim.AdamW:
+    """AdamW (Kingma 2015, Loshchilov 2019); vectors (biases and norms) are not decayed.
+
+    Args:
+        model: its weights that are trained.
+        settings: of the run.
+        rates: by name of a weight, what the learning rate is multiplied by; 1 for those that are not named.
+    """
+    groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            key = (parameter.ndim < 2, (rates or {}).get(name, 1.0))
+            groups.setdefault(key, []).append(parameter)
     return torch.optim.AdamW(
-        groups, lr=settings.schedule.peak, betas=settings.betas, eps=settings.epsilon, fused=True
+        [
+            {
+                "params": groups[key],
+                "weight_decay": 0.0 if key[0] else settings.weight_decay,
+                MULTIPLIER: key[1],
+            }
+            for key in sorted(groups)
+        ],
+        lr=settings.schedule.peak,
+        betas=settings.betas,
+        eps=settings.epsilon,
+        fused=True,
     )
 
 
@@ -46,6 +66,8 @@ def restore_optimiser(
         CheckpointError: a moment is missing or has another shape than its parameter.
     """
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         state: dict[str, Tensor] = {"step": torch.tensor(float(step), device=parameter.device)}
         for moment in _MOMENTS:
             saved = tensors.get(f"{moment}.{name}")

@@ -26,8 +26,11 @@ from uwaga.training.validation import Validation
 
 _LINE_SECONDS = 30.0
 
-Judged = Literal["dev", "mean", "final"]
-"""What a validation was of: the run's weights at a step, the mean of checkpoints, the finished model."""
+Judged = Literal["dev", "mean", "final", "before", "also", "after"]
+"""What a validation was of: the run's weights at a step, the mean of checkpoints, the finished model.
+
+``before`` is the model that the run began from, ``also`` a further dev set at a step, and ``after`` each dev
+set at the end."""
 
 
 class Reporter:
@@ -146,6 +149,16 @@ class Reporter:
         """
         replace_text(self.folder / REPORT, run_page(self.folder))
 
+    def also(self, progress: Progress, name: str, result: Validation, part: Judged) -> None:
+        """Show and record a validation on one of several dev sets, ``name``."""
+        values = {"loss": result.loss}
+        values |= {score.metric: score.value for score in (result.bleu, result.chrf) if score}
+        line = {"part": part, "step": progress.step, "epoch": progress.epoch, "corpus": name, **values}
+        append(self.folder / METRICS, json.dumps(line).encode() + b"\n")
+        self._events.add(progress.step, {f"{part}/{name}/{key}": value for key, value in values.items()})
+        shown = "  ".join(f"{key} {value:.3f}" for key, value in values.items())
+        self.say(f"{name}, {part if part != 'also' else f'step {progress.step}'}: {shown}")
+
     def _figures(self, seconds: float) -> str:
         dev = f"  {self._dev}" if self._dev else ""
         rate = self._tokens / max(seconds, 1e-9)
@@ -166,8 +179,10 @@ class Reporter:
             kept = []
             text = ""
             for line, values in read_records(path):
-                ended = values["part"] in ("mean", "final") and int(values["step"]) >= steps  # comes again
-                if int(values["step"]) <= step and not ended:
+                part, at = str(values["part"]), int(values["step"])
+                # The end of this run comes again, and so does what is measured before its first update.
+                ended = at >= steps if part in ("mean", "final", "after") else part == "before" and not step
+                if at <= step and not ended:
                     kept.append(values)
                     text += line
             if path.exists() and text != path.read_text(encoding="utf-8", errors="replace"):

@@ -16,6 +16,7 @@ The folder of a run::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,10 +24,12 @@ import torch
 from torch import Tensor
 
 from uwaga.data.batches import Batch
+from uwaga.decoding import from_settings
 from uwaga.errors import CheckpointError
 from uwaga.models.base import Seq2Seq
 from uwaga.settings import Settings
 from uwaga.training.allocator import keep_freed_memory
+from uwaga.training.base import Base
 from uwaga.training.changes import check_unchanged, fixed_settings, scoring
 from uwaga.training.checkpoint import (
     Progress,
@@ -38,10 +41,11 @@ from uwaga.training.checkpoint import (
     regular_steps,
     write_checkpoint,
 )
-from uwaga.training.corpus import Corpora
+from uwaga.training.corpus import Corpora, DevSet
 from uwaga.training.interrupt import Interrupt
 from uwaga.training.optimiser import make_optimiser, optimiser_tensors, restore_optimiser
-from uwaga.training.report import Reporter
+from uwaga.training.report import Judged, Reporter
+from uwaga.training.start import learning_rates
 from uwaga.training.step import Updater
 from uwaga.training.validation import Validation, validate
 
@@ -54,13 +58,23 @@ class Run:
     function of seed and epoch, and what is drawn at random one of seed and update.
     """
 
-    def __init__(self, settings: Settings, model: Seq2Seq, corpora: Corpora, reporter: Reporter) -> None:
-        self.settings, self.training = settings, settings.training
+    def __init__(
+        self,
+        settings: Settings,
+        model: Seq2Seq,
+        corpora: Corpora,
+        reporter: Reporter,
+        base: Base | None = None,
+    ) -> None:
+        self.settings, self.training, self.base = settings, settings.training, base
         self.model, self.corpora, self.reporter = model, corpora, reporter
-        self.optimiser = make_optimiser(model, self.training)
+        self.optimiser = make_optimiser(model, self.training, learning_rates(settings, model))
         self.folder = settings.run / "checkpoints"
         self.progress = Progress(
-            settings=fixed_settings(settings), scoring=scoring(settings), corpus=corpora.size
+            settings=fixed_settings(settings),
+            scoring=scoring(settings),
+            corpus=corpora.size,
+            base="" if base is None else base.sha256,
         )
 
     def resume(self) -> bool:
@@ -74,6 +88,12 @@ class Run:
             return False
         progress, tensors = read_checkpoint(path)
         check_unchanged(path, progress.settings, self.settings)
+        if progress.base != self.progress.base:
+            raise CheckpointError(
+                f"{path}: the run began from other weights than {self.settings.init} has now (checksum "
+                f"{progress.base[:12]} then, {self.progress.base[:12]} now); put the model back, or begin "
+                "another run with --set run=FOLDER"
+            )
         weights = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
         load_weights(self.model, weights, path)
         if progress.step:  # before the first update there is nothing to restore
@@ -102,12 +122,36 @@ class Run:
             interrupted=False,
         )
 
+    def measure_before(self) -> None:
+        """Measure what the model that the run begins from scores, for the comparison at the end."""
+        sets = {"dev": self.corpora.dev, **self.corpora.also}
+        self.progress = replace(self.progress, before=self.measure(sets, "before"))
+
+    def measure(self, sets: Mapping[str, DevSet], part: Judged) -> dict[str, float]:
+        """The :attr:`Validation.main` score of the model on each of these dev sets, by name."""
+        found: dict[str, float] = {}
+        for name, chosen in sets.items():
+            result = self.validate(f"{name}, {part}", self.beam, chosen)
+            self.reporter.also(self.progress, name, result, part)
+            found[name] = result.main
+        return found
+
+    @property
+    def beam(self) -> int:
+        """Of the finished model."""
+        return self.settings.decoding.beam if self.base is None else self.base.search.beam
+
     def save(self, interrupted: bool = False) -> None:
-        """Write a checkpoint and remove those that are no longer wanted."""
-        tensors: dict[str, Tensor] = {f"model.{k}": v for k, v in self.model.state_dict().items()}
+        """Write a checkpoint, of what trains alone, and remove those that are no longer wanted."""
+        frozen = {
+            name for name, p in self.model.named_parameters(remove_duplicate=False) if not p.requires_grad
+        }
+        state = self.model.state_dict()
+        tensors: dict[str, Tensor] = {f"model.{k}": v for k, v in state.items() if k not in frozen}
         for name, tied in self._aliases().items():
-            del tensors[f"model.{name}"]
-            assert f"model.{tied}" in tensors
+            if name not in frozen:
+                del tensors[f"model.{name}"]
+                assert f"model.{tied}" in tensors
         tensors.update(optimiser_tensors(self.model, self.optimiser))
         write_checkpoint(self.folder, replace(self.progress, interrupted=interrupted), tensors)
         regular = regular_steps(self.folder, self.training)
@@ -167,21 +211,30 @@ class Run:
         return bool(patience) and self.progress.stale >= patience
 
     def _judge(self) -> None:
-        result = self.validate(f"step {self.progress.step}", self.training.validation_beam)
+        what, beam = f"step {self.progress.step}", self.training.validation_beam
+        result = self.validate(what, beam)
         self.reporter.validation(self.progress, result)
+        for name, chosen in self.corpora.also.items():
+            found = self.validate(f"{name}, {what}", beam, chosen)
+            self.reporter.also(self.progress, name, found, "also")
         self._rank(result)
 
-    def validate(self, what: str, beam: int) -> Validation:
-        """Validate the model as it stands, ``what`` it is called, decoding with ``beam``."""
+    def validate(self, what: str, beam: int, chosen: DevSet | None = None) -> Validation:
+        """Validate the model as it stands, ``what`` it is called, decoding with ``beam``.
+
+        On the dev set, or another that is ``chosen``.
+        """
+        dev = chosen or self.corpora.dev
+        decoding = from_settings(self.settings.decoding)[0] if self.base is None else self.base.search
         with self.reporter.validating(what):
             return validate(
                 self.model,
-                self.corpora.dev_batches,
-                self.corpora.dev_pairs[: self.training.validation_sentences],
+                dev.batches,
+                dev.pairs[: self.training.validation_sentences],
                 self.corpora.source,
                 self.corpora.target,
                 self.training.model_copy(update={"validation_beam": beam}),
-                self.settings.decoding,
+                decoding,
             )
 
     def _rank(self, result: Validation) -> None:
@@ -197,7 +250,7 @@ class Run:
 
 
 def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None:
-    """Put weights into a model whose tied tensors are stored once.
+    """Put weights into a model whose tied tensors are stored once; those that do not train may be missing.
 
     Raises:
         CheckpointError: a name or shape does not fit; the message gives both sides.
@@ -212,7 +265,8 @@ def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None
                 f"and {tuple(expected[name].shape)} in the model"
             )
     stored = {expected[name].data_ptr() for name in weights}
-    missing = [name for name, tensor in expected.items() if tensor.data_ptr() not in stored]
+    frozen = {p.data_ptr() for p in model.parameters() if not p.requires_grad}
+    missing = [name for name, tensor in expected.items() if tensor.data_ptr() not in stored | frozen]
     if missing:
         raise CheckpointError(f"{path}: there is no weight for {', '.join(missing[:5])}")
     model.load_state_dict(weights, strict=False)

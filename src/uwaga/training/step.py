@@ -17,6 +17,7 @@ from uwaga.models.base import Seq2Seq
 from uwaga.nn.dropout import seeded_dropout
 from uwaga.settings import TrainingSettings
 from uwaga.training.loss import Loss, cross_entropy
+from uwaga.training.optimiser import MULTIPLIER
 from uwaga.training.schedule import learning_rate
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -69,7 +70,7 @@ class Updater:
         norm = nn.utils.clip_grad_norm_(self.parameters, self.settings.clip or float("inf"))
         rate = learning_rate(self.settings.schedule, step, self.settings.steps)
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group[MULTIPLIER]
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         return Update(loss, nll, tokens, float(norm), rate)

@@ -10,12 +10,12 @@ import torch
 from uwaga.checkpoints.usual import UsualScore, usual_score
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
-from uwaga.decoding import from_settings
+from uwaga.decoding import SearchOptions
 from uwaga.decoding.search import search
 from uwaga.evaluation import MetricScore, evaluate
 from uwaga.models.base import Seq2Seq
-from uwaga.settings import DecodingSettings, TrainingSettings
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.settings import TrainingSettings
+from uwaga.text.subwords import TrainingSubwords
 from uwaga.training.samples import LengthScore, Sample, choose_samples, scores_by_length
 from uwaga.training.step import batch_loss
 
@@ -35,6 +35,11 @@ class Validation:
     samples: tuple[Sample, ...] = ()
     by_length: tuple[LengthScore, ...] = ()
 
+    @property
+    def main(self) -> float:
+        """BLEU, or where nothing was decoded the mean log-probability of a target token."""
+        return -self.loss if self.bleu is None else self.bleu.value
+
     def score(self, metric: str) -> float:
         """The value of a metric, turned so that higher is better."""
         if metric == "loss":
@@ -47,10 +52,10 @@ def validate(
     model: Seq2Seq,
     batches: Sequence[Batch],
     pairs: Sequence[Pair],
-    source: Tokeniser,
-    target: Tokeniser,
+    source: TrainingSubwords,
+    target: TrainingSubwords,
     training: TrainingSettings,
-    decoding: DecodingSettings,
+    search_options: SearchOptions,
 ) -> Validation:
     """Validate on all ``batches`` and on the decoding of ``pairs``; the model is left in training mode."""
     model.eval()
@@ -58,9 +63,8 @@ def validate(
         loss = _loss(model, batches, training.precision)
         if not pairs:
             return Validation(loss)
-        options = from_settings(decoding)[0].changed({"beam": training.validation_beam})
-        end = source.symbols.end
-        sources = [[*source.encode(pair.source), end] for pair in pairs]
+        options = search_options.changed({"beam": training.validation_beam})
+        sources = [source.add_special_tokens(source.encode(pair.source)) for pair in pairs]
         found = search(model, sources, options)
         texts = [target.decode(list(hypotheses[0].tokens)) for hypotheses in found]
         report = evaluate(

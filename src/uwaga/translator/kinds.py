@@ -13,6 +13,7 @@ from uwaga.translator.loading import (
     load_filler,
     load_generator,
     load_translator,
+    named_by,
     read_model,
 )
 from uwaga.translator.mask_filler import MaskFiller
@@ -30,6 +31,7 @@ def load(
     engine: str = ...,
     *,
     shortlist: str | Path | None = ...,
+    adapter: str | Path | None = ...,
 ) -> Translator: ...
 
 
@@ -48,6 +50,7 @@ def load(
     source: str | None = ...,
     target: str | None = ...,
     via: str | Sequence[str] | None = ...,
+    adapter: str | Path | None = ...,
 ) -> Translator | PivotTranslator: ...
 
 
@@ -66,6 +69,7 @@ def load(
     source: str | None = ...,
     target: str | None = ...,
     via: str | Sequence[str] | None = ...,
+    adapter: str | Path | None = ...,
 ) -> Any: ...
 
 
@@ -83,6 +87,7 @@ def load(
     source: str | None = None,
     target: str | None = None,
     via: str | Sequence[str] | None = None,
+    adapter: str | Path | None = None,
 ) -> Translator | PivotTranslator | TextGenerator | MaskFiller:
     """Load a model, whatever it does.
 
@@ -95,19 +100,17 @@ def load(
         dtype: what to compute in: ``float32``, ``float16`` (torch's alone), ``bfloat16``, ``int8`` (the
             native engine's alone) or ``auto``, which is what an int8 folder holds and float32 for all others.
         threads: CPU threads of a call; 0 is all cores that the process may use.
-        engine: ``native``, in C++ on the CPU, for Transformers and GPT-2; ``torch`` for every model and
-            device; ``auto`` is native wherever it can be. Models that fill gaps run on torch.
+        engine: ``native`` (CPU; Transformers and GPT-2), ``torch`` or ``auto``, which is native if it can be.
         source_language: code of the language to translate from unless a call says otherwise; None where the
             model states or needs none, or each call chooses. Of translators alone.
         target_language: code of the language to translate to, likewise.
         source: short for ``source_language``.
         target: short for ``target_language``.
         via: without a name, the language to translate through, or several in their order.
-        shortlist: a file that ``uwaga shortlist`` has made for this model, or Marian's: each sentence
-            becomes only what its list lets it, which is faster. None is the one beside a model of
-            Marian's, ``"none"`` not even that. The native engine's and translators' alone.
-        memory: ``fast`` copies the weights to memory of the process's own, on pages of 2 MB if it can.
-            ``shared`` leaves those of an int8 folder in their file, mapped for several processes.
+        shortlist: a file of ``uwaga shortlist``, or Marian's: a sentence becomes only what its list lets it.
+            None is the one beside a model of Marian's, ``"none"`` not even that. Of the native engine.
+        memory: ``fast`` copies the weights; ``shared`` maps those of an int8 folder for several processes.
+        adapter: the folder of a translator's low-rank adapter, merged into the model; it names one itself.
 
     Returns:
         a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``PivotTranslator`` for languages that
@@ -121,8 +124,9 @@ def load(
     source_language = _agreed("source", source, source_language)
     target_language = _agreed("target", target, target_language)
     languages = source_language, target_language
-    wanted = LoadOptions(device, dtype, threads, engine, *languages, shortlist, memory)
+    wanted = LoadOptions(device, dtype, threads, engine, *languages, shortlist, memory, adapter)
     wanted.check()
+    name = named_by(adapter, name)
     chosen = choose_for(name, wanted, via)
     if chosen is not None:
         return chosen.load(wanted)
@@ -133,7 +137,7 @@ def load(
 
 def _load_one(name: str | Path | None, wanted: LoadOptions) -> Translator | TextGenerator | MaskFiller:
     """A single model that is named, whatever it does."""
-    checkpoint = read_model(name, memory=wanted.memory)
+    checkpoint = read_model(name, memory=wanted.memory, adapter=wanted.adapter)
     if checkpoint.task == "translate":
         return Translator(*load_translator(checkpoint, wanted))
     what = f"a model of the family {checkpoint.family!r}"
@@ -141,6 +145,8 @@ def _load_one(name: str | Path | None, wanted: LoadOptions) -> Translator | Text
         raise SettingsError(f"{name}: {what} takes no languages")
     if wanted.shortlist is not None:
         raise SettingsError(f"{name}: {what} takes no shortlist")
+    if wanted.adapter is not None:
+        raise SettingsError(f"{name}: {what} takes no adapter")
     if checkpoint.task == "generate":
         return TextGenerator(*load_generator(checkpoint, wanted))
     if wanted.engine == "native":

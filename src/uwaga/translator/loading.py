@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from uwaga.checkpoints import formats
+from uwaga.checkpoints.adapter import adapted, read_adapter
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
 from uwaga.checkpoints.hub import find_model
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
@@ -41,6 +42,7 @@ LISTED_TOKENS, SHARED_LISTED_TOKENS = 500, 1500
 GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device files of which there is one where torch may find a GPU."""
 
+Model = TypeVar("Model")
 Name = str | Path | None | Checkpoint
 """What a user calls a model, or a model that has been read already."""
 
@@ -70,6 +72,7 @@ class LoadOptions(NamedTuple):
     target_language: str | None = None
     shortlist: str | Path | None = None
     memory: str = "fast"
+    adapter: str | Path | None = None
 
     def check(self) -> None:
         """Refuse what no model can be asked for.
@@ -89,6 +92,8 @@ class LoadOptions(NamedTuple):
             raise SettingsError(
                 f"shortlist must be the path of a file, or {NO_SHORTLIST!r}, not {shown(self.shortlist)}"
             )
+        if self.adapter is not None and not isinstance(self.adapter, (str, Path)):
+            raise SettingsError(f"adapter must be the path of a folder, not {shown(self.adapter)}")
 
 
 def model_names(names: Iterable[str | Path]) -> list[str]:
@@ -108,21 +113,38 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
     return [str(name) for name in found]
 
 
-def read_model(name: Name, task: Task | None = None, memory: str = "fast") -> Checkpoint:
+def named_by(adapter: str | Path | None, name: Model) -> Model | str:
+    """The model that is named, or without a name the one that an adapter says it belongs to.
+
+    Raises:
+        ModelError: the adapter is damaged, or none.
+    """
+    return name if adapter is None or name is not None else read_adapter(adapter).base
+
+
+def read_model(
+    name: Name, task: Task | None = None, memory: str = "fast", adapter: str | Path | None = None
+) -> Checkpoint:
     """The model of a name, read and checked, nothing of it in memory yet.
 
     Args:
         name: as in :func:`uwaga.checkpoints.hub.find_model`.
         task: what the model must be for, None for anything.
         memory: as :meth:`Translator.load` has it.
+        adapter: likewise; a model that has been read already has its own.
 
     Raises:
-        ModelError: there is no such model, it is damaged, or it is for another task.
+        ModelError: there is no such model, it is damaged, or it is for another task; or the adapter is
+            damaged or another model's.
         SettingsError: ``name`` is neither a name nor a path, or the model's weights cannot be shared.
     """
     if name is not None and not isinstance(name, (str, Path, Checkpoint)):
         raise SettingsError(f"name must be a model folder or a name, not {shown(name)}")
-    checkpoint = name if isinstance(name, Checkpoint) else formats.read(find_model(name), memory == "shared")
+    if isinstance(name, Checkpoint):
+        checkpoint = name
+    else:
+        checkpoint = formats.read(find_model(named_by(adapter, name)), memory == "shared")
+        checkpoint = checkpoint if adapter is None else adapted(checkpoint, read_adapter(adapter))
     if task is not None and checkpoint.task != task:
         kind, runner = KINDS[checkpoint.task]
         what = f"the family {checkpoint.family!r}" if checkpoint.packed is None else "this int8 model"
@@ -133,7 +155,7 @@ def read_model(name: Name, task: Task | None = None, memory: str = "fast") -> Ch
 def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
     """One model and its scorer; errors are those of :meth:`Translator.load`."""
     wanted.check()
-    checkpoint = read_model(name, "translate", wanted.memory)
+    checkpoint = read_model(name, "translate", wanted.memory, wanted.adapter)
     languages = checkpoint.languages.chosen(wanted.source_language, wanted.target_language)
     stated = languages.stated
     if not languages.needs():  # or else each call chooses

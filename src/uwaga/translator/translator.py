@@ -80,6 +80,7 @@ class Translator:
         target_language: str | None = None,
         shortlist: str | Path | None = None,
         memory: str = "fast",
+        adapter: str | Path | None = None,
     ) -> Translator:
         """Load a model, or several that translate together.
 
@@ -105,6 +106,7 @@ class Translator:
             memory: ``fast`` copies the weights to memory of the process's own, on pages of 2 MB where the
                 system has them. ``shared`` leaves those of an int8 folder in their file, mapped, so that
                 processes that use one model share them; nobody may cut it short or write to it meanwhile.
+            adapter: the folder of a low-rank adapter, merged into the model; it names one itself.
 
         Raises:
             ModelError: there is no such model, or it or the shortlist is incomplete or damaged, or the
@@ -116,7 +118,7 @@ class Translator:
         from uwaga.translator.loading import LoadOptions, load_translator, model_names
 
         languages = source_language, target_language
-        wanted = LoadOptions(device, dtype, threads, engine, *languages, shortlist, memory)
+        wanted = LoadOptions(device, dtype, threads, engine, *languages, shortlist, memory, adapter)
         if name is not None and not isinstance(name, (str, Path)):
             return cls._together(model_names(name), wanted)
         return cls(*load_translator(name, wanted))

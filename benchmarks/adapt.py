@@ -1,0 +1,149 @@
+r"""What adapting a model to a domain gains, and what it forgets: all weights, and low-rank adapters alone.
+
+    python benchmarks/adapt.py --domain train.en train.de --domain-test test.en test.de \
+        --general tatoeba/train.en-de.tsv.gz --general-test tatoeba/test.en-de.tsv.gz
+
+The first 5,000 pairs of the domain (Multi30k's captions, raw), each shown four times for every one of
+20,000 of the general corpus, and the settings of recipes/adapt.yaml, which start from the bundled model. Each
+way of training is a run of its own (``--ways full``, ``--ways lora``, so that a machine can be had in
+pieces); the table at the end has all that ``--work`` holds. BLEU is sacreBLEU's on raw text against the first
+reference, beam and all as the model's folder says, on the native engine in float32.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import uwaga
+from uwaga.data.corpus import Pair, read_corpus
+from uwaga.evaluation import evaluate
+from uwaga.settings import CorpusSettings, Settings, parse, read_yaml
+from uwaga.training.train import train
+
+RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "adapt.yaml"
+PAIRS, DEV = 5000, 500
+GENERAL = 20_000
+"""General pairs in the mixture, shown once each for every four times that those of the domain are."""
+WAYS: dict[str, dict[str, Any]] = {
+    "unadapted": {},
+    "full": {},
+    "lora": {
+        "adapt": {"lora": {"rank": 64, "alpha": 128.0}},
+        "schedule": {"kind": "linear", "peak": 4e-3, "warmup": 20},
+    },
+}
+GAIN, FORGOTTEN, BETWEEN = 8.0, 2.0, 1.5
+"""The bars: BLEU gained on the domain, lost on general text, and LoRA's distance from all weights."""
+
+
+def pairs(paths: list[Path], first: int = 0, count: int | None = None) -> list[Pair]:
+    """Pairs of a corpus from number ``first`` on."""
+    corpus = CorpusSettings(files=tuple(map(str, paths)))
+    return list(islice(read_corpus(corpus), first, None if count is None else first + count))
+
+
+def write(path: Path, found: list[Pair]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (f"{pair.source}\t{pair.references[0]}".replace("\n", " ") for pair in found)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def prepare(options: argparse.Namespace) -> dict[str, Any]:
+    """The mixture and the dev sets, and the recipe's settings for them."""
+    folder = options.work / "data"
+    domain = pairs(options.domain, 0, PAIRS)
+    general = pairs(options.general)
+    write(folder / "domain.tsv", domain)
+    write(folder / "general.tsv", general[:: max(1, len(general) // GENERAL)][:GENERAL])
+    write(folder / "domain.dev.tsv", pairs(options.domain, PAIRS, DEV))
+    write(folder / "general.dev.tsv", general[1 :: max(1, len(general) // DEV)][:DEV])
+    values = read_yaml(RECIPE)
+    data = values["data"]
+    for corpus in data["train"]:
+        corpus["files"] = [str(folder / Path(file).name) for file in corpus["files"]]
+    data["dev"], data["also"] = (
+        [str(folder / "domain.dev.tsv")],
+        {"general": [str(folder / "general.dev.tsv")]},
+    )
+    return values | {"init": options.base}
+
+
+def measure(options: argparse.Namespace, way: str) -> dict[str, Any]:
+    """Train one way and score what comes out."""
+    values = prepare(options)
+    seconds, place = 0.0, None
+    if way != "unadapted":
+        changes = dict(WAYS[way])
+        values["training"] |= {"threads": options.threads}
+        values["training"] |= {name: changes.pop(name) for name in ("schedule",) if name in changes}
+        if options.steps:
+            values["training"] |= dict.fromkeys(("steps", "validate_every", "save_every"), options.steps)
+        run = options.work / way
+        shutil.rmtree(run, ignore_errors=True)
+        begun = time.perf_counter()
+        place = train(parse(Settings, values | changes | {"run": str(run)}, str(RECIPE)))
+        seconds = time.perf_counter() - begun
+    adapter = place if way == "lora" else None
+    name = options.base if place is None or adapter is not None else place
+    translator = uwaga.load(name, device="cpu", threads=options.threads, adapter=adapter)
+    row: dict[str, Any] = {"way": way, "seconds": seconds}
+    row["bytes"] = sum(path.stat().st_size for path in place.glob("*.safetensors")) if place else 0
+    for test, paths in (("domain", options.domain_test), ("general", options.general_test)):
+        found = pairs(paths)
+        texts = [one.text for one in translator.translate([pair.source for pair in found])]
+        row[test] = evaluate(texts, [pair.references[:1] for pair in found], ("bleu",))["bleu"].value
+    return row
+
+
+def show(rows: dict[str, dict[str, Any]]) -> bool:
+    """Print the table and what is bound to hold; whether it does."""
+    print("| way | seconds, all in all | MB written | BLEU, domain | BLEU, general |")
+    print("|---|---|---|---|---|")
+    for way, row in rows.items():
+        size = f"{row['bytes'] / 1e6:.1f}" if row["bytes"] else ""
+        print(f"| {way} | {row['seconds']:.0f} | {size} | {row['domain']:.2f} | {row['general']:.2f} |")
+    if set(rows) < set(WAYS):
+        return True
+    before, full, lora = (rows[way] for way in WAYS)
+    held = True
+    for told, value, least in (
+        ("gained on the domain", full["domain"] - before["domain"], GAIN),
+        ("kept on general text", full["general"] - before["general"], -FORGOTTEN),
+        ("LoRA beside all weights, domain", lora["domain"] - full["domain"], -BETWEEN),
+    ):
+        held &= value >= least
+        print(f"{told}: {value:+.2f} BLEU (at least {least:+.1f}: {'yes' if value >= least else 'NO'})")
+    return held
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name in ("domain", "domain-test", "general", "general-test"):
+        parser.add_argument(f"--{name}", type=Path, nargs="+", required=True)
+    parser.add_argument("--base", default="bundled")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--work", type=Path, default=Path("runs/adapt-benchmark"))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=0, help="updates, if not the recipe's")
+    parser.add_argument("--check", action="store_true", help="fail where a bar is missed")
+    options = parser.parse_args()
+    for way in options.ways:
+        found = measure(options, way)
+        (options.work / f"{way}.json").write_text(json.dumps(found), encoding="utf-8")
+    places = {way: options.work / f"{way}.json" for way in WAYS}
+    rows = {way: json.loads(path.read_text()) for way, path in places.items() if path.exists()}
+    held = show(rows)
+    if options.check and not held:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""A folder of the same format and files as a model's, with other weights. Nothing here needs torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.checkpoints.card import CARD, README
+from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.files.atomic import write_folder
+from uwaga.checkpoints.files.json_file import read_mapping
+from uwaga.checkpoints.files.safetensors_write import aligned_bytes
+from uwaga.checkpoints.files.stored_tensor import StoredTensor
+from uwaga.checkpoints.huggingface.format import HUGGING_FACE
+from uwaga.checkpoints.uwaga.format import UWAGA
+from uwaga.checkpoints.uwaga.schema import CONFIG, FILES, WEIGHTS
+from uwaga.checkpoints.weight_map import View, Weights
+from uwaga.contracts import Floats
+from uwaga.errors import ModelError
+
+Read = Callable[[str], Floats]
+"""From our name of a weight to its numbers."""
+FORMATS = (UWAGA.name, HUGGING_FACE.name)
+
+
+def can_rewrite(checkpoint: Checkpoint) -> bool:
+    """Whether :func:`rewrite` can write models of this format."""
+    return checkpoint.format in FORMATS and checkpoint.weights is not None
+
+
+def rewrite(checkpoint: Checkpoint, folder: Path, read: Read, card: str, half: bool = False) -> None:
+    """Write ``folder``: the files of a model, with other weights and another card, whole or not at all.
+
+    Args:
+        checkpoint: the model, in one of :data:`FORMATS`.
+        folder: the folder to make; an older one of the same kind is replaced.
+        read: gives the new weights by our names, a tied one once, in the model's shapes.
+        card: Markdown.
+        half: store them in float16, otherwise in float32.
+
+    Raises:
+        ModelError: the format cannot be written, a weight is not finite, the folder holds something else, or
+            it cannot be written. Nothing has changed then.
+    """
+    weights = checkpoint.weights
+    if not can_rewrite(checkpoint) or weights is None:
+        raise ModelError(
+            f"{checkpoint.place}: a model of the format {checkpoint.format} cannot be written; make a folder "
+            "of it first: `uwaga convert MODEL FOLDER --to marian`"
+        )
+    own = checkpoint.format == UWAGA.name
+    names = FILES if own else {*HUGGING_FACE.files.beside} - {README}
+    beside = {path.name: path.read_bytes() for path in checkpoint.place.iterdir() if path.name in names}
+    _check_replaceable(folder, {*beside, WEIGHTS, CARD})
+    content = aligned_bytes(stored_tensors(weights, read, half), {"format": "pt"})
+    files = beside | {WEIGHTS: content, CARD: card.encode()}
+    if own:
+        files[CONFIG] = _config(checkpoint, content, half)
+    write_folder(folder, files)
+
+
+def stored_tensors(weights: Weights, read: Read, half: bool) -> dict[str, NDArray[Any]]:
+    """The tensors of a file in its own layout, made of new weights: the table read backwards.
+
+    Args:
+        weights: how the file lays out the weights of the model.
+        read: gives the new ones.
+        half: in float16 and not float32.
+    """
+    kind = np.float16 if half else np.float32
+    made: dict[str, Floats] = {}
+    for name in weights.shapes:
+        values = read(name)
+        if not np.isfinite(values.astype(kind)).all():
+            raise ModelError(
+                f"weight {name!r} is not finite in {np.dtype(kind).name}; the model is not saved"
+            )
+        longer, views = weights.table.longer.get(name), weights.table.weights[name]
+        parts = np.split(values if longer is None else values[: longer.rows], len(views))
+        for view, part in zip(views, parts, strict=True):
+            if view.name in weights.stored:
+                _place(made, view, part, weights.stored[view.name])
+    found: dict[str, NDArray[Any]] = {}
+    for name, tensor in weights.stored.items():
+        if tensor.name != name:
+            continue  # stands in the file under another name
+        new = made.get(weights.table.same.get(name, name))
+        if new is None and name not in weights.table.unused:
+            new = tensor.floats()  # such as sinusoids
+        if new is not None:
+            found[name] = np.ascontiguousarray(new, dtype=kind)
+    return found
+
+
+def _place(made: dict[str, Floats], view: View, values: Floats, stored: StoredTensor) -> None:
+    """Put a weight, or a part of one, where the file has it."""
+    whole = made.setdefault(view.name, np.zeros(stored.shape, dtype=np.float32))
+    seen = whole.T if view.turned else whole
+    rows = len(seen) // view.of if view.of > 1 else 0
+    if view.of > 1:
+        seen[view.first * rows : view.last * rows] = values
+    else:
+        seen[...] = values.reshape(seen.shape)
+
+
+def _config(checkpoint: Checkpoint, content: bytes, half: bool) -> bytes:
+    """``config.json`` of a folder of ours with these weights, whose usual score nobody has measured."""
+    values = read_mapping(checkpoint.place / CONFIG)
+    values["weights"] = "float16" if half else "float32"
+    values["sha256"] = hashlib.sha256(content).hexdigest()
+    values.pop("usual_score", None)
+    return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _check_replaceable(folder: Path, names: set[str]) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ModelError(f"{folder}: there is a file of this name; give the model another folder")
+    foreign = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else []
+    if foreign:
+        raise ModelError(
+            f"{folder}: holds {foreign[0]!r}, which is not of such a model, so it is not overwritten; give "
+            "the model another folder or clear this one"
+        )

@@ -1,0 +1,76 @@
+"""Training as the int8 engine computes (M36): numbers rounded on the way, gradients as if they were not.
+
+The engine rounds each row of a matrix to whole numbers up to 127, and so each vector that a matrix multiplies
+(:mod:`uwaga.engine.packing`); keys and values it keeps in float16. Quantisation-aware training (Jacob 2018
+§3.1) does the same in its forward pass. The rounding's gradient is taken for that of the identity: the
+straight-through estimator of Bengio 2013 §4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+LEVELS = 127
+"""The largest whole number."""
+SMALLEST = 1e-30
+"""A row without a larger number is taken for zeros, as the engine takes it."""
+
+
+def fake_quantise(x: Tensor) -> Tensor:
+    """``s · round(x / s)`` with ``s = max |x| / 127`` of each row: what int8 leaves of (..., numbers)."""
+    largest = x.detach().abs().amax(dim=-1, keepdim=True).clamp_min(SMALLEST)
+    # As the kernels do: times the inverse of the scale, ties to even.
+    return _straight_through(x, (x.detach() * (LEVELS / largest)).round_().mul_(largest / LEVELS))
+
+
+def fake_float16(x: Tensor) -> Tensor:
+    """What float16 leaves of each number."""
+    return _straight_through(x, x.detach().to(torch.float16).to(x.dtype))
+
+
+def _straight_through(x: Tensor, rounded: Tensor) -> Tensor:
+    """``rounded``, whose gradient goes to ``x``."""
+    found: Tensor = _StraightThrough.apply(x, rounded)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _StraightThrough(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rounded: Tensor) -> Tensor:
+        return rounded
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0], None
+
+
+class QuantisedLinear(nn.Linear):
+    """A linear layer whose inputs and weights are rounded; it shares the weights of the one given."""
+
+    def __init__(self, exact: nn.Linear, cached: bool = False) -> None:
+        """The layer of ``exact``; ``cached``: its outputs are keys and values, which are kept in float16."""
+        with torch.device("meta"):
+            super().__init__(exact.in_features, exact.out_features, bias=exact.bias is not None)
+        self.weight, self.bias = exact.weight, exact.bias
+        self.cached = cached
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
+        """(..., inputs) to (..., outputs)."""
+        out = nn.functional.linear(fake_quantise(input), fake_quantise(self.weight), self.bias)
+        return fake_float16(out) if self.cached else out
+
+
+class QuantisedEmbedding(nn.Embedding):
+    """An embedding whose rows are rounded; shares the table of the one that it is made of."""
+
+    def __init__(self, exact: nn.Embedding) -> None:
+        with torch.device("meta"):
+            super().__init__(exact.num_embeddings, exact.embedding_dim)
+        self.weight, self.padding_idx = exact.weight, exact.padding_idx
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
+        """(...) ids to (..., width)."""
+        return fake_quantise(super().forward(input))

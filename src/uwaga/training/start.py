@@ -1,0 +1,105 @@
+"""The model of a run before its first update: drawn at random, or the one that it starts from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from uwaga.checkpoints.to_torch import to_torch
+from uwaga.errors import SettingsError
+from uwaga.models.adapters import add_adapters, round_as_int8
+from uwaga.models.base import Seq2Seq
+from uwaga.models.build import build_model
+from uwaga.models.patterns import names_matching
+from uwaga.models.transformer import Transformer
+from uwaga.settings import Settings
+from uwaga.text.subwords import TrainingSubwords
+from uwaga.text.tokeniser import Tokeniser
+from uwaga.training.base import Base
+from uwaga.training.vocabulary import with_vocabulary
+
+UNTRAINED = "output_bias"
+"""What no weight is in Hugging Face's models (``final_logits_bias``), and stays as it is."""
+
+
+def start_model(
+    settings: Settings, base: Base | None, source: TrainingSubwords, target: TrainingSubwords
+) -> Seq2Seq:
+    """The model of a run on the CPU, of which what trains needs gradients.
+
+    Args:
+        settings: of the run, as :func:`uwaga.training.base.open_base` gives them.
+        base: the model that it starts from, or None.
+        source: the run's tokeniser of the source side.
+        target: of the target side.
+
+    Raises:
+        SettingsError: a pattern fits nothing, nothing would train, or two settings do not go together.
+        ModelError: a weight of the base is not finite.
+    """
+    torch.manual_seed(settings.training.seed)
+    if base is None:
+        model = build_model(settings.model, target.symbols, source.size, target.size)
+    else:
+        model = _based(settings, base, source, target)
+    if settings.training.quantisation == "int8":
+        if settings.adapt.lora is not None:
+            raise SettingsError(
+                "training.quantisation: adapters beside rounded matrices are not what the engine computes; "
+                "merge them (`uwaga merge`), then train with quantisation from the merged model"
+            )
+        round_as_int8(model)
+    return model
+
+
+def learning_rates(settings: Settings, model: Seq2Seq) -> dict[str, float]:
+    """By name of a weight that trains, what its learning rate is multiplied by.
+
+    Raises:
+        SettingsError: a pattern of ``adapt.rates`` fits none.
+    """
+    names, first = _names(model)
+    found: dict[str, float] = {}
+    for pattern, rate in settings.adapt.rates.items():
+        for name in names_matching(pattern, names, "adapt.rates", "weight"):
+            found[first[name]] = rate
+    return found
+
+
+def _based(settings: Settings, base: Base, source: TrainingSubwords, target: TrainingSubwords) -> Seq2Seq:
+    model = to_torch(replace(base.checkpoint, settings=settings.model))
+    assert isinstance(model, Seq2Seq)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.clone()  # which lay in the memory of the checkpoint
+    model.requires_grad_(True)
+    if settings.adapt.vocabulary == "new":
+        assert isinstance(source, Tokeniser)
+        assert isinstance(target, Tokeniser)
+        model = with_vocabulary(model, settings.model, (base.source, base.target), (source, target))
+    elif not base.own and isinstance(model, Transformer):
+        if model.output_bias is not None:
+            model.output_bias.requires_grad_(False)
+        if base.checkpoint.family != "t5":  # whose padding is a token as any other
+            model.source_embedding.padding_idx = model.symbols.pad
+            model.target_embedding.padding_idx = model.symbols.pad
+    names, _ = _names(model)
+    weights = dict(model.named_parameters(remove_duplicate=False))
+    for pattern in settings.adapt.freeze:
+        for name in names_matching(pattern, names, "adapt.freeze", "weight"):
+            weights[name].requires_grad_(False)
+    if settings.adapt.lora is not None:
+        add_adapters(model, settings.adapt.lora)
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise SettingsError("adapt.freeze: nothing is left to train; freeze less")
+    return model.train()
+
+
+def _names(model: Seq2Seq) -> tuple[list[str], dict[str, str]]:
+    """Every name of every weight, and of each the first name that its tensor has."""
+    first: dict[int, str] = {}
+    names = {
+        name: first.setdefault(id(parameter), name)
+        for name, parameter in model.named_parameters(remove_duplicate=False)
+    }
+    return list(names), names

@@ -1,0 +1,70 @@
+"""Rounding while training (M36): what the int8 engine computes, and a gradient that goes straight through."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from native_models import WHOLE, native, random_model, sentences, shapes
+
+from uwaga.errors import SettingsError
+from uwaga.models.adapters import round_as_int8
+from uwaga.models.build import build_model
+from uwaga.nn.quantised import fake_quantise
+from uwaga.settings import LuongSettings, TransformerSettings
+
+
+def test_M36_a_row_becomes_whole_numbers_up_to_127() -> None:
+    x = torch.tensor([[1.0, -0.5, 0.004, 0.0], [0.0, 0.0, 0.0, 0.0], [-254.0, 3.0, 5.0, 1.0]])
+    wanted = [[1.0, -64 / 127, 1 / 127, 0.0], [0.0] * 4, [-254.0, 4.0, 4.0, 0.0]]  # ties to even
+    torch.testing.assert_close(fake_quantise(x), torch.tensor(wanted))
+
+
+def test_M36_gradients_go_straight_through() -> None:
+    x = torch.randn(3, 5, requires_grad=True)
+    weights = torch.randn(3, 5)
+    (fake_quantise(x) * weights).sum().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad, weights)
+
+
+@pytest.mark.numerical
+@settings(max_examples=25, deadline=None)
+@given(shapes())
+def test_M36_the_rounded_model_is_the_int8_engine(shape: TransformerSettings) -> None:
+    model = random_model(shape)
+    engine = native(model, "int8")
+    rounded = copy.deepcopy(model)
+    round_as_int8(rounded)
+    given_sources = sentences(4)
+    start = np.full(4, model.symbols.start)
+    found = []
+    for one in (engine, rounded, model):
+        step = one.step(start, one.start(one.encode(given_sources), 1), WHOLE)
+        found.append(step.log_probs)  # (sentences, vocabulary)
+    near, away = np.abs(found[0] - found[1]), np.abs(found[0] - found[2])
+    # Sums in another order may put a number on the other side of the edge between two whole ones, seldom.
+    assert (
+        np.median(near) <= 1e-4 * max(1.0, float(np.abs(found[0]).max())) or near.mean() < 0.2 * away.mean()
+    )
+
+
+def test_M36_only_what_the_engine_runs_is_rounded() -> None:
+    recurrent = build_model(
+        LuongSettings(embedding=8, hidden=8),
+        random_model(
+            TransformerSettings(encoder_layers=1, decoder_layers=1, width=8, heads=2, feed_forward=8)
+        ).symbols,
+        20,
+        20,
+    )
+    with pytest.raises(SettingsError, match=r"training\.quantisation: .* not Luong"):
+        round_as_int8(recurrent)
+    average = TransformerSettings(
+        encoder_layers=1, decoder_layers=1, width=8, heads=2, feed_forward=8, self_attention="aan"
+    )
+    with pytest.raises(SettingsError, match=r"not self_attention: aan"):
+        round_as_int8(random_model(average))

@@ -1,0 +1,213 @@
+"""Starting from other libraries' models: the same losses as ``transformers``, and a folder as it was."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numbered_tokens
+import numpy as np
+import pytest
+import tiny_models as tiny
+import torch
+from toy import toy_values
+
+import uwaga
+from uwaga.cli.main import main
+from uwaga.errors import SettingsError
+from uwaga.settings import Settings, parse
+from uwaga.training.base import open_base
+from uwaga.training.corpus import prepare_corpora
+from uwaga.training.optimiser import make_optimiser
+from uwaga.training.start import start_model
+from uwaga.training.step import Updater
+from uwaga.training.train import train
+
+transformers = pytest.importorskip("transformers")
+from fairseq_folders import PAIRS, whole  # noqa: E402
+from marian_folders import make  # noqa: E402
+
+STEPS = 10
+
+
+def write_corpus(folder: Path, lines: list[str]) -> None:
+    for name in ("train", "dev"):
+        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def adapting(folder: Path, base: Path, **changes: Any) -> Settings:
+    amounts = {
+        **{"steps": 2, "save_every": 1, "validate_every": 2, "validation_sentences": 3, "average": 0},
+        **{"label_smoothing": 0.0, "epsilon": 1e-6, "batch_tokens": 100},
+        "schedule": {"kind": "constant", "peak": 1e-3, "warmup": 0},
+    }
+    values = toy_values(folder, **amounts | changes.pop("training", {}))
+    data = {name: values["data"][name] for name in ("train", "dev")} | {"max_tokens": 38}
+    data |= changes.pop("data", {})
+    training = values["training"]
+    return parse(
+        Settings,
+        {"run": str(folder / "run"), "init": str(base), "data": data, "training": training, **changes},
+        "test",
+    )
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize("shared", [True, False])
+def test_ten_steps_from_marian_equal_transformers(tmp_path: Path, shared: bool) -> None:
+    theirs = make(tmp_path / "marian", shared, dropout=0.0)
+    write_corpus(tmp_path, [f"{one}\t{other}" for one, other in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)])
+    settings, base = open_base(adapting(tmp_path, tmp_path / "marian"))
+    assert base is not None
+    corpora = prepare_corpora(settings, lambda line: None, (base.source, base.target))
+    model = start_model(settings, base, base.source, base.target)
+    updater = Updater(model, make_optimiser(model, settings.training), settings.training)
+    peer = torch.optim.AdamW(
+        theirs.parameters(), lr=1e-3, betas=settings.training.betas, eps=1e-6, weight_decay=0.0
+    )
+    theirs.train()
+    stream = corpora.stream(0, 0)
+    ours, wanted = [], []
+    for step in range(1, STEPS + 1):
+        _, batch = next(stream)
+        done = updater.update([batch], step)
+        ours.append(done.loss / done.tokens)
+        source, target_in, out = map(torch.from_numpy, (batch.source, batch.target_in, batch.target_out))
+        pad = theirs.config.pad_token_id
+        found = theirs(
+            input_ids=source,
+            attention_mask=(source != pad).long(),
+            decoder_input_ids=target_in,
+            labels=out.masked_fill(out == pad, -100),
+        )
+        peer.zero_grad()
+        found.loss.backward()
+        peer.step()
+        wanted.append(float(found.loss.detach()))
+    stream.close()
+    updater.close()
+    np.testing.assert_allclose(ours, wanted, atol=1e-4)
+    assert wanted[-1] < wanted[0] - 0.1  # it is training that is compared
+
+
+def test_a_marian_folder_comes_out_as_one(tmp_path: Path) -> None:
+    make(tmp_path / "marian")
+    write_corpus(tmp_path, [f"{one}\t{other}" for one, other in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)])
+    made = train(adapting(tmp_path, tmp_path / "marian"))
+    assert made == tmp_path / "run" / "model"
+    before, after = uwaga.load(tmp_path / "marian", device="cpu"), uwaga.load(made, device="cpu")
+    assert after.languages == ("en", "de") and after.decoding == before.decoding
+    peer = transformers.MarianMTModel.from_pretrained(made).eval()
+    source, target = torch.tensor([[5, 9, 12, 0]]), torch.tensor([[7, 8, 0]])
+    start = torch.full((1, 1), peer.config.decoder_start_token_id)
+    with torch.no_grad():
+        logits = peer(input_ids=source, decoder_input_ids=torch.cat([start, target[:, :-1]], 1)).logits
+    wanted = torch.log_softmax(logits, -1).gather(2, target[..., None]).sum()
+    found = after._scorer([source[0].tolist()], [target[0].tolist()])
+    assert sum(found[0]) == pytest.approx(float(wanted), abs=1e-3)
+    assert sum(before._scorer([source[0].tolist()], [target[0].tolist()])[0]) != pytest.approx(
+        float(wanted), abs=1e-3
+    )
+    with pytest.raises(SystemExit) as end:
+        main(["convert", "--int8", str(made), str(tmp_path / "int8")])
+    assert not end.value.code
+    again = train(adapting(tmp_path, tmp_path / "marian", training={"steps": 3}))
+    assert again == made  # the folder is replaced
+
+
+@pytest.mark.parametrize("kind", ["bart", "pegasus", "mbart", "mbart50", "m2m100", "nllb"])
+def test_families_are_trained_and_written_as_they_were(tmp_path: Path, kind: str) -> None:
+    model, peer = whole(tmp_path / "m", kind)
+    lines = ["the dog sees the cat\tder Hund sieht die Katze", "a small house\tein kleines Haus"]
+    write_corpus(tmp_path, lines * 3)
+    languages = PAIRS.get(kind)
+    data = {"max_tokens": 60} | ({"languages": list(languages)} if languages else {})
+    if languages:
+        with pytest.raises(SettingsError, match=r"data\.languages: "):
+            open_base(adapting(tmp_path, tmp_path / "m", data={"max_tokens": 60}))
+    settings, base = open_base(adapting(tmp_path, tmp_path / "m", data=data))
+    assert base is not None
+    row = base.source.add_special_tokens(base.source.encode("the dog sees the cat"))
+    if languages and hasattr(peer, "src_lang"):
+        peer.src_lang = languages[0]
+    assert row == peer("the dog sees the cat").input_ids
+    made = train(settings)
+    assert made is not None
+    source, target = languages or (None, None)
+    loaded = uwaga.load(made, device="cpu", source_language=source, target_language=target)
+    assert loaded.translate("the dog", max_length=9) is not None
+    theirs = type(model).from_pretrained(made)
+    before, after = dict(model.named_parameters()), dict(theirs.named_parameters())
+    assert before.keys() == after.keys()
+    changed = [name for name in before if not torch.equal(before[name].detach(), after[name].detach())]
+    assert len(changed) > 0.8 * len(before)
+
+
+def test_t5_is_trained_and_written_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from uwaga.checkpoints.huggingface import t5
+
+    monkeypatch.setattr(t5, "read_t5_tokeniser", numbered_tokens.read_numbers)
+    config = transformers.T5Config(
+        vocab_size=41,
+        d_model=18,
+        d_kv=5,
+        d_ff=22,
+        num_layers=2,
+        num_heads=3,
+        pad_token_id=0,
+        eos_token_id=1,
+        decoder_start_token_id=0,
+        relative_attention_num_buckets=8,
+        relative_attention_max_distance=11,
+        dropout_rate=0.0,
+    )
+    torch.manual_seed(1)
+    transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
+    write_corpus(tmp_path, ["5 6 7 8\t8 7 6 5", "9 10 11\t11 10 9"] * 3)
+    made = train(adapting(tmp_path, tmp_path / "t5"))
+    assert made is not None
+    assert uwaga.load(made, device="cpu", engine="torch").translate("5 6 7", max_length=4) is not None
+    assert transformers.T5ForConditionalGeneration.from_pretrained(made) is not None
+
+
+def test_M34_an_adapter_for_marian_merges_into_its_format(tmp_path: Path) -> None:
+    make(tmp_path / "marian")
+    write_corpus(tmp_path, [f"{one}\t{other}" for one, other in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)])
+    adapter = train(adapting(tmp_path, tmp_path / "marian", adapt={"lora": {"rank": 2}}))
+    assert adapter == tmp_path / "run" / "adapter"
+    with pytest.raises(SystemExit) as end:
+        main(["merge", str(adapter), str(tmp_path / "merged")])
+    assert not end.value.code
+    one, other = uwaga.load(adapter=adapter, device="cpu"), uwaga.load(tmp_path / "merged", device="cpu")
+    pairs = [("a car", "ein Auto"), ("the dog", "der Hund")]
+    found = [[score.log_prob for score in way.score(pairs)] for way in (one, other)]
+    np.testing.assert_allclose(*found, rtol=1e-5)
+    shutil.rmtree(tmp_path / "marian")
+    with pytest.raises(SystemExit) as end:
+        main(["merge", str(adapter), str(tmp_path / "again")])
+    assert end.value.code == 1
+
+
+def test_marian_takes_a_new_vocabulary_and_becomes_a_folder_of_ours(tmp_path: Path) -> None:
+    make(tmp_path / "marian")
+    write_corpus(tmp_path, [f"{one}\t{other}" for one, other in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)])
+    changes = {"adapt": {"vocabulary": "new"}, "text": {"kind": "bpe", "size": 330}}
+    made = train(adapting(tmp_path, tmp_path / "marian", **changes, data={"max_tokens": 38}))
+    assert made is not None
+    assert json.loads((made / "config.json").read_text())["format"] == "uwaga model"
+    assert uwaga.load(made, device="cpu").translate("a car", max_length=4) is not None
+
+
+def test_what_a_foreign_folder_cannot_say_is_refused(tmp_path: Path) -> None:
+    make(tmp_path / "marian")
+    write_corpus(tmp_path, ["a car\tein Auto"])
+    for message, changes in (
+        (r"decoding\.beam: .*generation_config\.json", {"decoding": {"beam": 7}}),
+        (r"training\.save_dtype: ", {"training": {"save_dtype": "bfloat16"}}),
+        (r"data\.subword_sampling: ", {"data": {"subword_sampling": 0.1}}),
+        (r"data\.max_tokens: 200, .* takes 40 tokens .* lower it to 3", {"data": {"max_tokens": 200}}),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            train(adapting(tmp_path, tmp_path / "marian", **changes))

@@ -1,0 +1,58 @@
+"""Training as the int8 engine computes (M36): converting then costs less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy import toy_values, write_reversal_corpus
+
+from uwaga.checkpoints import formats
+from uwaga.checkpoints.to_engine import to_engine
+from uwaga.settings import Settings, parse
+from uwaga.training.train import train
+from uwaga.translator.scoring import step_scorer
+
+
+def gap(model: Path, dev: Path) -> tuple[float, float]:
+    """What int8 adds to the loss per target token, and how far it moves a token's log-probability."""
+    checkpoint = formats.read(model)
+    pairs = [line.split("\t") for line in dev.read_text().splitlines()]
+    rows = [
+        [[*side.encode(text), side.symbols.end] for text in texts]
+        for side, texts in zip((checkpoint.source, checkpoint.target), zip(*pairs, strict=True), strict=True)
+    ]
+    exact, rounded = (
+        np.concatenate(step_scorer(to_engine(checkpoint, precision))(*rows))
+        for precision in ("float32", "int8")
+    )
+    return float((exact - rounded).mean()), float(np.abs(exact - rounded).mean())
+
+
+@pytest.mark.slow
+def test_M36_what_int8_costs_shrinks(tmp_path: Path) -> None:
+    write_reversal_corpus(tmp_path, pairs=2000, longest=4)
+    amounts = {
+        **{"batch_tokens": 500, "validate_every": 400, "validation_sentences": 0, "save_every": 400},
+        **{"label_smoothing": 0.0, "average": 0, "keep_best": 0},
+    }
+    schedule = {"kind": "cosine", "peak": 0.008, "warmup": 30}
+    values = toy_values(tmp_path, steps=400, **amounts, schedule=schedule)
+    values["model"] |= {"width": 32, "heads": 4, "feed_forward": 64, "dropout": 0.0, "tie": "all"}
+    plain = train(parse(Settings, values, "toy"))
+    assert plain is not None
+    losses = {}
+    for kind in ("none", "int8"):
+        settings = {
+            "run": str(tmp_path / kind),
+            "init": str(plain),
+            "data": {**values["data"], "max_tokens": 30},
+            "training": {**values["training"], "steps": 150, "quantisation": kind}
+            | {"schedule": {"kind": "linear", "peak": 0.002, "warmup": 0}, "validate_every": 150}
+            | {"save_every": 150},
+        }
+        made = train(parse(Settings, settings, "toy"))
+        assert made is not None
+        losses[kind] = gap(made, tmp_path / "dev.tsv")
+    assert losses["int8"][0] < max(0.5 * losses["none"][0], 1e-4), losses
