@@ -89,6 +89,8 @@ def measure(options: argparse.Namespace, way: str) -> dict[str, Any]:
         begun = time.perf_counter()
         place = train(parse(Settings, values | changes | {"run": str(run)}, str(RECIPE)))
         seconds = time.perf_counter() - begun
+        if place is None:
+            raise SystemExit(f"{run}: interrupted; nothing is measured")
     adapter = place if way == "lora" else None
     name = options.base if place is None or adapter is not None else place
     translator = uwaga.load(name, device="cpu", threads=options.threads, adapter=adapter)
