@@ -50,9 +50,9 @@ def test_I11_7_training_measures_it_on_the_dev_set():
     lines = [f"{number} {line}" for number in range(60) for line in tiny.ENGLISH if len(line) < 40]
     pairs = [Pair(line, (line,), 1) for line in lines]
     settings = TrainingSettings(steps=1, validation_beam=1)
-    found = validate(model, [], pairs[:99], joint, joint, settings, tiny.DECODING)
+    found = validate(model, [], pairs[:99], joint, joint, settings, tiny.SEARCH)
     assert found.usual is None
-    found = validate(model, [], pairs[:100], joint, joint, settings, tiny.DECODING)
+    found = validate(model, [], pairs[:100], joint, joint, settings, tiny.SEARCH)
     assert found.usual.sentences == 100
     translator = Translator(model.eval(), joint, joint, tiny.SEARCH)
     made = translator.translate(lines[:100], beam=1)
