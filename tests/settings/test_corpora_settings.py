@@ -56,3 +56,9 @@ def test_settings_of_corpora() -> None:
     ):
         with pytest.raises(SettingsError, match=message):
             parsed(**data)
+
+
+@pytest.mark.parametrize("rank", [0, -1, 10**9])
+def test_a_rank_that_no_memory_holds_is_refused(rank: int) -> None:
+    with pytest.raises(SettingsError, match=r"adapt\.lora\.rank"):
+        parse(Settings, {"data": {"train": ["a"], "dev": ["b"]}, "adapt": {"lora": {"rank": rank}}}, "s.yaml")
