@@ -116,6 +116,17 @@ def test_the_best_and_the_least_risk_need_no_reference(place, folders):
             assert drawn[at][1] == six[rank_by_utility(six)[0][0]]
 
 
+def test_no_option_is_written_over_the_corpus_or_is_no_number(place, folders):
+    before = (place / "pairs.tsv").read_bytes()
+    result = run("distil", folders[0], "pairs.tsv", "-o", "out", "--join", "pairs.tsv", code=1)
+    assert "pairs.tsv is the input" in result.output and (place / "pairs.tsv").read_bytes() == before
+    for number in ("nan", "inf"):
+        asked = ("--choose", "mbr", "--sample", "--temperature", number)
+        result = run("distil", folders[0], "pairs.tsv", "-o", "out", *asked, code=1)
+        assert f"temperature must be a finite number, not {number}" in result.output
+    assert not (place / "out").exists()
+
+
 def test_several_teachers_are_an_ensemble_or_a_pool(place, folders):
     run("distil", *folders[:2], "c.en", "-o", "both", "--choose", "model")
     both = uwaga.load(folders[:2], device="cpu")

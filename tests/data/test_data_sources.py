@@ -203,6 +203,9 @@ def test_tmx_with_markup_variants_and_other_languages(tmp_path: Path) -> None:
         (b'<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]><tmx/>', "declares the entity 'x'"),
         (b'<!DOCTYPE tmx [<!ENTITY % x SYSTEM "http://h/x"> %x;]><tmx/>', "declares the entity 'x'"),
         (b"<html></html>", "not a TMX file: its root is <html>"),
+        (b"<tmx>" + b"<a>" * 1000, "257 elements within each other"),
+        (b"<tmx><tuv a='" + b"x" * (20 << 20), "a tag or comment of more than 16 MiB"),
+        (b"<tmx><!--" + b"x" * (20 << 20), "a tag or comment of more than 16 MiB"),
         (b"<tmx><body><tu>", "not a whole TMX file: no element found"),
         (b"<tmx><body><tu></body></tmx>", "mismatched tag"),
         (b"<tmx><body/></tmx>", "no usable sentence pair"),
@@ -227,6 +230,30 @@ def test_a_segment_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_a_unit_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
+    import tracemalloc
+
+    variant = b'<tuv xml:lang="en"><seg>' + b"x" * (1 << 19) + b"</seg></tuv>"
+    path = tmp_path / "a.tmx"
+    path.write_bytes(b"<tmx><body><tu>" + variant * 64 + b"</tu></body></tmx>")
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="no unit has both"):
+            read(path)
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_half_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    half = '{"en": "a", "de": "\\ud800"}\n'
+    path.write_text(half + '{"en": "\\ud83d\\ude00", "de": "b"}\n' + half.replace("d800", "dfff"))
+    report = CorpusReport()
+    assert [pair.source for pair in read_corpus(corpus(path), report)] == ["\U0001f600"]
+    assert report.faults == {"bad UTF-8": 2}
 
 
 @pytest.mark.parametrize("ending", list(PACK)[1:])

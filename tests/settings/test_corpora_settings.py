@@ -37,6 +37,10 @@ def test_settings_of_corpora() -> None:
             {"train": [{"files": ["a"], "filters": {"max_token": 2}}]},
             r"unknown setting 'data\.train\.0\.filters\.max_token'; did you mean 'max_tokens'",
         ),
+        ({"train": [{"files": ["a"], "tag": f"<{'a' * 99}>"}]}, "of 64 characters or fewer"),
+        ({"train": [{"files": ["a"], "tag": "<\x1b[31m>"}]}, "a tag is of the form"),
+        ({"train": [{"files": ["a"], "weight": float("inf")}]}, "weight: Input should be a finite number"),
+        ({"temperature": float("nan")}, "temperature: Input should be"),
         ({"train": [{"weight": 2}]}, r"setting 'data\.train\.0\.files' is missing"),
         ({"train": []}, r"data\.train: "),
         ({"train": ["a", "b", "c"]}, "of more corpora each is an entry of its own"),
@@ -52,3 +56,9 @@ def test_settings_of_corpora() -> None:
     ):
         with pytest.raises(SettingsError, match=message):
             parsed(**data)
+
+
+@pytest.mark.parametrize("rank", [0, -1, 10**9])
+def test_a_rank_that_no_memory_holds_is_refused(rank: int) -> None:
+    with pytest.raises(SettingsError, match=r"adapt\.lora\.rank"):
+        parse(Settings, {"data": {"train": ["a"], "dev": ["b"]}, "adapt": {"lora": {"rank": rank}}}, "s.yaml")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from uwaga.errors import DataError, RunInUseError, SettingsError
-from uwaga.synthetic.job import Job, Made, join_shards, run_job
+from uwaga.synthetic.backtranslation import check_tag
+from uwaga.synthetic.job import Job, Made, check_joined, join_shards, run_job
 from uwaga.synthetic.lines import corpus_input, text_input
 from uwaga.synthetic.manifest import MANIFEST, Manifest, StoredInput, StoredModel, read_manifest
 from uwaga.training.lock import RunLock
@@ -217,6 +219,58 @@ def test_shards_are_joined(tmp_path, text):
     with pytest.raises(DataError, match=r"part-00000\.tsv\.gz: cannot be read"):
         join_shards(tmp_path / "out", manifest, tmp_path / "again.tsv")
     assert not (tmp_path / "again.tsv").exists()
+
+
+@pytest.mark.parametrize(
+    "place", ["text", "link", "out/manifest.json", "out/part-00000.tsv.gz", "out/new.tsv"]
+)
+def test_shards_are_not_joined_over_what_the_job_needs(tmp_path, text, place):
+    work = job(tmp_path / "out", text)
+    (tmp_path / "link").symlink_to(text)
+    with pytest.raises(SettingsError, match=r"is the input|lies among the shards"):
+        check_joined(work, tmp_path / place)
+    with pytest.raises(DataError, match="there is no folder"):
+        check_joined(work, tmp_path / "none/all.tsv")
+    check_joined(work, tmp_path / "all.tsv")
+
+
+@pytest.mark.parametrize("name", ["../text", "/dev/zero", "part-99999.tsv.gz"])
+def test_a_record_of_other_files_is_refused(tmp_path, text, name):
+    run_job(job(tmp_path / "out", text), Silent())
+    values = json.loads((tmp_path / "out" / MANIFEST).read_text())
+    values["shards"][name] = values["shards"]["part-00000.tsv.gz"]
+    (tmp_path / "out" / MANIFEST).write_text(json.dumps(values))
+    with pytest.raises(DataError, match=r"no shard of this job"):
+        run_job(job(tmp_path / "out", text), Silent())
+
+
+def test_a_pipe_is_no_shard(tmp_path, text):
+    run_job(job(tmp_path / "out", text), Silent())
+    (tmp_path / "out/part-00001.tsv.gz").unlink()
+    os.mkfifo(tmp_path / "out/part-00001.tsv.gz")
+    with pytest.raises(DataError, match=r"part-00001\.tsv\.gz: no regular file"):
+        run_job(job(tmp_path / "out", text), Silent())
+
+
+def test_half_a_surrogate_pair_stays_a_fault_in_its_place(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"en": "a \\ud800", "de": "b"}\n{"en": "c", "de": "d"}\n')
+    found = list(corpus_input(tmp_path / "a.jsonl", None, ("en", "de")).read())
+    assert [(one.text, one.fault) for one in found] == [("", "bad UTF-8"), ("c", None)]
+
+
+def test_a_pipe_cannot_be_read_twice(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="a pipe or a device"):
+        corpus_input(tmp_path / "pipe", None, ("en", "de"))
+
+
+@pytest.mark.parametrize("tag", ["a b", "<\x1b[31m>", "<\u200b>", f"<{'a' * 70}>"])
+def test_tags_are_short_words(tag):
+    with pytest.raises(
+        SettingsError, match="must be one word without spaces, of 64 characters or fewer"
+    ) as e:
+        check_tag(tag)
+    assert len(str(e.value)) < 200 and str(e.value).isprintable()
 
 
 def test_the_record_is_plain_json(tmp_path, text):

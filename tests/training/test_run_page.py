@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,42 @@ def test_no_log_breaks_the_page(tmp_path_factory, rows, fault, text):
     (run / "settings.yaml").write_bytes(text.encode("utf-8", "replace"))
     page = Page(run_page(run))
     assert page.shows(fault) and page.shows(text.encode("utf-8", "replace").decode())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"step": 1e400, "part": "train"}',
+        '{"step": 1%s, "part": "train"}' % ("0" * 400),
+        "[" * 100_000,
+        '{"step": 1, "part": "dev", "loss": null}',
+        '{"step": 1, "part": "dev", "loss": "x"}',
+        '{"step": 1, "part": "dev", "loss": 1%s}' % ("0" * 400),
+        '{"step": 1, "part": "train", "loss": 1e308}\n{"step": 2, "part": "train", "loss": -1e308}',
+    ],
+)
+def test_records_that_nobody_wrote_do_not_break_the_page(tmp_path: Path, line: str) -> None:
+    (tmp_path / METRICS).write_text(f'{line}\n{{"step": 3, "part": "train", "loss": 2.0}}\n')
+    (tmp_path / SAMPLES).write_text(line)
+    (tmp_path / "data/train").mkdir(parents=True)
+    (tmp_path / "data/train/store.json").write_text(line)
+    assert Page(run_page(tmp_path)).shows("3 updates.")
+
+
+def test_pipes_in_a_run_are_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / METRICS).write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
+    (tmp_path / "data/train").mkdir(parents=True)
+    for name in (SAMPLES, "settings.yaml", "data/train/store.json"):
+        os.mkfifo(tmp_path / name)
+    assert "Loss per target token" in run_page(tmp_path)
+
+
+def test_the_files_of_a_run_are_not_written_over(tmp_path: Path) -> None:
+    log = tmp_path / METRICS
+    log.write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
+    done = CliRunner().invoke(app, ["report", str(tmp_path), "-o", str(log)])
+    assert done.exit_code == 1 and "is a file of the run" in done.output
+    assert log.read_text().startswith('{"step": 3')
 
 
 def test_what_is_no_run_is_told(tmp_path: Path) -> None:

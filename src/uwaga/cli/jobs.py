@@ -50,11 +50,10 @@ def run(job: Job, joined: Path | None, verb: str) -> None:
     Raises:
         UwagaError: as :func:`uwaga.synthetic.run_job`.
     """
-    from uwaga.data.lines import check_compression
-    from uwaga.synthetic import join_shards, run_job
+    from uwaga.synthetic import check_joined, join_shards, run_job
 
     if joined is not None:
-        check_compression(joined)
+        check_joined(job, joined)
     with _telling(verb) as progress:
         try:
             manifest = run_job(job, progress)

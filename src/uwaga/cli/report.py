@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from uwaga.errors import SettingsError
+
 Run = Annotated[
     Path, typer.Argument(help="The folder of a training run, finished or not.", show_default=False)
 ]
@@ -33,8 +35,10 @@ def report(run: Run, output: Page = None) -> None:
     from uwaga.training.page import run_page
     from uwaga.training.records import REPORT
 
-    text = run_page(run)
     place = output or run / REPORT
+    if place.suffix != ".html" and place.is_file() and place.resolve().is_relative_to(run.resolve()):
+        raise SettingsError(f"{place}: is a file of the run; name another for the report, one in .html")
+    text = run_page(run)
     with lines_out(place) as write:
         write(text)
     typer.echo(f"wrote {place}", err=True)

@@ -34,10 +34,22 @@ def json_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
             continue
         columns = columns or tuple(present_columns(file, corpus, _names(row)))
         cells = tuple(inner_value(row, column) for column in columns)
+        texts = tuple(cell for cell in cells if isinstance(cell, str))
         if not all(isinstance(cell, str) for cell in cells[:2]):
             yield number, "missing column"
+        elif not all(map(_is_unicode, texts)):
+            yield number, "bad UTF-8"
         else:
-            yield number, tuple(cell for cell in cells if isinstance(cell, str))
+            yield number, texts
+
+
+def _is_unicode(text: str) -> bool:
+    r"""Whether no half of a surrogate pair stands alone: JSON can write it (``"\ud800"``), UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _names(row: dict[str, Any]) -> list[str]:

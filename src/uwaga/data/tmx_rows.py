@@ -20,6 +20,10 @@ BLOCK = 1 << 16  # bytes; at most the units of one are held
 CODES = frozenset({"bpt", "ept", "it", "ph", "ut", "sub"})
 """Elements of a segment whose content is the markup of another format, not text."""
 SHOWN = 10  # languages in a message
+LONGEST_MARKUP = 1 << 24  # bytes; a tag or comment beyond it would be held whole
+LONGEST_CODE = 64  # characters of a language's code
+LONGEST_UNIT = 1 << 23  # characters
+DEEPEST = 256  # elements within each other
 
 
 def tmx_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
@@ -61,6 +65,9 @@ class _Units:
         self._text: list[str] | None = None  # of the segment that is open
         self._size = 0
         self._codes = 0  # how many elements of markup are open
+        self._depth = 0
+        self._unit_size = 0
+        self._fed = 0
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
@@ -78,6 +85,13 @@ class _Units:
                 f"{self._file}: not a whole TMX file: {expat.ErrorString(error.code)} in line "
                 f"{error.lineno}, after unit {self.count}; fetch it again"
             ) from None
+        self._fed += len(block)
+        if self._fed - self._parser.CurrentByteIndex > LONGEST_MARKUP:
+            raise DataError(
+                f"{self._file}: not a whole TMX file: a tag or comment of more than "
+                f"{LONGEST_MARKUP >> 20} MiB in line {self._parser.CurrentLineNumber}, after unit "
+                f"{self.count}; fetch it again"
+            )
 
     def check(self) -> None:
         """Refuse a file that has no pair of the two languages at all."""
@@ -99,10 +113,16 @@ class _Units:
             self._root = True
             if name != "tmx":
                 raise DataError(f"{self._file}: not a TMX file: its root is <{name[:SHOWN]}>")
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise DataError(
+                f"{self._file}: not a TMX file: {self._depth} elements within each other in line "
+                f"{self._parser.CurrentLineNumber}, after unit {self.count}"
+            )
         if name == "tu":
-            self._variants = []
+            self._variants, self._unit_size = [], 0
         elif name == "tuv":
-            self._language = attributes.get("xml:lang") or attributes.get("lang") or ""
+            self._language = (attributes.get("xml:lang") or attributes.get("lang") or "")[:LONGEST_CODE]
             if len(self._seen) < LONGEST_LINE >> 8:
                 self._seen[self._language] = None
         elif name == "seg":
@@ -113,12 +133,15 @@ class _Units:
     def _characters(self, text: str) -> None:
         if self._text is not None and not self._codes:
             self._size += len(text)
-            if self._size <= LONGEST_LINE:
+            self._unit_size += len(text)
+            if self._size <= LONGEST_LINE and self._unit_size <= LONGEST_UNIT:
                 self._text.append(text)
 
     def _end(self, name: str) -> None:
+        self._depth -= 1
         if name == "seg" and self._text is not None:
-            if self._size <= LONGEST_LINE and len(self._variants) < LONGEST_LINE >> 8:
+            fits = self._size <= LONGEST_LINE and self._unit_size <= LONGEST_UNIT
+            if fits and len(self._variants) < LONGEST_LINE >> 8:
                 self._variants.append((self._language, " ".join("".join(self._text).split())))
             self._text = None
         elif name == "tu":

@@ -12,6 +12,8 @@ WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 60, 16, 12, 34
 MOST_POINTS = 600
 TICKS = 5
+LARGEST = 1e300
+"""Of what is drawn: the difference of two such numbers is one, too."""
 COLOURS = ("--one", "--two", "--three", "--four")
 
 Point = tuple[float, float]
@@ -19,7 +21,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Series:
-    """A line: its name and its points ``(x, y)``; what is not finite is left out."""
+    """A line: its name and its points ``(x, y)``; what is not finite, or beyond 1e300, is left out."""
 
     name: str
     points: Sequence[Point]
@@ -72,7 +74,7 @@ class _Scale:
 
 
 def _finite(points: Sequence[Point]) -> list[Point]:
-    return [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
+    return [(x, y) for x, y in points if abs(x) <= LARGEST and abs(y) <= LARGEST]
 
 
 def _thinned(points: list[Point]) -> list[Point]:

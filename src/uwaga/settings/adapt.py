@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from uwaga.settings.base import Probability, StrictModel
 
@@ -14,7 +14,7 @@ Multiplier = Annotated[float, Field(gt=0.0)]
 class LoraSettings(StrictModel):
     """Low-rank adapters beside frozen matrices (Hu 2021)."""
 
-    rank: PositiveInt = Field(16, description="of each update")
+    rank: int = Field(16, ge=1, le=1 << 16, description="of each update")
     alpha: float = Field(32.0, gt=0.0, description="an update is multiplied by alpha / rank")
     dropout: Probability = Field(0.0, description="on what the adapters read")
     targets: list[str] = Field(

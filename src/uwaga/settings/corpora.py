@@ -13,6 +13,8 @@ from uwaga.settings.base import Probability, StrictModel
 
 Format = Literal["auto", "text", "tsv", "moses", "tmx", "parquet", "jsonl"]
 TAG = re.compile(r"<[^<>\s]+>|>>[^<>\s]+<<")
+LONGEST_TAG = 64
+"""Characters."""
 _NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
 _LONGEST_NAME = 60
 
@@ -63,8 +65,10 @@ class CorpusSettings(StrictModel):
     @field_validator("tag")
     @classmethod
     def _tag_is_one_piece(cls, tag: str) -> str:
-        if tag and not TAG.fullmatch(tag):
-            raise ValueError("a tag is of the form >>deu<< or <2de>, without spaces")
+        if tag and not (TAG.fullmatch(tag) and tag.isprintable() and len(tag) <= LONGEST_TAG):
+            raise ValueError(
+                f"a tag is of the form >>deu<< or <2de>, without spaces, of {LONGEST_TAG} characters or fewer"
+            )
         return tag
 
     @field_validator("columns")

@@ -5,7 +5,7 @@ Jobs over corpora of any size, written in shards, which go on where they were st
 
 from uwaga.synthetic.backtranslation import Backtranslation
 from uwaga.synthetic.distillation import CHOICES, Choose, Distillation
-from uwaga.synthetic.job import Job, JobProgress, join_shards, run_job
+from uwaga.synthetic.job import Job, JobProgress, check_joined, join_shards, run_job
 from uwaga.synthetic.lines import JobInput, corpus_input, text_input
 from uwaga.synthetic.manifest import Manifest, ShardRecord, model_identity
 
@@ -19,6 +19,7 @@ __all__ = [
     "JobProgress",
     "Manifest",
     "ShardRecord",
+    "check_joined",
     "corpus_input",
     "join_shards",
     "model_identity",

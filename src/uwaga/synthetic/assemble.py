@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -197,6 +198,9 @@ def _manifest(
     shard_size: int,
 ) -> Manifest:
     stored = StoredInput(files=source.files, lines=read.lines, sha256=read.sha256)
+    for name, value in settings.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise SettingsError(f"{name} must be a finite number, not {value}")
     return Manifest(
         uwaga=__version__, kind=kind, settings=settings, models=models, input=stored, shard_size=shard_size
     )

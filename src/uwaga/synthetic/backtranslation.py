@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from uwaga.contracts import Translation
-from uwaga.errors import SettingsError
+from uwaga.errors import SettingsError, shown
+from uwaga.settings.corpora import LONGEST_TAG
 from uwaga.synthetic.in_batches import Way, in_batches
 from uwaga.synthetic.job import Made
 from uwaga.synthetic.lines import JobLine
@@ -21,10 +22,13 @@ def check_tag(tag: str) -> None:
     """Refuse a tag that would be more than the first word.
 
     Raises:
-        SettingsError: it holds white space.
+        SettingsError: it holds white space, is no text, or longer than :data:`LONGEST_TAG`.
     """
-    if tag and tag.split() != [tag]:
-        raise SettingsError(f"tag {tag!r}: must be one word without spaces, such as <BT>")
+    if tag and (tag.split() != [tag] or not tag.isprintable() or len(tag) > LONGEST_TAG):
+        raise SettingsError(
+            f"tag {shown(tag)}: must be one word without spaces, of {LONGEST_TAG} characters or fewer, such "
+            "as <BT>"
+        )
 
 
 @dataclass(frozen=True)

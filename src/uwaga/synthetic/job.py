@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 from uwaga.checkpoints.files.atomic import new_file
 from uwaga.data.lines import check_compression, compressed
-from uwaga.errors import DataError
+from uwaga.errors import DataError, SettingsError, shown
 from uwaga.synthetic.lines import JobInput, JobLine
 from uwaga.synthetic.manifest import MANIFEST, Manifest, ShardRecord, check_same_job, read_manifest
 from uwaga.training.lock import LOCK, RunLock
@@ -113,6 +113,24 @@ def run_job(job: Job, progress: JobProgress) -> Manifest:
         return manifest
 
 
+def check_joined(job: Job, path: Path) -> None:
+    """Refuse to join the shards of a job into a file that it needs.
+
+    Raises:
+        SettingsError: it is the input, or lies in the folder of the job.
+        DataError: its folder is not there.
+        MissingExtraError: its name ends in .zst, and zstandard is not installed.
+    """
+    place = path.resolve()
+    if place in [Path(one).resolve() for one in job.input.files]:
+        raise SettingsError(f"{path} is the input: join the shards into another file")
+    if place.is_relative_to(job.folder.resolve()):
+        raise SettingsError(f"{path} lies among the shards: join them into a file outside {job.folder}")
+    if not place.parent.is_dir():
+        raise DataError(f"{path}: cannot be written: there is no folder {place.parent}")
+    check_compression(path)
+
+
 def join_shards(folder: Path, manifest: Manifest, path: Path) -> None:
     """Write all shards of a finished job into one file; ``.gz``, ``.zst`` and ``.xz`` compress it.
 
@@ -161,10 +179,14 @@ def _begun(job: Job) -> Manifest:
         return job.manifest
     check_same_job(job.folder, begun, job.manifest)
     there = {}
+    for name in begun.shards.keys() - set(begun.shard_names):
+        raise DataError(f"{job.folder / MANIFEST}: names {shown(name)}, no shard of this job; take it out")
     for name, record in begun.shards.items():
         path = job.folder / name
         if not path.exists():
             continue  # it is made again
+        if not path.is_file():
+            raise DataError(f"{path}: no regular file; delete it, and it is made again")
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != record.sha256:
                 raise DataError(f"{path}: not as it was written; delete it, and it is made again")

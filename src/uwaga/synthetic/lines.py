@@ -14,6 +14,7 @@ from uwaga.data.columns import Cells
 from uwaga.data.lines import read_lines
 from uwaga.data.report import Fault
 from uwaga.data.sources import Sources, find_sources
+from uwaga.data.streams import is_url
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import CorpusSettings
 
@@ -77,7 +78,7 @@ def corpus_input(corpus: Path, reference: Path | None, languages: tuple[str, str
         languages: endings of a Moses corpus; columns of a table.
 
     Raises:
-        DataError: a file is missing.
+        DataError: a file is missing, or none that can be read again.
     """
     try:
         if reference is None:
@@ -87,6 +88,12 @@ def corpus_input(corpus: Path, reference: Path | None, languages: tuple[str, str
             sources = find_sources(CorpusSettings(files=files, format="text", languages=languages))
     except DataError as error:  # which speaks to the writer of a settings file
         raise DataError(str(error).replace("data.languages", "its languages (--from, --to)")) from None
+    for file in sources.files:
+        if not is_url(file) and not Path(file).is_file():
+            raise DataError(
+                f"{file}: a pipe or a device; a job reads its input twice, and again when it goes on: write "
+                "it into a file first"
+            )
     return JobInput(sources.files, partial(_lines, partial(_cells, sources)))
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from uwaga.errors import DataError
 from uwaga.reports.chart import Series, chart
 from uwaga.reports.html import details, heading, page, paragraph, preformatted, table
-from uwaga.training.records import METRICS, SAMPLES, read_records
+from uwaga.training.records import LARGEST, METRICS, SAMPLES, read_records
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -47,7 +48,7 @@ def _summary(records: Records) -> list[str]:
     for part in ("dev", "mean", "final"):
         judged = [one for one in records if one["part"] == part]
         if judged:
-            best = min(judged, key=lambda one: float(one.get("loss", 0.0)))
+            best = min(judged, key=_loss)
             name = {"dev": "best dev loss", "mean": "mean of checkpoints", "final": "finished model"}[part]
             rows.append(
                 [name, int(best["step"]), *(_cell(best.get(key)) for key in ("loss", "bleu", "chrf"))]
@@ -132,8 +133,11 @@ def _data(run: Path) -> list[str]:
 
 def _settings(run: Path) -> list[str]:
     try:
-        text = (run / SETTINGS).read_text(encoding="utf-8", errors="replace")
+        path = run / SETTINGS
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     except OSError:
+        return []
+    if not text:
         return []
     return [heading("Settings"), details(SETTINGS, preformatted(text))]
 
@@ -146,14 +150,22 @@ def _rows(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 def _json(path: Path) -> Mapping[str, Any]:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        values = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _loss(record: Mapping[str, Any]) -> float:
+    value = record.get("loss")
+    return float(value) if _is_number(value) and value == value else math.inf
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a float can be made of it: a whole number in a file may have hundreds of digits."""
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < LARGEST)
 
 
 def _cell(value: object) -> object:

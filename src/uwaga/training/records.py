@@ -11,6 +11,8 @@ METRICS = "metrics.jsonl"
 SAMPLES = "samples.jsonl"
 """Of each validation: some translations, and BLEU by length."""
 REPORT = "report.html"
+LARGEST = 1 << 63
+"""Beyond all steps and counts of a run."""
 
 
 def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
@@ -19,14 +21,16 @@ def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
     A record has a whole number ``step`` and a ``part``. What has not is left out: a full disk or a power
     cut may have cut a line short.
     """
-    if not path.exists():
+    if not path.is_file():
         return []
     found = []
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             values = json.loads(line)
-            int(values["step"]), str(values["part"])
-        except (ValueError, KeyError, TypeError):
+            whole = type(values["step"]) is int and abs(values["step"]) < LARGEST
+            if not whole or not isinstance(values["part"], str):
+                continue
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
         found.append((line + "\n", values))
     return found
