@@ -131,6 +131,10 @@ def test_M34_an_adapter_lies_apart_and_merges(base: Path, tmp_path: Path) -> Non
     found = read_adapter(adapter)
     weights = formats.read(model).weights
     assert weights is not None and found.base_sha256 == weights_checksum(weights)
+    (tmp_path / "link").symlink_to(model)
+    for own in (model, tmp_path / "link"):
+        assert main_code("merge", adapter, own) == 1  # never over the model that it belongs to
+    assert formats.read(model).weights is not None
     assert main_code("merge", adapter, tmp_path / "merged") == 0
     texts = ["abc", "fed", "g h"]
     ways = [uwaga.load(adapter=adapter, engine=engine, device="cpu") for engine in ("native", "torch")] + [

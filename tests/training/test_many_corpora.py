@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 from pathlib import Path
 from typing import Any, Literal
@@ -129,6 +130,17 @@ def check_languages(folder: Path, engine: Literal["torch", "native"]) -> None:
         translator.translate("abc", target="pl")
     translator = uwaga.load(folder, engine=engine, target_language="rev")
     assert said("abc") == tagged
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    made = values(tmp_path)
+    os.mkfifo(tmp_path / "pipe.tsv")
+    made["data"]["train"][2]["files"] = [str(tmp_path / "pipe.tsv")]
+    with pytest.raises(DataError, match=r"pipe\.tsv: a pipe or a device"):
+        train(settings(made))
+    made["data"]["train"][2] = {"files": [str(tmp_path / "more.tsv")], "weight": 1e300}
+    with pytest.raises(SettingsError, match="weight"):
+        settings(made)
 
 
 def test_a_tokeniser_without_the_tag(tmp_path: Path) -> None:

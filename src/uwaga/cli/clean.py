@@ -125,7 +125,7 @@ def clean(
         return
     if not inputs or not output:
         raise SettingsError("give the corpus, and --output for what is kept (or --explain)")
-    _check_reports(report or [])
+    _check_reports(report or [], [*map(Path, inputs), *output, *([rejected] if rejected else [])])
     _note_languages(chosen)
     with amount([Path(one) for one in inputs], "cleaning") as progress:
         found = clean_corpus(inputs, output, chosen, jobs or usable_cores(), rejected, progress)
@@ -180,10 +180,14 @@ def _note_languages(settings: CleaningSettings) -> None:
         typer.echo("no languages named (--from, --to): scripts and languages are not checked", err=True)
 
 
-def _check_reports(paths: list[Path]) -> None:
+def _check_reports(paths: list[Path], others: list[Path]) -> None:
     for path in paths:
         if path.suffix not in (".json", ".html"):
             raise SettingsError(f"--report {path}: name a .json or a .html file")
+        if path.resolve() in {other.resolve() for other in others}:
+            raise SettingsError(f"--report {path}: the corpus, or what is kept of it; name another file")
+        if not path.parent.is_dir():
+            raise SettingsError(f"--report {path}: there is no folder {path.parent}")
 
 
 def _write_report(path: Path, report: CleaningReport) -> None:

@@ -8,7 +8,7 @@ from uwaga.checkpoints import formats
 from uwaga.checkpoints.adapter import adapted, read_adapter
 from uwaga.checkpoints.hub import find_model
 from uwaga.checkpoints.rewrite import rewrite
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, SettingsError
 
 
 def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> Path:
@@ -26,7 +26,7 @@ def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> 
     Raises:
         ModelError: the adapter or the model is missing, damaged or another's, or ``out`` cannot be written.
             Nothing has changed then.
-        SettingsError: the model is in int8.
+        SettingsError: the model is in int8, or ``out`` is that model.
     """
     found = read_adapter(adapter)
     try:
@@ -34,6 +34,8 @@ def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> 
     except ModelError as error:
         hint = "" if model is not None else "; the adapter names it so: say where it is with --model"
         raise ModelError(f"{error}{hint}") from None
+    if out.resolve() == Path(place).resolve():
+        raise SettingsError(f"{out}: the model that the adapter belongs to; name another folder")
     checkpoint = adapted(formats.read(place), found)
     weights = checkpoint.weights
     assert weights is not None

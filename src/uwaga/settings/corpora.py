@@ -16,6 +16,7 @@ TAG = re.compile(r"<[^<>\s]+>|>>[^<>\s]+<<")
 LONGEST_TAG = 64
 """Characters."""
 _NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
+MOST_TIMES = 1e4
 _LONGEST_NAME = 60
 
 
@@ -57,7 +58,7 @@ class CorpusSettings(StrictModel):
         "", description="a piece put before each source, such as >>deu<< or <2de>; in --to its language"
     )
     weight: float | None = Field(
-        None, gt=0.0, description="times its pairs are shown in an epoch; 1 if not given"
+        None, gt=0.0, le=MOST_TIMES, description="times its pairs are shown in an epoch; 1 if not given"
     )
     bad_lines: Literal["skip", "stop"] | None = Field(None, description="data.bad_lines if not given")
     filters: FilterSettings = Field(default_factory=FilterSettings)

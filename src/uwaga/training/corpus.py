@@ -10,6 +10,7 @@ from uwaga.data.batches import Batch, Batches
 from uwaga.data.corpus import Pair, read_corpus
 from uwaga.data.mixture import Mixture
 from uwaga.data.prefetch import prefetch
+from uwaga.data.sources import check_rereadable
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids
 from uwaga.settings import CorpusSettings, DataSettings, Settings
@@ -71,6 +72,9 @@ def prepare_corpora(
         DataError: a corpus is at fault, or a store cannot be written.
         SettingsError: the vocabulary lacks a tag.
     """
+    for corpora in (settings.data.train, settings.data.dev, *settings.data.also.values()):
+        for corpus in settings.data.resolve(corpora):
+            check_rereadable(corpus)
     source, target = sides = tokenisers or _tokenisers(settings, say)
     for tag in settings.data.tags:
         tag_ids(source, tag)  # refused here, before a corpus is read
