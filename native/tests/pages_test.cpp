@@ -1,5 +1,6 @@
 // The pages of keys and values by themselves: `make -C native/tests pages`.
 #include "runtime/pages.h"
+#include "require.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,13 +10,6 @@
 using namespace uwaga;
 
 namespace {
-
-void require(bool right, const char* what, int line) {
-    if (right) return;
-    std::printf("line %d: %s\n", line, what);
-    std::exit(1);
-}
-#define REQUIRE(condition) require(condition, #condition, __LINE__)
 
 constexpr int64_t page = 1 << 18, slab = 1 << 21;  // so eight pages a slab
 constexpr int64_t period = PagePool::period_bytes / page;

@@ -2,6 +2,7 @@
 //
 // Members are made late by letting them sleep, many times as long as a machine with other work holds one up.
 #include "runtime/workers.h"
+#include "require.h"
 
 #include <atomic>
 #include <chrono>
@@ -16,13 +17,6 @@
 using namespace uwaga;
 
 namespace {
-
-void require(bool right, const char* what, int line) {
-    if (right) return;
-    std::printf("line %d: %s\n", line, what);
-    std::exit(1);
-}
-#define REQUIRE(condition) require(condition, #condition, __LINE__)
 
 void sleep() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 

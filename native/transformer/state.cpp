@@ -29,26 +29,23 @@ State begin(const Memory& memory, int64_t beams) {
     return state;
 }
 
+// A state's tables, each row with room for `stride` entries.
+std::vector<int64_t> widened(const State& state, int64_t stride) {
+    std::vector<int64_t> tables(static_cast<std::size_t>(state.rows() * stride));
+    for (int64_t row = 0; row < state.rows(); ++row) {
+        std::copy_n(state.tables.data() + row * state.stride, state.stride, tables.data() + row * stride);
+    }
+    return tables;
+}
+
 // The sentences of one state behind another's, without their output layers.
 void append(State& state, const State& other) {
     if (state.model != other.model || state.beams != other.beams) throw std::invalid_argument("join: states of different models or beams");
     const int64_t stride = std::max(state.stride, other.stride);
-    const auto room = [stride](const State& of) { return static_cast<std::size_t>(of.rows() * stride); };
-    std::vector<int64_t> tables;
-    tables.reserve(room(state) + room(other));
-    for (const State* part : {static_cast<const State*>(&state), &other}) {
-        if (part == &state && part->stride == stride) {
-            tables = std::move(state.tables);
-            continue;
-        }
-        for (int64_t row = 0; row < part->rows(); ++row) {
-            const int64_t* from = part->tables.data() + row * part->stride;
-            tables.insert(tables.end(), from, from + part->stride);
-            tables.resize(tables.size() + static_cast<std::size_t>(stride - part->stride));
-        }
-    }
-    state.tables = std::move(tables);
+    if (state.stride < stride) state.tables = widened(state, stride);
     state.stride = stride;
+    const std::vector<int64_t> more = widened(other, stride);
+    state.tables.insert(state.tables.end(), more.begin(), more.end());
     const std::size_t before = state.sentences.size();
     state.sentences.insert(state.sentences.end(), other.sentences.begin(), other.sentences.end());
     state.cells.insert(state.cells.end(), other.cells.begin(), other.cells.end());

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,7 +54,7 @@ def run(job: Job, joined: Path | None, verb: str) -> None:
 
     if joined is not None:
         check_joined(job, joined)
-    with _telling(verb) as progress:
+    with _Teller(verb) as progress:
         try:
             manifest = run_job(job, progress)
         except KeyboardInterrupt:
@@ -111,12 +111,6 @@ class _Teller:
         speed = self._now / max(time.monotonic() - self._started, 1e-9)
         left = (self._left - self._now) / max(speed, 1e-9)
         typer.echo(f"{name}: {record.lines:,} lines, {speed:,.0f} lines/s, {_duration(left)} left", err=True)
-
-
-@contextlib.contextmanager
-def _telling(verb: str) -> Iterator[_Teller]:
-    with _Teller(verb) as teller:
-        yield teller
 
 
 def _duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,20 @@ Cells = tuple[bytes | str, ...]
 Placed = tuple[int, Cells | Fault]
 """A row's number in its file, from 1, and its cells or what is wrong with them."""
 USUAL = ("source", "target")
+BREAKS = re.compile(r"[\t\r\n]+")
+"""What no sentence of a line of a TSV holds."""
+
+
+def cell_text(cell: bytes | str) -> str:
+    """The text of a cell; a line break of a format that can hold one is a space in a sentence.
+
+    Raises:
+        UnicodeError: it is not UTF-8, or holds half a surrogate pair.
+    """
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8")
+    cell.encode("utf-8")
+    return BREAKS.sub(" ", cell)
 
 
 def present_columns(file: str, corpus: CorpusSettings, there: Iterable[str]) -> Sequence[str]:

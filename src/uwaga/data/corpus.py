@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from uwaga.data.columns import Cells
+from uwaga.data.columns import Cells, cell_text
 from uwaga.data.report import CorpusReport, Fault
 from uwaga.data.sources import find_sources
 from uwaga.errors import DataError
 from uwaga.settings import CorpusSettings, DataSettings
 
 __all__ = ["CorpusReport", "Pair", "PairReader", "read_corpus", "read_pairs"]
-
-_BREAKS = re.compile(r"[\t\r\n]+")
 
 
 class Pair(NamedTuple):
@@ -77,7 +74,7 @@ def _pair(cells: Cells | Fault, place: int) -> Pair | Fault:
     if len(cells) < 2:
         return "missing column" if cells[0].strip() else "empty source"
     try:
-        source, *references = (_text(cell) for cell in cells)
+        source, *references = (cell_text(cell) for cell in cells)
     except UnicodeError:
         return "bad UTF-8"
     if not source.strip():
@@ -87,14 +84,6 @@ def _pair(cells: Cells | Fault, place: int) -> Pair | Fault:
     if any("\0" in text for text in (source, *references)):
         return "NUL character"
     return Pair(source, (references[0], *(text for text in references[1:] if text.strip())), place)
-
-
-def _text(cell: bytes | str) -> str:
-    """The text of a cell; a line break of a format that can hold one is a space in a sentence."""
-    if isinstance(cell, bytes):
-        return cell.decode("utf-8")
-    cell.encode("utf-8")
-    return _BREAKS.sub(" ", cell)
 
 
 def read_corpus(corpus: CorpusSettings, report: CorpusReport | None = None) -> PairReader:

@@ -114,15 +114,17 @@ def find_sources(corpus: CorpusSettings) -> Sources:
     return Sources(tuple(files), chosen, corpus)
 
 
-def check_rereadable(corpus: CorpusSettings) -> None:
-    """Refuse what can be read only once, or never ends: training reads a corpus several times.
+def check_rereadable(sources: Sources) -> None:
+    """Refuse what can be read only once, or never ends: trainings and jobs read a corpus several times.
 
     Raises:
-        DataError: a file is missing, or is a pipe or a device.
+        DataError: a file is a pipe or a device.
     """
-    for file in find_sources(corpus).files:
+    for file in sources.files:
         if not is_url(file) and not Path(file).is_file():
-            raise DataError(f"{file}: a pipe or a device, and a corpus is read several times; make it a file")
+            raise DataError(
+                f"{file}: a pipe or a device, and a corpus is read several times; write it into a file first"
+            )
 
 
 def _by_names(files: tuple[str, ...]) -> str:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from uwaga.data.columns import Cells
+from uwaga.data.columns import BREAKS, Cells, cell_text
 from uwaga.data.lines import read_lines
 from uwaga.data.report import Fault
-from uwaga.data.sources import Sources, find_sources
-from uwaga.data.streams import is_url
+from uwaga.data.sources import Sources, check_rereadable, find_sources
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import CorpusSettings
-
-_BREAKS = re.compile(r"[\t\r\n]+")
 
 
 class JobLine(NamedTuple):
@@ -88,12 +84,7 @@ def corpus_input(corpus: Path, reference: Path | None, languages: tuple[str, str
             sources = find_sources(CorpusSettings(files=files, format="text", languages=languages))
     except DataError as error:  # which speaks to the writer of a settings file
         raise DataError(str(error).replace("data.languages", "its languages (--from, --to)")) from None
-    for file in sources.files:
-        if not is_url(file) and not Path(file).is_file():
-            raise DataError(
-                f"{file}: a pipe or a device; a job reads its input twice, and again when it goes on: write "
-                "it into a file first"
-            )
+    check_rereadable(sources)
     return JobInput(sources.files, partial(_lines, partial(_cells, sources)))
 
 
@@ -142,14 +133,9 @@ def _line(number: int, cells: Cells | Fault) -> JobLine:
     if isinstance(cells, str):
         return JobLine(number, "") if cells == "empty source" else JobLine(number, "", fault=cells)
     try:
-        text, *references = (_text(cell) for cell in cells)
-    except UnicodeDecodeError:
+        text, *references = (BREAKS.sub(" ", cell_text(cell)) for cell in cells)
+    except UnicodeError:
         return JobLine(number, "", fault="bad UTF-8")
     if any("\0" in one for one in (text, *references)):
         return JobLine(number, "", fault="NUL character")
     return JobLine(number, text, tuple(one for one in references if one.strip()))
-
-
-def _text(cell: bytes | str) -> str:
-    """A cell as one line."""
-    return _BREAKS.sub(" ", cell if isinstance(cell, str) else cell.decode("utf-8"))

@@ -10,7 +10,7 @@ from uwaga.data.batches import Batch, Batches
 from uwaga.data.corpus import Pair, read_corpus
 from uwaga.data.mixture import Mixture
 from uwaga.data.prefetch import prefetch
-from uwaga.data.sources import check_rereadable
+from uwaga.data.sources import check_rereadable, find_sources
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids
 from uwaga.settings import CorpusSettings, DataSettings, Settings
@@ -74,7 +74,7 @@ def prepare_corpora(
     """
     for corpora in (settings.data.train, settings.data.dev, *settings.data.also.values()):
         for corpus in settings.data.resolve(corpora):
-            check_rereadable(corpus)
+            check_rereadable(find_sources(corpus))
     source, target = sides = tokenisers or _tokenisers(settings, say)
     for tag in settings.data.tags:
         tag_ids(source, tag)  # refused here, before a corpus is read

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from uwaga.checkpoints import formats
-from uwaga.checkpoints.adapter import adapted, read_adapter
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
 from uwaga.checkpoints.hub import find_model
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
@@ -119,7 +118,11 @@ def named_by(adapter: str | Path | None, name: Model) -> Model | str:
     Raises:
         ModelError: the adapter is damaged, or none.
     """
-    return name if adapter is None or name is not None else read_adapter(adapter).base
+    if adapter is None or name is not None:
+        return name
+    from uwaga.checkpoints.adapter import read_adapter
+
+    return read_adapter(adapter).base
 
 
 def read_model(
@@ -144,7 +147,10 @@ def read_model(
         checkpoint = name
     else:
         checkpoint = formats.read(find_model(named_by(adapter, name)), memory == "shared")
-        checkpoint = checkpoint if adapter is None else adapted(checkpoint, read_adapter(adapter))
+        if adapter is not None:
+            from uwaga.checkpoints.adapter import adapted, read_adapter
+
+            checkpoint = adapted(checkpoint, read_adapter(adapter))
     if task is not None and checkpoint.task != task:
         kind, runner = KINDS[checkpoint.task]
         what = f"the family {checkpoint.family!r}" if checkpoint.packed is None else "this int8 model"

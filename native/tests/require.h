@@ -1,0 +1,12 @@
+// A check that holds in every build, and names its line.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+inline void require(bool right, const char* what, int line) {
+    if (right) return;
+    std::printf("line %d: %s\n", line, what);
+    std::exit(1);
+}
+#define REQUIRE(condition) require(condition, #condition, __LINE__)
