@@ -133,7 +133,7 @@ PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector
 nb::object lengths_of(const PyMemory& self) {
     Buffer<int64_t> made = allocate<int64_t>(static_cast<int64_t>(self.memory.sentences.size()));
     int64_t* const lengths = made.get();
-    const auto& [model, sentences, common, prompts] = self.memory;
+    const auto& [model, sentences, prompts] = self.memory;
     for (std::size_t i = 0; i < sentences.size(); ++i) {
         lengths[i] = model->has_source() ? sentences[i].length : static_cast<int64_t>(prompts[i].offsets.size()) + 1;
     }

@@ -39,6 +39,16 @@ struct Bfloat16Matrix {         // bfloat16
     int64_t outputs, inputs;
 };
 
+// Some tokens of an output layer whose weights lie token by token: [token][inputs], padded as those of the matrices are.
+struct ListedTokens {
+    const int32_t* tokens;
+    int64_t count, inputs;
+    const void* weights;               // of all tokens: int8, bfloat16 or float32
+    const float* scales = nullptr;     // (count,), of int8 weights
+    const int32_t* sums = nullptr;     // (count,), of int8 weights
+    const float* bias = nullptr;       // (count,) or null
+};
+
 // Rows quantised each with its own scale: x = scale * (u8 - 128). Stride is a multiple of 64 and at least
 // padded_inputs(inputs); quantise fills the padding with 128. A stride that is a multiple of 4096 is slow; so is one
 // of a power of two from 1024 on with AMX.
@@ -74,6 +84,22 @@ struct OutputRow {
     int32_t banned_count = 0;
 };
 
+// Self-attention of one head over a sentence. Queries, keys and values are (length, stride), of which head_width count.
+// The contexts of the queries from `first` to `last` are made; those of the first ones first, which prepare the scratch.
+struct SelfAttention {
+    const float* queries = nullptr;
+    const float* keys = nullptr;
+    const float* values = nullptr;
+    int64_t stride = 0, length = 0, head_width = 0, first = 0, last = 0;
+    float scale = 1;
+    const float* relative = nullptr;  // or relative[d] is added to the score of a key d places after its query, which
+    int64_t max_distance = 0;         // counts as max_distance where it is farther (Raffel et al. 2020, section 2.1)
+    float* scratch = nullptr;         // (head_width + 4, padded_keys(length))
+    float* context = nullptr;         // (length, context_stride)
+    int64_t context_stride = 0;
+};
+constexpr int64_t padded_keys(int64_t length) { return (length + 31) / 32 * 32; }  // to two of the widest vectors
+
 struct Kernels {
     Isa isa;
     const char* name;
@@ -87,6 +113,12 @@ struct Kernels {
     void (*int8_output)(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const float* bias, OutputRow* out);
     void (*float_output)(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const float* bias, OutputRow* out);
     void (*bfloat16_output)(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const float* bias, OutputRow* out);
+
+    // Logits (rows, stride) of some tokens alone, which none of the others changes.
+    void (*int8_listed)(const QuantisedRows& x, int64_t rows, const ListedTokens& w, float* logits, int64_t stride);
+    void (*float_listed)(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w, float* logits, int64_t stride);
+    // x: of each row the numbers of even places, then those of odd ones, each (inputs + 1) / 2.
+    void (*bfloat16_listed)(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w, float* logits, int64_t stride);
 
     // Rows of the embedding table read from the packed output matrix.
     void (*int8_embed)(const Int8Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
@@ -105,6 +137,7 @@ struct Kernels {
     // bias: (heads, length) added to the scores or null; weights: (heads, length) scratch, holds the weights after.
     void (*attend_float16)(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
     void (*attend_float)(const float* query, const float* keys, const float* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
+    void (*self_attend)(const SelfAttention& attention);
 
     void (*to_float16)(const float* x, int64_t count, uint16_t* y);  // to nearest even; beyond +-65504 to that
 };

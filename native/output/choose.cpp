@@ -212,7 +212,7 @@ class Chooser {
 }  // namespace
 
 void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
-    if (state.gathered) {
+    if (state.listed()) {
         return choose_listed(model, in, first_row, slice.first(in.rows), slice.last(in.rows), request, answer, state, ws);
     }
     Chooser(model, in, first_row, request, answer, ws, shared, slice).run();

@@ -12,7 +12,7 @@ namespace uwaga {
 namespace {
 
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-constexpr int64_t block_rows = 64;     // whose logits exist at one time
+constexpr int64_t block_rows = 8;      // whose logits exist at one time
 constexpr int64_t most_inserted = 64;  // best tokens that are kept in order while all are looked at
 constexpr int64_t parts = 4, lanes = 4 * parts;  // sums that run side by side, the same on every processor
 
@@ -95,28 +95,54 @@ class ListedChooser {
     ListedChooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws)
         : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), state_(state), ws_(ws) {}
 
+    // Rows of a sentence share its list.
     void run(int64_t from, int64_t to) {
-        const Gathered& gathered = *state_.gathered;
-        const int64_t stride = stride_of(gathered.weight.outputs());
-        float* logits = ws_.logits.ensure(std::min(block_rows, to - from) * stride);
-        Epilogue biased;
-        biased.bias = gathered.bias;
-        for (int64_t start = from; start < to; start += block_rows) {
-            const int64_t rows = std::min(block_rows, to - start);
-            Rows some{in_.x + start * in_.stride, rows, in_.width, in_.stride, in_.values + start * in_.values_stride, in_.scales + start, in_.values_stride, in_.quantised};
-            product(*model_.kernels, some, gathered.weight, biased, logits, stride);
-            for (int64_t row = 0; row < rows; ++row) finish(start + row, logits + row * stride);
+        for (int64_t start = from; start < to;) {
+            const int64_t place = (first_ + start) / state_.beams, end = std::min({to, start + block_rows, (place + 1) * state_.beams - first_});
+            const Allowed& allowed = *state_.sentences[static_cast<std::size_t>(place)].memory.allowed;
+            const int64_t stride = rounded(static_cast<int64_t>(allowed.tokens.size()) + 1, lanes);
+            float* logits = ws_.logits.ensure(block_rows * stride);
+            product(start, end - start, allowed, logits, stride);
+            for (int64_t row = start; row < end; ++row) finish(row, allowed.tokens, logits + (row - start) * stride);
+            start = end;
         }
     }
 
   private:
-    void finish(int64_t row, const float* all) {
-        const State::Sentence& sentence = state_.sentences[static_cast<std::size_t>((first_ + row) / state_.beams)];
-        const Tokens& list = *sentence.memory.allowed;
+    void product(int64_t start, int64_t rows, const Allowed& allowed, float* logits, int64_t stride) {
+        const Matrix& whole = model_.output_weight;
+        const Kernels& kernels = *model_.kernels;
+        ListedTokens w{allowed.tokens.data(), static_cast<int64_t>(allowed.tokens.size()), whole.inputs(), allowed.weights->get()};
+        w.bias = allowed.biases.empty() ? nullptr : allowed.biases.data();
+        const float* x = in_.x + start * in_.stride;
+        if (whole.kind == Matrix::Kind::int8) {
+            w.scales = allowed.scales.data();
+            w.sums = allowed.sums.data();
+            Rows some{x, rows, in_.width, in_.stride, in_.values + start * in_.values_stride, in_.scales + start, in_.values_stride, in_.quantised};
+            kernels.int8_listed(some.as_int8(kernels), rows, w, logits, stride);
+        } else if (whole.kind == Matrix::Kind::bfloat16) {
+            kernels.bfloat16_listed(by_parity(x, rows), rows, 2 * half(), w, logits, stride);
+        } else {
+            kernels.float_listed(x, rows, in_.stride, w, logits, stride);
+        }
+    }
+
+    int64_t half() const { return (in_.width + 1) / 2; }
+
+    // Of each row the numbers of even places, then those of odd ones.
+    const float* by_parity(const float* x, int64_t rows) {
+        float* to = ws_.listed.ensure(rows * 2 * half());
+        for (int64_t row = 0; row < rows; ++row) {
+            const float* from = x + row * in_.stride;
+            float* of_row = to + row * 2 * half();
+            of_row[2 * half() - 1] = 0;
+            for (int64_t k = 0; k < in_.width; ++k) of_row[k % 2 * half() + k / 2] = from[k];
+        }
+        return to;
+    }
+
+    void finish(int64_t row, const Tokens& list, float* logits) {
         const int64_t count = static_cast<int64_t>(list.size());
-        float* logits = ws_.listed.ensure(rounded(count + 1, lanes));
-        const int32_t* columns = sentence.columns->data();
-        for (int64_t i = 0; i < count; ++i) logits[i] = all[columns[i]];
         const int64_t bound = request_.forced && !request_.whole ? request_.forced[first_ + row] : -1;
         if (bound >= 0) return put_forced(row, list, logits, static_cast<int32_t>(bound));
         const double whole = log_sum_exp(logits, count);

@@ -12,10 +12,9 @@ namespace uwaga {
 
 struct Workspace {
     Buffer<float> x, normed, projected, context, hidden, gate, features;  // (rows, stride)
-    Buffer<float> weights, bias;                                         // (heads, length)
+    Buffer<float> weights, bias;                                         // (heads, length), and more in the encoder
     Buffer<uint8_t> quantised;
     Buffer<float> scales;
-    Buffer<uint16_t> float16;
     Buffer<int64_t> offsets;
     Buffer<int32_t> positions, tokens;
     Buffer<OutputRow> outputs;

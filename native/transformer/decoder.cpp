@@ -167,7 +167,7 @@ TooLong too_long(const Model& model, int64_t positions) {
 // The next state, with room for this step in every table; what each row's keys of this step will be is written to it.
 State advanced(const State& state) {
     const Model& model = *state.model;
-    State next{state.model, state.beams, state.sentences, state.stride, {}, state.gathered};
+    State next{state.model, state.beams, state.sentences, state.stride, {}};
     int64_t longest = 0;
     for (State::Sentence& sentence : next.sentences) {
         if (sentence.position >= model.shape.max_length) throw too_long(model, sentence.position + 1);

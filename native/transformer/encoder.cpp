@@ -9,7 +9,7 @@ namespace uwaga {
 namespace {
 
 constexpr int64_t least_group_rows = 64;
-constexpr int64_t rows_between_checks = 64;  // of a long sentence, whose attention may take seconds
+constexpr int64_t rows_between_checks = 256;  // of a long sentence, whose attention may take seconds
 constexpr int64_t longest_tail = 16;  // sentences are whole: room for half of one over an even share
 
 struct Group {
@@ -35,30 +35,29 @@ std::vector<Group> grouped(const std::vector<std::vector<int32_t>>& sources, int
 // Self-attention of whole sentences over the projected rows (rows, query | key | value).
 void attend(const Model& model, const std::vector<std::vector<int32_t>>& sources, const Group& group, const float* projected, int64_t projected_stride, float* context, int64_t context_stride, Workspace& ws) {
     const Heads& heads = model.shape.encoder;
-    const int64_t inner = heads.inner(), size = model.cache_element_size();
-    // Keys and values by the row: where they were projected to, or in float16 beside each other.
-    const void* cache = projected + inner;
-    int64_t stride = projected_stride;
-    if (model.shape.float16_cache) {
-        stride = 2 * inner;
-        uint16_t* to = ws.float16.ensure(group.rows * stride);
-        for (int64_t row = 0; row < group.rows; ++row) model.kernels->to_float16(projected + row * projected_stride + inner, stride, to + row * stride);
-        cache = to;
-    }
-    int64_t first = 0;  // row of the group
+    SelfAttention one;
+    one.stride = projected_stride;
+    one.head_width = heads.width;
+    one.scale = heads.scale;
+    one.max_distance = model.shape.max_distance;
+    one.context_stride = context_stride;
     for (std::size_t s = group.first; s < group.last; ++s) {
-        const int64_t length = static_cast<int64_t>(sources[s].size());
-        const void* keys = static_cast<const uint8_t*>(cache) + first * stride * size;
-        int64_t* offsets = ws.offsets.ensure(length);
-        for (int64_t key = 0; key < length; ++key) offsets[key] = key * stride;
-        float* weights = ws.weights.ensure(heads.count * length);
-        for (int64_t row = 0; row < length; ++row) {
-            if (row % rows_between_checks == rows_between_checks - 1) model.workers.check();
-            const float* query = projected + (first + row) * projected_stride;
-            const float* bias = relative_bias(model, model.source, heads, row, length, ws);
-            attend_cached(model, heads, query, keys, offsets, length, bias, weights, context + (first + row) * context_stride);
+        one.length = static_cast<int64_t>(sources[s].size());
+        one.scratch = ws.weights.ensure((heads.width + 4) * padded_keys(one.length));
+        for (int64_t head = 0; head < heads.count; ++head) {
+            one.queries = projected + head * heads.width;
+            one.keys = one.queries + heads.inner();
+            one.values = one.keys + heads.inner();
+            if (model.source.relative_bias) one.relative = model.source.relative_bias + head * (2 * one.max_distance + 1) + one.max_distance;
+            one.context = context + head * heads.width;
+            for (one.first = 0; one.first < one.length; one.first = one.last) {
+                one.last = std::min(one.first + rows_between_checks, one.length);
+                if (one.first > 0) model.workers.check();
+                model.kernels->self_attend(one);
+            }
         }
-        first += length;
+        projected += one.length * projected_stride;
+        context += one.length * context_stride;
     }
 }
 

@@ -141,7 +141,7 @@ Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t
 State start_after(const std::vector<Prompt>& prompts, State state) {
     for (const Prompt& prompt : prompts) {
         const int64_t read = static_cast<int64_t>(prompt.offsets.size());
-        state.sentences.push_back({{}, prompt.store, read, {}, prompt.last});
+        state.sentences.push_back({{}, prompt.store, read, prompt.last});
         state.stride = std::max(state.stride, read + spare_entries);
     }
     state.tables.resize(static_cast<std::size_t>(state.rows() * state.stride));

@@ -27,7 +27,7 @@ struct Chunk {
 struct EncodedSentence {
     std::shared_ptr<const Chunk> chunk;
     int64_t first = 0, length = 0;  // rows of the chunk
-    TokensPtr allowed = {};         // what it may become, rising; null: anything
+    AllowedPtr allowed = {};        // what it may become; null: anything
 };
 
 // What a decoder-only model has read of a prompt: all of it but the last token, which the first step reads.
@@ -40,7 +40,6 @@ struct Prompt {
 struct Memory {
     ModelPtr model;
     std::vector<EncodedSentence> sentences;
-    GatheredPtr common = {};           // of all lists, where sentences have lists
     std::vector<Prompt> prompts = {};  // of a decoder-only model, whose sentences are empty
 };
 
@@ -50,18 +49,17 @@ struct State {
         EncodedSentence memory;
         std::shared_ptr<KeyValueStore> store;  // null in a recurrent model
         int64_t position = 0;
-        TokensPtr columns = {};  // of what it may become, in `gathered`
-        int32_t first = -1;      // a prompt's last token, which the next step reads whatever it is given
+        int32_t first = -1;  // a prompt's last token, which the next step reads whatever it is given
     };
     ModelPtr model;
     int64_t beams = 1;
     std::vector<Sentence> sentences;
     int64_t stride = 0;           // of tables
     std::vector<int64_t> tables;  // (rows, stride): offsets from the store's base to the key of each position
-    GatheredPtr gathered = {};    // where sentences have lists
     std::vector<float> cells = {};  // (rows, layers, width) of a recurrent model, which has no stores and no tables
 
     int64_t rows() const { return static_cast<int64_t>(sentences.size()) * beams; }
+    bool listed() const { return !sentences.empty() && sentences.front().memory.allowed; }  // or none of them is
 };
 
 // More tokens than the model has positions.

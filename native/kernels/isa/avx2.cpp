@@ -154,6 +154,14 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
     }
 }
 
+// Four products to a lane, in 16 bits that are wide enough for each.
+inline __m256i dot(__m256i sum, __m256i x, __m256i w) {
+    const __m256i low = _mm256_madd_epi16(_mm256_cvtepu8_epi16(_mm256_castsi256_si128(x)), _mm256_cvtepi8_epi16(_mm256_castsi256_si128(w)));
+    const __m256i high = _mm256_madd_epi16(_mm256_cvtepu8_epi16(_mm256_extracti128_si256(x, 1)), _mm256_cvtepi8_epi16(_mm256_extracti128_si256(w, 1)));
+    return _mm256_add_epi32(sum, _mm256_add_epi32(low, high));
+}
+
+#include "kernels/shared/dots_avx2.inl"
 #include "kernels/shared/table.inl"
 
 constexpr Kernels made = table(Isa::avx2, "avx2");

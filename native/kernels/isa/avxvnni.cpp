@@ -87,6 +87,7 @@ struct Int8Block {
 };
 
 #include "kernels/shared/int8_panels.inl"
+#include "kernels/shared/dots_avx2.inl"
 #include "kernels/shared/table.inl"
 
 #ifdef UWAGA_EMULATE

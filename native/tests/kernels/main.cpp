@@ -35,6 +35,8 @@ void test_all(const Kernels& kernels) {
     test_embed(kernels);
     test_attend(kernels, false);
     test_attend(kernels, true);
+    test_self_attend(kernels);
+    test_listed(kernels);
     std::printf("%s: passed\n", kernels.name);
     std::fflush(stdout);
 }
