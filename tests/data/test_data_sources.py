@@ -123,6 +123,10 @@ def test_parquet_of_plain_and_nested_columns(tmp_path: Path, memory) -> None:
     (tmp_path / "cut.parquet").write_bytes(content[:-9])
     with pytest.raises(DataError, match=r"cut\.parquet: not a whole Parquet file"):
         read(tmp_path / "cut.parquet")
+    twice = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["source", "target", "target"])
+    pyarrow.parquet.write_table(twice, tmp_path / "twice.parquet")
+    with pytest.raises(DataError, match="two columns are called target"):
+        read(tmp_path / "twice.parquet")
     (tmp_path / "bent.parquet").write_bytes(content[:99] + bytes(5000) + content[5099:])
     with pytest.raises(DataError, match=r"bent\.parquet: not a whole Parquet file"):
         read(tmp_path / "bent.parquet")

@@ -147,6 +147,9 @@ def test_M34_an_adapter_lies_apart_and_merges(base: Path, tmp_path: Path) -> Non
     plain = uwaga.load(model, device="cpu").score([(text, "cba") for text in texts])
     assert not np.allclose([one.log_prob for one in plain], scores[0], rtol=1e-3)
     assert main_code("translate", "--adapter", adapter, "abc") == 0
+    (tmp_path / "pairs.tsv").write_text("abc\tcba\n")
+    assert main_code("score", "--adapter", adapter, tmp_path / "pairs.tsv", "-o", tmp_path / "scores") == 0
+    assert float((tmp_path / "scores").read_text().split("\t")[0]) == pytest.approx(scores[0][0], rel=1e-3)
     assert main_code("convert", "--int8", tmp_path / "merged", tmp_path / "int8") == 0
 
 

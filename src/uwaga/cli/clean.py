@@ -162,7 +162,7 @@ def _settings(
     for change in changes:
         raw = {name: dict(group) for name, group in changed.items() if group}
         try:
-            change_setting(raw, change)
+            change_setting(raw, change, "length.max_words=80")
         except SettingsError as error:
             raise SettingsError(f"--set {error}") from None
         changed |= raw

@@ -55,6 +55,7 @@ def score(
     engine: the.Engine = "auto",
     threads: the.Threads = 0,
     memory: the.Memory = "fast",
+    adapter: the.Adapter = None,
 ) -> None:
     r"""Print how probable the model finds each translation: one line per pair.
 
@@ -69,6 +70,8 @@ def score(
 
         printf 'A cat.\tEine Katze.\n' | uwaga score --json
 
+        uwaga score pairs.tsv --adapter runs/medical/adapter    # with the model that it was trained for
+
         uwaga score crawl.tsv | paste - crawl.tsv | sort -k2,2gr | head    # the best pairs of a corpus
     """
     from uwaga.cli.lines import lines_out
@@ -76,8 +79,10 @@ def score(
 
     chunks = _pairs(files or [])
     from uwaga.translator import Translator
+    from uwaga.translator.loading import LoadOptions, named_by
 
-    translator = Translator.load(model, device, dtype, threads, engine, source, target, None, memory)
+    wanted = LoadOptions(device, dtype, threads, engine, source, target, None, memory, adapter)
+    translator = Translator.load(model or named_by(adapter, None), *wanted)
     with lines_out(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
             scores = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)

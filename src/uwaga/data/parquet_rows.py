@@ -54,6 +54,8 @@ def _text_columns(file: str, corpus: CorpusSettings, schema: Any) -> list[str]:
             kinds |= {f"{field.name}.{inner.name}": inner.type for inner in field.type}
     columns = list(present_columns(file, corpus, kinds))
     for column in columns:
+        if schema.names.count(column.partition(".")[0]) > 1:
+            raise DataError(f"{file}: two columns are called {column}: rename one, so that it is clear which")
         kind = kinds[column]
         if pyarrow.types.is_dictionary(kind):
             kind = kind.value_type

@@ -66,8 +66,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return values
 
 
-def change_setting(values: dict[str, Any], change: str) -> None:
+def change_setting(values: dict[str, Any], change: str, example: str = "training.seed=2") -> None:
     """Change one raw value in place, as ``training.seed=2`` says: keys with dots between, and a YAML value.
+
+    ``example`` is what a message shows of that form.
 
     ``model.score=dot`` changes a model that is named by a preset, too.
 
@@ -76,7 +78,7 @@ def change_setting(values: dict[str, Any], change: str) -> None:
     """
     key, equals, text = change.partition("=")
     if not equals or not key:
-        raise SettingsError(f"{change[:SHOWN]}: expected KEY=VALUE, for example training.seed=2")
+        raise SettingsError(f"{change[:SHOWN]}: expected KEY=VALUE, for example {example}")
     try:
         value = load_yaml(text)
     except ValueError as error:

@@ -191,7 +191,7 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
 
 
 def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
-    """The options with batches that suffice with a shortlist: larger ones are no faster and take more memory."""
+    """The options with batches that suffice with a shortlist: larger ones take more memory for nothing."""
     if not isinstance(decoder, NativeModel) or decoder.shortlist is None:
         return options
     most = LISTED_TOKENS if decoder.threads == 1 else SHARED_LISTED_TOKENS
