@@ -9,7 +9,7 @@ from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.marian.files import find_files
 from uwaga.checkpoints.marian.vocabulary import read_decoding
 from uwaga.errors import SettingsError, UwagaError, shown
-from uwaga.settings.parse import change_setting, load_settings, read_yaml
+from uwaga.settings.parsing import change_setting, load_settings, read_yaml
 from uwaga.settings.yaml_reader import load_yaml
 
 BOMB = "a: &a [x, x]\n" + "".join(

@@ -35,7 +35,7 @@ from fuzz_formats import MODEL, make_all  # noqa: E402
 import uwaga  # noqa: E402
 from uwaga.checkpoints.formats import describe  # noqa: E402
 from uwaga.errors import UwagaError  # noqa: E402
-from uwaga.settings.parse import load_settings  # noqa: E402
+from uwaga.settings.parsing import load_settings  # noqa: E402
 
 CASES = Path(__file__).parent / "fuzz_cases.json"
 CPU, SLACK, BATCH = 10, 96 << 10, 40

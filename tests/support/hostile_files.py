@@ -20,7 +20,7 @@ import uwaga
 from uwaga.checkpoints.files.safetensors_read import open_tensors
 from uwaga.checkpoints.files.safetensors_write import aligned_bytes
 from uwaga.checkpoints.uwaga.int8 import CONFIG, WEIGHTS
-from uwaga.checkpoints.uwaga.schema import WEIGHTS as FLOATS
+from uwaga.checkpoints.uwaga.names import WEIGHTS as FLOATS
 from uwaga.checkpoints.uwaga.shortlist import write_shortlist
 from uwaga.conversion.quantise import quantise
 from uwaga.engine import Shortlist

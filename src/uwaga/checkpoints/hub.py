@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uwaga.checkpoints import formats
-from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, WEIGHTS
+from uwaga.checkpoints.uwaga.names import CONFIG, SOURCE, WEIGHTS
 from uwaga.errors import MissingExtraError, ModelError, reason
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")

@@ -13,7 +13,7 @@ from uwaga.checkpoints.description import Description, Pairs, file_size
 from uwaga.checkpoints.hub import BUNDLED
 from uwaga.checkpoints.origin import ORIGIN, Origin, infer_origin, installed_folders, read_origin
 from uwaga.checkpoints.packages import packaged_models
-from uwaga.checkpoints.uwaga.schema import CONFIG
+from uwaga.checkpoints.uwaga.names import CONFIG
 from uwaga.errors import ModelError, UwagaError
 
 DEEPEST = 4

@@ -19,7 +19,7 @@ from uwaga.checkpoints.files.safetensors_write import aligned_bytes
 from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.huggingface.format import HUGGING_FACE
 from uwaga.checkpoints.uwaga.format import UWAGA
-from uwaga.checkpoints.uwaga.schema import CONFIG, FILES, WEIGHTS
+from uwaga.checkpoints.uwaga.names import CONFIG, FILES, WEIGHTS
 from uwaga.checkpoints.weight_map import View, Weights
 from uwaga.contracts import Floats
 from uwaga.errors import ModelError

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PositiveInt, field_serializer, field_validator, model_validator
 
 from uwaga.settings.base import Probability, StrictModel
+from uwaga.settings.tag import TAG
 
 Format = Literal["auto", "text", "tsv", "moses", "tmx", "parquet", "jsonl"]
-TAG = re.compile(r"<[^<>\s]+>|>>[^<>\s]+<<")
 LONGEST_TAG = 64
 """Characters."""
 _NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from sentencepiece import SentencePieceNormalizer
 
-from uwaga.settings import TextSettings
+if TYPE_CHECKING:
+    from uwaga.settings import TextSettings
 
 
 def normalise(text: str, settings: TextSettings) -> str:

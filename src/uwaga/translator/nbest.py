@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from uwaga.contracts import WIDEST_BEAM, Decoder, Hypothesis
 from uwaga.decoding import SearchOptions, search
-from uwaga.decoding.mbr import rank_by_utility
 
 WIDENINGS = (2, 4, 8)
 """How many times as wide a beam is tried where the one asked for holds too few different texts."""
@@ -78,5 +77,7 @@ def _most_useful(
     samples: Sequence[Hypothesis], options: SearchOptions, decode: Callable[[Sequence[int]], str]
 ) -> list[Hypothesis]:
     """The different ones of the highest expected utility, which is then their score, best first."""
+    from uwaga.decoding.mbr import rank_by_utility
+
     ranked = rank_by_utility([decode(one.tokens) for one in samples], utility=options.utility)
     return [replace(samples[at], score=expected) for at, expected in ranked[: options.nbest]]

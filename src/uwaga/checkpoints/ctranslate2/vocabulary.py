@@ -12,7 +12,7 @@ from sentencepiece import SentencePieceProcessor
 
 from uwaga.checkpoints.ctranslate2.binary import ModelFile
 from uwaga.checkpoints.files.json_file import read_optional
-from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET
+from uwaga.checkpoints.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.contracts import Symbols
 from uwaga.errors import ModelError, shown
 from uwaga.text.framed_pieces import FramedPieces

@@ -48,7 +48,7 @@ def read_optional(path: Path) -> dict[str, Any]:
 
 
 def parse_stored(kind: type[Group], values: object, where: str) -> Group:
-    """Check the settings that a model's file states, as :func:`uwaga.settings.parse` does.
+    """Check the settings that a model's file states, as :func:`uwaga.settings.parsing` does.
 
     Raises:
         ModelError: names ``where``, the key and what is wrong.

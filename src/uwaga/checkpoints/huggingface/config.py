@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 from uwaga.checkpoints.files.json_file import parse_stored, read_mapping, read_optional
-from uwaga.checkpoints.uwaga.schema import CONFIG
+from uwaga.checkpoints.uwaga.names import CONFIG
 from uwaga.decoding import SearchOptions, from_generation_config
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.settings import StrictModel

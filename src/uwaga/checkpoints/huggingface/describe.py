@@ -21,7 +21,7 @@ from uwaga.checkpoints.files.safetensors_read import read_header, read_index
 from uwaga.checkpoints.huggingface.config import GENERATION, search_options
 from uwaga.checkpoints.huggingface.folder import NAME, OLD, SAFE, SAFE_INDEX, HuggingFaceFolder
 from uwaga.checkpoints.huggingface.registry import FAMILIES
-from uwaga.checkpoints.uwaga.schema import CONFIG
+from uwaga.checkpoints.uwaga.names import CONFIG
 from uwaga.decoding import SearchOptions
 from uwaga.errors import ModelError
 

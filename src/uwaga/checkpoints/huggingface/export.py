@@ -25,7 +25,7 @@ from uwaga.checkpoints.huggingface.export_weights import (
     exported_vocabulary,
     weight_bytes,
 )
-from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET, WEIGHTS
+from uwaga.checkpoints.uwaga.names import CONFIG, SOURCE, TARGET, WEIGHTS
 from uwaga.decoding import SearchOptions, to_generation_config
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.transformer import Transformer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.format import Files, Format
-from uwaga.checkpoints.uwaga.schema import CONFIG
+from uwaga.checkpoints.uwaga.names import CONFIG
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.checkpoint import Checkpoint

@@ -11,7 +11,7 @@ from uwaga.checkpoints.huggingface import seq2seq_layout as layout
 from uwaga.checkpoints.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.languages import UNKNOWN as UNSTATED
 from uwaga.checkpoints.languages import stated_pairs, target_codes
-from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET
+from uwaga.checkpoints.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.contracts import Symbols
 from uwaga.errors import ModelError
 from uwaga.settings import TransformerSettings

@@ -15,7 +15,7 @@ from uwaga.checkpoints.huggingface.marian import MARIAN
 from uwaga.checkpoints.huggingface.mbart import MBART
 from uwaga.checkpoints.huggingface.pegasus import PEGASUS
 from uwaga.checkpoints.huggingface.t5 import T5
-from uwaga.checkpoints.uwaga.schema import CONFIG
+from uwaga.checkpoints.uwaga.names import CONFIG
 from uwaga.errors import ModelError, shown
 
 FAMILIES: dict[str, Family] = {

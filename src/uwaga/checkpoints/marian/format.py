@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from uwaga.checkpoints.format import Files, Format
 from uwaga.checkpoints.marian.files import BINARY, NPZ
-from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET
+from uwaga.checkpoints.uwaga.names import CONFIG, SOURCE, TARGET
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.checkpoint import Checkpoint

@@ -12,7 +12,7 @@ from typing import Any
 from sentencepiece import SentencePieceProcessor
 
 from uwaga.checkpoints.marian.files import DECODER, LARGEST, ModelFiles
-from uwaga.checkpoints.uwaga.schema import SOURCE, TARGET
+from uwaga.checkpoints.uwaga.names import SOURCE, TARGET
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.errors import ModelError, SettingsError, shown

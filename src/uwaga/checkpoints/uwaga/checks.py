@@ -6,7 +6,8 @@ from pathlib import Path
 
 from uwaga.checkpoints.files.safetensors_read import count_tensors
 from uwaga.checkpoints.plausible import LARGEST_BUFFERS
-from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET, WEIGHTS, FolderConfig
+from uwaga.checkpoints.uwaga.names import CONFIG, SOURCE, TARGET, WEIGHTS
+from uwaga.checkpoints.uwaga.schema import FolderConfig
 from uwaga.errors import ModelError
 from uwaga.settings import TransformerSettings
 from uwaga.settings.recurrent import RecurrentSettings

@@ -20,8 +20,9 @@ from uwaga.checkpoints.uwaga.int8_config import (
     read_quantised_config,
 )
 from uwaga.checkpoints.uwaga.int8_tokenisers import VOCABULARIES
+from uwaga.checkpoints.uwaga.names import CONFIG, INT8_WEIGHTS, SOURCE, WEIGHTS
 from uwaga.checkpoints.uwaga.read import NAME
-from uwaga.checkpoints.uwaga.schema import CONFIG, INT8_WEIGHTS, SOURCE, WEIGHTS, model_values, read_config
+from uwaga.checkpoints.uwaga.schema import model_values, read_config
 from uwaga.engine.layout import stored_shapes
 from uwaga.text.regular_file import read_regular
 from uwaga.text.tags import language_tags

@@ -19,7 +19,8 @@ from uwaga.checkpoints.skip_init import skip_init
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.checkpoints.uwaga import schema
 from uwaga.checkpoints.uwaga.checks import check_tokenisers
-from uwaga.checkpoints.uwaga.schema import CONFIG, FILES, SOURCE, TARGET, WEIGHTS, FolderConfig
+from uwaga.checkpoints.uwaga.names import CONFIG, FILES, FORMAT, SOURCE, TARGET, WEIGHTS
+from uwaga.checkpoints.uwaga.schema import FolderConfig
 from uwaga.checkpoints.uwaga.weights import weight_bytes
 from uwaga.errors import ModelError
 from uwaga.models.build import build_model
@@ -61,7 +62,7 @@ def save_model(
     _check_replaceable(folder)
     joint = source.model_bytes == target.model_bytes
     values = {
-        "format": schema.FORMAT,
+        "format": FORMAT,
         "version": _version(settings, usual),
         "languages": languages,
         "normalisation": source.normalisation,
@@ -104,7 +105,7 @@ def _check_replaceable(folder: Path) -> None:
     if not present:
         return
     foreign = [name for name in present if name not in FILES]
-    if foreign or peek(folder / CONFIG).get("format") != schema.FORMAT:
+    if foreign or peek(folder / CONFIG).get("format") != FORMAT:
         what = f"{foreign[0]!r}, which is" if foreign else f"a {CONFIG} that is"
         raise ModelError(
             f"{folder}: holds {what} not of a uwaga model, so it is not overwritten; "

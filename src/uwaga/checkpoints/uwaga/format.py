@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.format import Files, Format
-from uwaga.checkpoints.uwaga.schema import (
-    CONFIG,
-    FORMAT,
-    INT8_FORMAT,
-    INT8_WEIGHTS,
-    SOURCE,
-    TARGET,
-    WEIGHTS,
-)
+from uwaga.checkpoints.uwaga.names import CONFIG, FORMAT, INT8_FORMAT, INT8_WEIGHTS, SOURCE, TARGET, WEIGHTS
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.checkpoint import Checkpoint

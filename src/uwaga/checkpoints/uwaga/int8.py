@@ -46,15 +46,10 @@ from uwaga.checkpoints.uwaga.int8_tokenisers import (
     read_tokenisers,
     tokeniser_files,
 )
-from uwaga.checkpoints.uwaga.schema import (
-    CONFIG,
-    TARGET,
-    decoding_settings,
-    has_self_attention,
-    model_values,
-)
-from uwaga.checkpoints.uwaga.schema import INT8_FORMAT as FORMAT
-from uwaga.checkpoints.uwaga.schema import INT8_WEIGHTS as WEIGHTS
+from uwaga.checkpoints.uwaga.names import CONFIG, TARGET
+from uwaga.checkpoints.uwaga.names import INT8_FORMAT as FORMAT
+from uwaga.checkpoints.uwaga.names import INT8_WEIGHTS as WEIGHTS
+from uwaga.checkpoints.uwaga.schema import decoding_settings, has_self_attention, model_values
 from uwaga.decoding import SearchOptions
 from uwaga.engine.layout import products, vectors
 from uwaga.engine.packing import PARTS, Matrix, Packed, Precision

@@ -13,8 +13,9 @@ from pydantic import Field, model_validator
 from uwaga.checkpoints.files.json_file import parse_stored, read_mapping
 from uwaga.checkpoints.plausible import LARGEST_BUFFERS, layer_count
 from uwaga.checkpoints.usual import UsualScore
-from uwaga.checkpoints.uwaga.schema import CONFIG, Language, SymbolIds, TokenId, Vocabulary
-from uwaga.checkpoints.uwaga.schema import INT8_FORMAT as FORMAT
+from uwaga.checkpoints.uwaga.names import CONFIG
+from uwaga.checkpoints.uwaga.names import INT8_FORMAT as FORMAT
+from uwaga.checkpoints.uwaga.schema import Language, SymbolIds, TokenId, Vocabulary
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.from_settings import from_settings
 from uwaga.errors import ModelError, SettingsError, shown

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from uwaga.checkpoints.uwaga.checks import read_tokeniser
 from uwaga.checkpoints.uwaga.int8_config import Frame, QuantisedConfig
-from uwaga.checkpoints.uwaga.schema import CONFIG, SOURCE, TARGET
+from uwaga.checkpoints.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.errors import ModelError
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.marian import MarianTokeniser, read_sentencepiece, read_vocabulary

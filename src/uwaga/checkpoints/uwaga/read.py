@@ -10,7 +10,8 @@ from uwaga.checkpoints.files.safetensors_read import STORED, check_header, open_
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.uwaga import schema
 from uwaga.checkpoints.uwaga.checks import check_plausible, check_tokenisers, read_tokeniser
-from uwaga.checkpoints.uwaga.schema import SOURCE, TARGET, WEIGHTS, FolderConfig
+from uwaga.checkpoints.uwaga.names import SOURCE, TARGET, WEIGHTS
+from uwaga.checkpoints.uwaga.schema import FolderConfig
 from uwaga.checkpoints.weight_map import Table, Weights, plain
 from uwaga.decoding.from_settings import from_settings
 from uwaga.engine.layout import stored_shapes

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.files.json_file import parse_stored
 from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.uwaga.names import CONFIG, FORMAT
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.from_settings import from_settings
@@ -20,20 +20,11 @@ from uwaga.settings import FAMILIES, DecodingSettings, ModelSettings, StrictMode
 from uwaga.text.options import TextOptions
 from uwaga.text.regular_file import read_regular
 
-FORMAT = "uwaga model"
 VERSION, USUAL_VERSION, FIRST_VERSION = 3, 2, 1
 """Version 2 knows a model's usual score, version 3 decoders without self-attention; whatever an older version
 can say is written as that."""
 AVERAGE = ("aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
 """Settings of a Transformer that mean nothing without an average attention network."""
-
-CONFIG = "config.json"
-WEIGHTS = "model.safetensors"
-INT8_FORMAT, INT8_WEIGHTS = "uwaga int8 model", "engine.safetensors"
-"""Of int8 folders."""
-SOURCE = "source.spm"
-TARGET = "target.spm"
-FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD})
 
 LARGEST_CONFIG = 1 << 20
 """Bytes. A real one has about two thousand."""

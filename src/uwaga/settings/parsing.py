@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 
 from uwaga.errors import SettingsError, shown
 from uwaga.settings.base import StrictModel
-from uwaga.settings.training import FAMILIES, Settings
 from uwaga.settings.yaml_reader import LARGEST, load_yaml
+
+if TYPE_CHECKING:
+    from uwaga.settings.training import Settings
 
 Group = TypeVar("Group", bound=StrictModel)
 SHOWN = 120
@@ -39,6 +41,8 @@ def load_settings(path: Path) -> Settings:
     Raises:
         SettingsError: the file is missing, is not YAML, or holds a bad setting.
     """
+    from uwaga.settings.training import Settings
+
     return parse(Settings, read_yaml(path), str(path))
 
 
@@ -106,6 +110,8 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
     if detail["type"] == "missing":
         return f"setting {name!r} is missing"
     if detail["type"] == "union_tag_invalid":
+        from uwaga.settings.training import FAMILIES
+
         found = detail["input"]["family"] if isinstance(detail["input"], dict) else detail["input"]
         near = difflib.get_close_matches(str(found)[:SHOWN], list(FAMILIES), n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(FAMILIES)}"
