@@ -271,6 +271,20 @@ class Hypothesis:
         return hash((self.tokens, self.score))
 
 
+@dataclass(frozen=True, eq=False)
+class Attentions:
+    """Every attention matrix of one sentence.
+
+    Axes: ``(layers, heads, query, key)`` float32; encoder (source, source), decoder (target, target),
+    cross (target, source); queries of the decoder are the steps that predict each target token, the end of
+    sentence included. None where a model has no such attention.
+    """
+
+    encoder: Floats | None = None
+    decoder: Floats | None = None
+    cross: Floats | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Translation(JsonRecord):
     """A translated text.
@@ -297,6 +311,7 @@ class Translation(JsonRecord):
     truncated: bool = False
     source_tokens: tuple[str, ...] = ()
     attention: Floats | None = None
+    attentions: Attentions | None = None
     alternatives: tuple[Translation, ...] = field(default=())
     source: str = ""
     warnings: tuple[str, ...] = ()
