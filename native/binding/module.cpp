@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "binding/model.h"
+#include "binding/record.h"
 #include "binding/search.h"
 #include "binding/step.h"
 #include "binding/weights.h"
@@ -84,7 +85,8 @@ NB_MODULE(_core, m) {
             new (self) Handle(build(settings, matrices, vectors, isa, &check_signals));
         }, "settings"_a, "matrices"_a, "vectors"_a, "isa"_a)
         .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
-        .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none());
+        .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())
+        .def("attentions", &attentions_of, "sources"_a, "targets"_a);
 
     nb::class_<PyBeamSearch>(m, "BeamSearch")
         .def("__init__", &make_search, "model"_a, "beams"_a, "nbest"_a, "start"_a, "end"_a, "never"_a, "min_length"_a, "stopping"_a,

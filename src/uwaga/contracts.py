@@ -184,6 +184,43 @@ class BeamSearch(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class Attentions:
+    """Every attention matrix of one sentence.
+
+    Axes: ``(layers, heads, query, key)`` float32; encoder (source, source), decoder (target, target),
+    cross (target, source); queries of the decoder are the steps that predict each target token, the end of
+    sentence included. None where a model has no such attention.
+
+    The source's end symbol is its last token. Key j of the decoder is what its step j read: the start symbol,
+    then each token before. Recurrent models have one layer of one head across; decoders with an SSRU or an
+    average in the place of self-attention have none there.
+    """
+
+    encoder: Floats | None = None
+    decoder: Floats | None = None
+    cross: Floats | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attentions) and equal_fields(self, other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(None if one is None else one.shape for one in vars(self).values()))
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return any(one is not None for one in vars(self).values())
+
+    def __repr__(self) -> str:
+        shapes = [f"{name} {one.shape}" for name, one in vars(self).items() if one is not None]
+        return f"Attentions({', '.join(shapes)})"
+
+    def to_dict(self) -> dict[str, object]:
+        """What JSON can hold of it, under the same names: what there is, weights to six decimals."""
+        there = {name: one for name, one in vars(self).items() if one is not None}
+        return {name: np.round(one.astype(np.float64), 6).tolist() for name, one in there.items()}
+
+
 class Decoder(Protocol):
     """A model as search sees it: encode once, start, then step by step."""
 
@@ -201,6 +238,19 @@ class Decoder(Protocol):
 
         None of a decoder whose sentences must all stand at the same position of their targets. With it,
         search gives the slot of a sentence that is done to one that waits (continuous batching).
+        """
+        ...
+
+    @property
+    def attentions(
+        self,
+    ) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Attentions]] | None:
+        """Every attention matrix of sentences with known targets; None of a decoder that cannot tell.
+
+        The first argument are sources, the second what each step is fed: the token that decoding starts from
+        and then the target, without the token that the last step predicts. It is a pass of its own, by the
+        same arithmetic as the steps: what a search finds is the same with and without it. A decoder-only
+        model's query and key axes are the source and, behind it, the target.
         """
         ...
 
@@ -254,7 +304,7 @@ class Hypothesis:
     ``tokens`` without start and end symbols; ``token_scores`` natural log-probabilities of the tokens
     and, unless ``truncated``, of the end symbol after them; ``score`` is their sum after length
     normalisation, ``log_prob`` before it. ``attention`` (target, source) where asked for, a row per
-    entry of ``token_scores``.
+    entry of ``token_scores``, and ``attentions`` likewise.
     """
 
     tokens: tuple[int, ...]
@@ -263,26 +313,13 @@ class Hypothesis:
     token_scores: tuple[float, ...]
     truncated: bool = False
     attention: Floats | None = None
+    attentions: Attentions | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hypothesis) and equal_fields(self, other)
 
     def __hash__(self) -> int:
         return hash((self.tokens, self.score))
-
-
-@dataclass(frozen=True, eq=False)
-class Attentions:
-    """Every attention matrix of one sentence.
-
-    Axes: ``(layers, heads, query, key)`` float32; encoder (source, source), decoder (target, target),
-    cross (target, source); queries of the decoder are the steps that predict each target token, the end of
-    sentence included. None where a model has no such attention.
-    """
-
-    encoder: Floats | None = None
-    decoder: Floats | None = None
-    cross: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -293,8 +330,8 @@ class Translation(JsonRecord):
     they hold is.
 
     ``tokens`` are the subword pieces and ``source_tokens`` those of the source; ``token_scores``,
-    ``attention`` and ``truncated`` are as in :class:`Hypothesis`. ``alternatives`` holds the rest of
-    the n-best list, best first, without this one. ``warnings`` says in words why it may be no good
+    ``attention``, ``attentions`` and ``truncated`` are as in :class:`Hypothesis`. ``alternatives`` holds the
+    rest of the n-best list, best first, without this one. ``warnings`` says in words why it may be no good
     translation, or what was done to the text to get one; ``error`` why there is none, where a call asked
     not to raise it.
 
@@ -356,6 +393,8 @@ class Translation(JsonRecord):
             values["error"] = str(self.error)
         if self.attention is not None:
             values["attention"] = [[json_number(weight) for weight in row] for row in self.attention.tolist()]
+        if self.attentions is not None:
+            values["attentions"] = self.attentions.to_dict()
         if self.alternatives:
             values["alternatives"] = [one.to_dict() for one in self.alternatives]
         if self.steps:

@@ -63,8 +63,10 @@ class SearchOptions:
         (:mod:`uwaga.decoding.mbr`), which is then its ``score``; 0 for off. ``nbest`` of them are returned.
         ``utility``: ``chrf`` or ``bleu``. It looks at texts, so the translator does it, not the search.
     Other:
-        ``attention``: return cross-attention weights. ``batch_tokens``: source tokens decoded together,
-        padding and beams counted.
+        ``attention``: return cross-attention weights: True for (target, source), the mean over the heads of
+        the last layer; ``"all"`` for every matrix of the model, which the translator records of what is
+        found: to the search it is as if off. ``batch_tokens``: source tokens decoded together, padding and
+        beams counted.
 
     Raises:
         SettingsError: a value is out of its range or two values cannot go together.
@@ -94,7 +96,7 @@ class SearchOptions:
     seed: int | None = None
     mbr: int = 0
     utility: Utility = "chrf"
-    attention: bool = False
+    attention: bool | Literal["all"] = False
     batch_tokens: int = 4096
 
     def __post_init__(self) -> None:
@@ -118,6 +120,7 @@ class SearchOptions:
         check_one_of("length_formula", self.length_formula, ("average", "gnmt", "none"))
         check_one_of("early_stopping", self.early_stopping, (True, False, "estimate"))
         check_one_of("utility", self.utility, UTILITIES)
+        check_one_of("attention", self.attention, (True, False, "all"))
         self._check_together()
 
     def _check_together(self) -> None:
@@ -226,7 +229,7 @@ class SearchOverrides(TypedDict, total=False):
     seed: int | None
     mbr: int | None
     utility: Utility | None
-    attention: bool | None
+    attention: bool | Literal["all"] | None
     batch_tokens: int | None
 
 
@@ -244,7 +247,7 @@ def _known(overrides: SearchOverrides) -> dict[str, Any]:
     return values
 
 
-_FLAGS = ("score_forced", "force_end", "unknown", "renormalise", "sample", "attention")
+_FLAGS = ("score_forced", "force_end", "unknown", "renormalise", "sample")
 _WHOLE = {
     "beam": (1, WIDEST_BEAM),
     "nbest": (1, MOST_SAMPLES),

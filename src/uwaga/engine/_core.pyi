@@ -91,6 +91,9 @@ class Model:
         multiple: int = 1,
     ) -> Shortlist: ...
     def encode(self, sources: Sequence[Sequence[int]], shortlist: Shortlist | None = None) -> Memory: ...
+    def attentions(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[tuple[NDArray[np.float32] | None, NDArray[np.float32] | None, NDArray[np.float32] | None]]: ...
 
 class BeamSearch:
     def __init__(

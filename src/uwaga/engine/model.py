@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uwaga.contracts import BeamRules, Choice, Floats, Ids, Memory, State, Step, Symbols
+from uwaga.contracts import Attentions, BeamRules, Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.checks import check_whole
 from uwaga.decoding.choose import every_token
 from uwaga.engine import _core
@@ -190,6 +190,27 @@ class NativeModel:
             DataError: the rules name tokens outside the vocabulary.
         """
         return NativeBeamSearch(self._core, self.symbols.end, rules)
+
+    def attentions(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Attentions]:
+        """See :attr:`uwaga.contracts.Decoder.attentions`: the probabilities of its steps, to the bit.
+
+        Raises:
+            TextTooLongError: a side is longer than the model can take.
+            DataError: a side is empty or holds an id outside the vocabulary.
+            ModelError: the weights lie in a shared file, which was changed.
+        """
+        if isinstance(self.settings, DecoderOnlySettings):
+            targets = [[*source, *fed[1:]] for source, fed in zip(sources, targets, strict=True)]
+        if self._check_weights is not None:
+            self._check_weights()
+        try:
+            return [Attentions(*one) for one in self._core.attentions(sources, targets)]
+        except _core.TooLongError as error:
+            raise TextTooLongError(str(error)) from None
+        except ValueError as error:
+            raise DataError(str(error)) from None
 
 
 def _relative(settings: EngineSettings) -> bool:

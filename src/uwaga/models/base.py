@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Choice, Ids, Memory, State, Step, Symbols
+from uwaga.contracts import Attentions, Choice, Ids, Memory, State, Step, Symbols
 from uwaga.nn.precision import at_least_float32
 
 
@@ -56,6 +56,11 @@ class Seq2Seq(nn.Module):
 
     @abstractmethod
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step: ...
+
+    @abstractmethod
+    def attentions(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Attentions]: ...
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
         """Log-probabilities (sentences, target, vocabulary) of every next token (M20)."""
