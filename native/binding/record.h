@@ -3,12 +3,14 @@
 
 #include <vector>
 
-#include "binding/model.h"
+#include "binding/step.h"
 
 namespace uwaga {
 
-// Per sentence the matrices of encoder, decoder and cross-attention, each (layers, heads, query, key) or None. The
-// source of a decoder-only model is empty.
-nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const std::vector<std::vector<int64_t>>& targets);
+// As encode_sources, with the matrices of each sentence, (layers, heads, source, source), in the memory.
+PyMemory encode_recorded_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist);
+// Per target the matrices of decoder and cross-attention, each (layers, heads, query, key) or None. A decoder-only model
+// has no memories; of any other, the source of target t is sentence `sentences[t]` of memory t.
+nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<const PyMemory*>& memories, const std::vector<int64_t>& sentences, const std::vector<std::vector<int64_t>>& targets);
 
 }  // namespace uwaga

@@ -255,6 +255,15 @@ class Decoder(Protocol):
         ...
 
     @property
+    def recording(self) -> Callable[[], Decoder] | None:
+        """The decoder for one call that will ask for ``attentions`` of what it finds.
+
+        It keeps what it encodes, so that this is done once, and finds the same, to the bit. None of a decoder
+        that keeps nothing.
+        """
+        ...
+
+    @property
     def symbols(self) -> Symbols: ...
 
     @property

@@ -33,6 +33,7 @@ class Seq2Seq(nn.Module):
     join: None = None
     """All sentences stand at the same position: a model in torch decodes them in step."""
     beam_search: None = None
+    recording: None = None
 
     @abstractmethod
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from uwaga.text.subwords import Subwords
 from uwaga.translator.guards import warnings_of
 from uwaga.translator.joining import COPIED, assemble, sentence_text
 from uwaga.translator.nbest import search_texts
-from uwaga.translator.recording import with_attentions
+from uwaga.translator.recording import recorder, with_attentions
 from uwaga.translator.segmentation import Passage, Segmenter, Split, listed_prefixes, prefix_ids
 from uwaga.translator.streaming import grow
 
@@ -131,9 +131,10 @@ class Pipeline:
         copied = [one.copy is not None and not tokens for one, tokens in zip(sentences, flat, strict=True)]
         searched = [at for at, is_copied in enumerate(copied) if not is_copied]
         ids, begun = [sentences[at].ids for at in searched], [flat[at] for at in searched]
-        ways = search_texts(self.decoder, ids, self.options, begun, self._text)
-        if self.options.attention == "all":
-            ways = with_attentions(self.decoder, ids, ways, self.options.start)
+        seeing = self.options.attention == "all"
+        decoder = recorder(self.decoder) if seeing else self.decoder
+        ways = search_texts(decoder, ids, self.options, begun, self._text)
+        ways = with_attentions(decoder, ids, ways, self.options.start) if seeing else ways
         lists = iter(ways)
         found = iter([[COPIED] if is_copied else next(lists) for is_copied in copied])
         made = []
