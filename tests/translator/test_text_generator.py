@@ -66,6 +66,35 @@ def test_M18_texts_equal_transformers(peer, generator):
     np.testing.assert_allclose([one.score for one in alone], scores, **close_for(scores))
 
 
+@pytest.mark.numerical
+@pytest.mark.parametrize("engine", ["native", "torch"])
+def test_M10_M18_every_matrix_equals_transformers(peer, engine):
+    folder, model, tokeniser = peer
+    model.set_attn_implementation("eager")
+    generator = uwaga.TextGenerator.load(folder, device="cpu", engine=engine)
+    for text, found in zip(PROMPTS, generator.attend(PROMPTS), strict=True):
+        batch = tokeniser(text or tokeniser.bos_token, return_tensors="pt")
+        with torch.no_grad():
+            wanted = torch.cat(model(**batch, output_attentions=True).attentions).numpy()
+        assert found.tokens == tuple(tokeniser.convert_ids_to_tokens(batch.input_ids[0].tolist()))
+        np.testing.assert_allclose(found.attentions.decoder, wanted, atol=1e-4)
+        assert not np.triu(found.attentions.decoder, 1).any()
+        assert found.attentions.encoder is found.attentions.cross is None
+        assert generator.attend(text).tokens == found.tokens
+    with pytest.raises(TextTooLongError, match="64"):
+        generator.attend(" of" * 65)
+    with pytest.raises(DataError, match="text 1 is not a string"):
+        generator.attend([None])
+
+
+def test_attend_shows_a_decoder(peer):
+    shown = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--layer", "1", "A dog sees"])
+    row = json.loads(shown.stdout)
+    assert (row["kind"], row["layer"], row["head"]) == ("decoder", 1, "mean")
+    assert row["source"] == row["target"]
+    assert all(weight == 0 for at, line in enumerate(row["weights"]) for weight in line[at + 1 :])
+
+
 def test_a_continuation_is_what_was_asked_for(generator):
     found = generator.generate("Where is", beam=4, nbest=3, max_length=5, min_length=2)
     ways = (found, *found.alternatives)

@@ -54,7 +54,7 @@ def draw_matrices(alignments: Sequence[Alignment]) -> Figure:
         for axes in line[len(row) :]:
             axes.set_axis_off()
         for at, (axes, one) in enumerate(zip(line, row, strict=False)):
-            name = one.title if cell * widest > LETTER * len(one.title) else _short(one)
+            name = _title(one, cell * widest)
             _draw(axes, one, name, 72 * cell * 0.7 if letters else 0, at == 0, top, shapes)
     return figure
 
@@ -69,8 +69,10 @@ def _side(one: Alignment) -> tuple[str, tuple[str, ...]]:
     return one.kind, one.source
 
 
-def _short(one: Alignment) -> str:
-    return f"{one.layer}.{'mean' if one.head is None else one.head}"
+def _title(one: Alignment, room: float) -> str:
+    """The longest name of a matrix for which there are so many inches."""
+    number = f"{one.layer}.{'mean' if one.head is None else one.head}"
+    return next((name for name in (one.title, f"{one.kind} {number}") if LETTER * len(name) < room), number)
 
 
 def _draw(axes: Axes, one: Alignment, title: str, size: float, first: bool, top: bool, shapes: bool) -> None:
