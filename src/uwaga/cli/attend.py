@@ -33,7 +33,13 @@ Target = Annotated[
         help="Lead the models along this translation, token by token.", show_default="each model's own"
     ),
 ]
-Words = Annotated[bool, typer.Option("--words", help="Join the pieces of each word.")]
+Words = Annotated[
+    bool,
+    typer.Option(
+        "--words",
+        help="Join the pieces of each word: added up where they are looked at, averaged where they look.",
+    ),
+]
 Drawing = Annotated[
     Path | None,
     typer.Option(
@@ -94,7 +100,7 @@ def attend(
     Transformer that is the mean over the heads of the last decoder layer's cross-attention.
 
     --kind, --layer and --head show any other matrix, or all of them: how source tokens look at each other in
-    the encoder, or target tokens at those before them in the decoder (<s> is what decoding starts from). Of
+    the encoder, or target tokens at those before them in the decoder (`<s>` is what decoding starts from). Of
     BERT there is the encoder alone, of GPT-2 the decoder, over the text itself. Without --output they are
     shown in the terminal, the tokens looked at written from top to bottom; in a picture they are small
     multiples, a row a layer and a column a head.
