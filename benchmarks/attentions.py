@@ -56,15 +56,17 @@ def by_turns(ways: Ways, rounds: int) -> dict[str, list[float]]:
     return times
 
 
-def translating(rounds: int, recording: bool) -> dict[str, dict[str, list[float]]]:
+def translating(rounds: int, recording: bool, only: str) -> dict[str, dict[str, list[float]]]:
     """The bundled model with every engine, beam and batch."""
     import uwaga
 
     lines, found = english(), {}
     for engine, precision in ENGINES:
+        if only not in ("all", engine):
+            continue
         model = uwaga.Translator.load(engine=engine, dtype=precision, device="cpu", threads=1)
         for beam in BEAMS:
-            for batch, texts in ((1, lines[:16]), (32, lines[:32])):
+            for batch, texts in ((1, lines[:8]), (32, lines[:32])):
 
                 def run(attention: Any, beam: int = beam, batch: int = batch, texts: Any = texts) -> None:
                     for at in range(0, len(texts), batch):
@@ -116,13 +118,18 @@ def reading(rounds: int) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def run(root: Path, rounds: int, recording: bool) -> dict[str, dict[str, list[float]]]:
+def run(root: Path, rounds: int, recording: bool, only: str) -> dict[str, dict[str, list[float]]]:
     environment = dict(os.environ, PYTHONPATH=str(root / "src"), OMP_NUM_THREADS="1")
-    command = [sys.executable, __file__, "--worker", "--rounds", str(rounds)]
+    command = [sys.executable, __file__, "--worker", "--rounds", str(rounds), "--only", only]
     command += ["--recording"] if recording else []
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     found: dict[str, dict[str, list[float]]] = json.loads(done.stdout)
     return found
+
+
+def without(made: list[dict[str, dict[str, list[float]]]], name: str) -> float:
+    """The median of the times without recording."""
+    return statistics.median(time for one in made for time in one[name]["off"])
 
 
 def main() -> int:
@@ -130,21 +137,26 @@ def main() -> int:
     parser.add_argument("--against", type=Path, help="a checkout that does not record, for `off`")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--turns", type=int, default=2, help="processes of each checkout")
+    parser.add_argument("--only", choices=("all", "native", "torch", "reading"), default="all")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a bar is missed")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--recording", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        made = translating(arguments.rounds, arguments.recording)
-        print(json.dumps(made | (reading(arguments.rounds) if arguments.recording else {})))
+        made = translating(arguments.rounds, arguments.recording, arguments.only)
+        if arguments.recording and arguments.only in ("all", "reading"):
+            made |= reading(arguments.rounds)
+        print(json.dumps(made))
         return 0
     from systems.machine import machine
 
-    here, there = [], []
-    for _ in range(arguments.turns):
-        here.append(run(ROOT, arguments.rounds, True))
+    here, plain, there = [], [], []
+    for turn in range(arguments.turns):
+        here.append(run(ROOT, arguments.rounds, True, arguments.only))
         if arguments.against:
-            there.append(run(arguments.against.resolve(), arguments.rounds, False))
+            both = [(ROOT, plain), (arguments.against.resolve(), there)]
+            for root, made in both if turn % 2 else both[::-1]:
+                made.append(run(root, arguments.rounds, False, arguments.only))
     print(json.dumps(machine()))
     print("ms".ljust(40), f"{'without':>9}{'recording':>11}{'ratio':>8}", f"{'off':>8}" if there else "")
     missed = False
@@ -154,9 +166,9 @@ def main() -> int:
         line = f"{1e3 * statistics.median(off):9.1f}{1e3 * statistics.median(recorded):11.1f}{ratio:8.2f}"
         missed = missed or ratio > BAR
         if there and name in there[0]:
-            before = statistics.median(time for one in there for time in one[name]["off"])
-            line += f" {statistics.median(off) / before:8.2f}"
-            missed = missed or statistics.median(off) / before > SLACK
+            now, before = (without(made, name) for made in (plain, there))
+            line += f" {now / before:8.2f}"
+            missed = missed or now / before > SLACK
         print(name.ljust(40), line)
     return int(missed and arguments.check)
 

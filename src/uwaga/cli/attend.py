@@ -12,7 +12,7 @@ from uwaga.cli import options as the
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.inspection import Selection
+    from uwaga.inspection import Alignment, Selection
 
 BUNDLED = "bundled model"
 
@@ -137,8 +137,15 @@ def attend(
     )
     if not model:
         found = [replace(one, title=one.title.removeprefix(BUNDLED).removeprefix(": ")) for one in found]
+    show(found, output, as_json, multiples=select is not None)
+
+
+def show(found: list[Alignment], output: Path | None, as_json: bool, multiples: bool) -> None:
+    """Draw matrices into a file, or print them as JSON or heat maps."""
+    from uwaga import inspection
+
     if output is not None:
-        draw = inspection.draw_alignments if select is None else inspection.draw_matrices
+        draw = inspection.draw_matrices if multiples else inspection.draw_alignments
         inspection.save_figure(draw(found), output)
         return
     if as_json:
