@@ -107,7 +107,8 @@ def test_a_sentence_is_recorded_the_same_alone_and_in_any_batch(precision, threa
 
 def test_in_torch_padding_leaves_no_trace():
     for model in (MODEL, RELATIVE):
-        together = model.attentions(SOURCES, FED)
+        together = model.record(SOURCES, FED)
+        check_equal(model.attentions(SOURCES * 9, FED * 9), together * 9, 1e-5)
         alone = [model.attentions([one], [fed])[0] for one, fed in zip(SOURCES, FED, strict=True)]
         check_equal(together, alone, 1e-5)
         for one in together:
@@ -134,6 +135,7 @@ def test_a_recording_model_encodes_once_and_the_same(precision):
 
 def test_what_cannot_be_recorded_is_refused():
     engine = native(MODEL)
+    assert engine.attentions([], []) == MODEL.attentions([], []) == []
     with pytest.raises(DataError, match="target 1: no tokens"):
         engine.attentions([SOURCES[0]], [[]])
     with pytest.raises(DataError, match="sentence 1: no tokens"):

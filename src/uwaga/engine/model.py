@@ -238,6 +238,8 @@ class RecordingModel(NativeModel):
     ) -> list[Attentions]:
         """As :meth:`NativeModel.attentions`; sources that have been encoded here are not encoded again."""
         keys = list(map(tuple, sources))
+        if not keys:
+            return []
         try:
             if isinstance(self.settings, DecoderOnlySettings):
                 whole = [[*key, *fed[1:]] for key, fed in zip(keys, targets, strict=True)]

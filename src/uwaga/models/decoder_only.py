@@ -128,9 +128,7 @@ class DecoderOnly(Seq2Seq):
         return self._run(tokens, positions, memory.layers, torch.cat([hidden, own], dim=3))[0]
 
     @torch.inference_mode()
-    def attentions(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> list[Attentions]:
+    def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
         texts = [[*source, *fed[1:]] for source, fed in zip(sources, targets, strict=True)]
         lengths, seen = [len(text) for text in texts], Recording()
         longest = max(lengths)

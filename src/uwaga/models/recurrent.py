@@ -173,9 +173,7 @@ class Recurrent(Seq2Seq):
             return self.unroll(self._embed_target(target_in), memory, memory.first).features
 
     @torch.inference_mode()
-    def attentions(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> list[Attentions]:
+    def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
         seen, memory = Recording(), self.encode(sources)
         fed = self._embed_target(pad(targets, self.symbols.pad, self.device))
         weights = self.unroll(fed, memory, memory.first, need_weights=True).weights

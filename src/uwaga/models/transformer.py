@@ -148,9 +148,7 @@ class Transformer(Seq2Seq):
         return self._read(source, target_in, None)
 
     @torch.inference_mode()
-    def attentions(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> list[Attentions]:
+    def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
         seen, filler = Recording(), self.symbols.pad
         self._read(pad(sources, filler, self.device), pad(targets, filler, self.device), seen)
         return seen.sentences(list(map(len, sources)), list(map(len, targets)))

@@ -12,12 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from uwaga.contracts import Attentions, Decoder, Floats, Hypothesis
-from uwaga.decoding.length_batching import length_batches
 from uwaga.errors import SettingsError
 from uwaga.translator.forced_decoding import force
-
-BATCH_TOKENS = 4096
-"""Tokens of the longer side that are recorded together."""
 
 
 def with_attentions(
@@ -66,19 +62,14 @@ def no_attentions() -> SettingsError:
 def all_attentions(
     decoder: Decoder, sources: Sequence[Sequence[int]], fed: Sequence[Sequence[int]]
 ) -> list[Attentions]:
-    """:attr:`uwaga.contracts.Decoder.attentions` of any number of sentences, those of like length together.
+    """:attr:`uwaga.contracts.Decoder.attentions` of any number of sentences.
 
     Raises:
         SettingsError: the decoder is an ensemble.
     """
     if decoder.attentions is None:
         raise no_attentions()
-    found: dict[int, Attentions] = {}
-    lengths = [max(len(source), len(target)) for source, target in zip(sources, fed, strict=True)]
-    for indices in length_batches(lengths, 1, BATCH_TOKENS):
-        made = decoder.attentions([sources[at] for at in indices], [fed[at] for at in indices])
-        found |= dict(zip(indices, made, strict=True))
-    return [found[at] for at in range(len(sources))]
+    return decoder.attentions(sources, fed) if sources else []
 
 
 def force_recorded(
