@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.confidence import Confidence, Word, confidence_of, words_of
 from uwaga.errors import UwagaError
 
 WIDEST_BEAM = 1024
@@ -313,7 +314,8 @@ class Hypothesis:
     ``tokens`` without start and end symbols; ``token_scores`` natural log-probabilities of the tokens
     and, unless ``truncated``, of the end symbol after them; ``score`` is their sum after length
     normalisation, ``log_prob`` before it. ``attention`` (target, source) where asked for, a row per
-    entry of ``token_scores``, and ``attentions`` likewise.
+    entry of ``token_scores``, and ``attentions`` likewise; ``entropies`` too, in nats, of the distribution
+    that each was taken from.
     """
 
     tokens: tuple[int, ...]
@@ -323,6 +325,7 @@ class Hypothesis:
     truncated: bool = False
     attention: Floats | None = None
     attentions: Attentions | None = None
+    entropies: tuple[float, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hypothesis) and equal_fields(self, other)
@@ -339,10 +342,10 @@ class Translation(JsonRecord):
     they hold is.
 
     ``tokens`` are the subword pieces and ``source_tokens`` those of the source; ``token_scores``,
-    ``attention``, ``attentions`` and ``truncated`` are as in :class:`Hypothesis`. ``alternatives`` holds the
-    rest of the n-best list, best first, without this one. ``warnings`` says in words why it may be no good
-    translation, or what was done to the text to get one; ``error`` why there is none, where a call asked
-    not to raise it.
+    ``entropies``, ``attention``, ``attentions`` and ``truncated`` are as in :class:`Hypothesis`.
+    ``alternatives`` holds the rest of the n-best list, best first, without this one. ``warnings`` says in
+    words why it may be no good translation, or what was done to the text to get one; ``error`` why there is
+    none, where a call asked not to raise it.
 
     ``steps`` holds the translations of a text that went through several models, one by each: the ``text`` of
     one is the ``source`` of the next. ``score``, ``tokens`` and what belongs to them are then the last
@@ -363,6 +366,7 @@ class Translation(JsonRecord):
     warnings: tuple[str, ...] = ()
     error: UwagaError | None = None
     steps: tuple[Translation, ...] = ()
+    entropies: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -381,10 +385,21 @@ class Translation(JsonRecord):
     def __hash__(self) -> int:
         return hash((self.source, self.text, self.tokens, self.score))
 
-    def to_dict(self) -> dict[str, object]:
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """Its words, each with its probability, ends of sentences included."""
+        return words_of(self.text, self.tokens, self.token_scores, self.entropies)
+
+    @property
+    def confidence(self) -> Confidence | None:
+        """How sure the model was of the whole; None where it has made nothing, but copied."""
+        return confidence_of(self.words, self.token_scores, self.entropies)
+
+    def to_dict(self, *, confidence: bool = False) -> dict[str, object]:
         """What JSON can hold of it, under the same names; attention, alternatives and steps if there are any.
 
-        Numbers are rounded to six decimals, and an infinite score, an impossible token's, is None.
+        With ``confidence``, ``words`` and ``confidence`` too. Numbers are rounded to six decimals, and an
+        infinite score, an impossible token's, is None.
         """
         values: dict[str, object] = {
             "source": self.source,
@@ -404,16 +419,27 @@ class Translation(JsonRecord):
             values["attention"] = [[json_number(weight) for weight in row] for row in self.attention.tolist()]
         if self.attentions is not None:
             values["attentions"] = self.attentions.to_dict()
+        if self.entropies:
+            values["entropies"] = [json_number(entropy) for entropy in self.entropies]
+        if confidence:
+            values["words"] = [json_numbers(word) for word in self.words]
+            values["confidence"] = None if self.confidence is None else json_numbers(self.confidence)
         if self.alternatives:
-            values["alternatives"] = [one.to_dict() for one in self.alternatives]
+            values["alternatives"] = [one.to_dict(confidence=confidence) for one in self.alternatives]
         if self.steps:
-            values["steps"] = [one.to_dict() for one in self.steps]
+            values["steps"] = [one.to_dict(confidence=confidence) for one in self.steps]
         return values
 
 
 def json_number(value: float) -> float | None:
     """A number to six decimals, or None where JSON has none for it: infinities and what is no number."""
     return round(value, 6) if math.isfinite(value) else None
+
+
+def json_numbers(record: Word | Confidence) -> dict[str, object]:
+    """What JSON can hold of a word or an estimate, without what was not asked for."""
+    known = {name: value for name, value in vars(record).items() if value is not None}
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in known.items()}
 
 
 SHOWN = 60

@@ -65,8 +65,9 @@ class SearchOptions:
     Other:
         ``attention``: return cross-attention weights: True for (target, source), the mean over the heads of
         the last layer; ``"all"`` for every matrix of the model, which the translator records of what is
-        found: to the search it is as if off. ``batch_tokens``: source tokens decoded together, padding and
-        beams counted.
+        found: to the search it is as if off. ``entropy``: measure the entropy of the model's distribution at
+        each token, by another pass over what was found. ``batch_tokens``: source tokens decoded together,
+        padding and beams counted.
 
     Raises:
         SettingsError: a value is out of its range or two values cannot go together.
@@ -97,6 +98,7 @@ class SearchOptions:
     mbr: int = 0
     utility: Utility = "chrf"
     attention: bool | Literal["all"] = False
+    entropy: bool = False
     batch_tokens: int = 4096
 
     def __post_init__(self) -> None:
@@ -193,6 +195,8 @@ class SearchOptions:
         """
         if self.mbr:
             raise SettingsError("streaming shows one sample as it grows, and mbr chooses among whole ones")
+        if self.entropy:
+            raise SettingsError("streaming shows tokens as they grow, and entropy is measured afterwards")
         if self.rows != 1:
             raise SettingsError(
                 "streaming needs beam 1 or a single sample: a beam decides its tokens at the end"
@@ -230,6 +234,7 @@ class SearchOverrides(TypedDict, total=False):
     mbr: int | None
     utility: Utility | None
     attention: bool | Literal["all"] | None
+    entropy: bool | None
     batch_tokens: int | None
 
 
@@ -247,7 +252,7 @@ def _known(overrides: SearchOverrides) -> dict[str, Any]:
     return values
 
 
-_FLAGS = ("score_forced", "force_end", "unknown", "renormalise", "sample")
+_FLAGS = ("score_forced", "force_end", "unknown", "renormalise", "sample", "entropy")
 _WHOLE = {
     "beam": (1, WIDEST_BEAM),
     "nbest": (1, MOST_SAMPLES),

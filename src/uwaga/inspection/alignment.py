@@ -7,16 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from uwaga.confidence import END, joined, word_spans
 from uwaga.contracts import Floats, JsonRecord, Translation, json_number
 from uwaga.errors import SettingsError
-
-SPACES = ("▁", "Ġ")
-"""What a piece begins with where a word begins: SentencePiece's mark, and byte-level BPE's."""
-
-INSIDE = "##"
-"""What a WordPiece begins with where a word goes on."""
-
-START, END = "<s>", "</s>"
 
 
 @dataclass(frozen=True)
@@ -97,27 +90,15 @@ def label(
 ) -> Alignment:
     """Weights (target, source) of pieces with their labels; pieces of words joined as :func:`align` says."""
     if words:
-        columns, rows = _words(source), _words(target)
+        columns, rows = word_spans(source), word_spans(target)
         weights = weights @ _membership(columns)  # (pieces, source words)
         share = _membership(rows)  # (pieces, target words)
         weights = (share / share.sum(axis=0)).T @ weights  # (target words, source words)
-        source = tuple(_text(source[start:stop]) for start, stop in columns)
-        target = tuple(_text(target[start:stop]) for start, stop in rows)
+        source = tuple(joined(source[start:stop]) for start, stop in columns)
+        target = tuple(joined(target[start:stop]) for start, stop in rows)
     else:
         source, target = tuple(map(_shown, source)), tuple(map(_shown, target))
     return Alignment(source, target, weights.astype(np.float32), title, kind, layer, head)
-
-
-def _words(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """First piece and end of each word."""
-    if any(piece.startswith(SPACES) for piece in pieces):
-        starts = [at for at, piece in enumerate(pieces) if piece.startswith(SPACES) or piece in (START, END)]
-    elif any(piece.startswith(INSIDE) for piece in pieces):
-        starts = [at for at, piece in enumerate(pieces) if not piece.startswith(INSIDE)]
-    else:
-        starts = list(range(len(pieces)))
-    starts = sorted({0, *starts, *(at + 1 for at, piece in enumerate(pieces[:-1]) if piece in (START, END))})
-    return list(zip(starts, [*starts[1:], len(pieces)], strict=True))
 
 
 def _membership(words: Sequence[tuple[int, int]]) -> Floats:
@@ -126,13 +107,6 @@ def _membership(words: Sequence[tuple[int, int]]) -> Floats:
     for number, (start, stop) in enumerate(words):
         table[start:stop, number] = 1.0
     return table
-
-
-def _text(pieces: Sequence[str]) -> str:
-    joined = "".join(piece.removeprefix(INSIDE) if at else piece for at, piece in enumerate(pieces))
-    for mark in SPACES:
-        joined = joined.replace(mark, " ")
-    return joined.strip() or "␣"
 
 
 def _shown(piece: str) -> str:

@@ -79,6 +79,7 @@ def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, tar
         attentions=_all_blocks([one.attentions for one in found]),
         source=passage.text,
         warnings=passage.warnings,
+        entropies=tuple(entropy for one in found for entropy in one.entropies),
     )
 
 

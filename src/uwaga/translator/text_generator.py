@@ -23,8 +23,9 @@ class Continuation(JsonRecord):
 
     ``text``, which is also its ``str()``, is what is new, with its white space in front. ``token_scores`` are
     the natural log-probabilities of ``tokens`` and, unless ``truncated`` by a limit, of the end symbol;
-    ``log_prob`` is their sum and ``score`` that sum after length normalisation. ``alternatives`` holds the
-    rest of the n-best list.
+    ``log_prob`` is their sum and ``score`` that sum after length normalisation; ``entropies``, where asked
+    for, are those of the distributions that they were taken from, in nats. ``alternatives`` holds the rest of
+    the n-best list.
     """
 
     prompt: str
@@ -35,6 +36,7 @@ class Continuation(JsonRecord):
     token_scores: tuple[float, ...]
     truncated: bool
     alternatives: tuple[Continuation, ...] = field(default=())
+    entropies: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -64,6 +66,8 @@ class Continuation(JsonRecord):
             "token_scores": [json_number(score) for score in self.token_scores],
             "truncated": self.truncated,
         }
+        if self.entropies:
+            values["entropies"] = [json_number(entropy) for entropy in self.entropies]
         if self.alternatives:
             values["alternatives"] = [one.to_dict() for one in self.alternatives]
         return values
@@ -155,6 +159,7 @@ class TextGenerator:
                 - ``top_k``: draw from the k most probable tokens only, 0 for all.
                 - ``top_p``: draw from the fewest most probable tokens of at least this probability.
                 - ``seed``: decides the draws, together with the prompt alone; None: new ones at every call.
+                - ``entropy``: return the entropy of the model's distribution at each token.
                 - ``batch_tokens``: prompt tokens worked on together, padding and beams counted.
 
                 Seldom needed, and told in full by :class:`uwaga.decoding.SearchOptions`:
@@ -291,6 +296,7 @@ class TextGenerator:
                 tokens=tuple(self.tokeniser.pieces(way.tokens)),
                 token_scores=way.token_scores,
                 truncated=way.truncated,
+                entropies=way.entropies,
             )
             for way in ways
         ]

@@ -258,7 +258,7 @@ class Translator:
                   the distribution at a ``temperature``, from the ``top_k`` most probable tokens, or from the
                   fewest of at least the probability ``top_p``; ``seed`` and the text decide the draws. With
                   ``mbr`` of so many the one most like all is taken, by the ``utility`` ``chrf`` or ``bleu``.
-                - ``attention``: return the cross-attention (target, source); ``"all"`` ``attentions`` too.
+                - ``attention``: return it (target, source), or ``"all"`` matrices; ``entropy``: each token's.
                 - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``batch_tokens``,
                   ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
