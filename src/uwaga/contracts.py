@@ -8,8 +8,6 @@ candidates, ``source`` and ``target`` count tokens.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -19,6 +17,11 @@ from numpy.typing import NDArray
 
 from uwaga.confidence import Confidence, Word, confidence_of, words_of
 from uwaga.errors import UwagaError
+from uwaga.records import JsonRecord as JsonRecord
+from uwaga.records import equal_fields as equal_fields
+from uwaga.records import json_number as json_number
+from uwaga.records import json_numbers
+from uwaga.records import shortened as shortened
 
 WIDEST_BEAM = 1024
 """Hypotheses per sentence: memory grows with their square, and translations get worse long before."""
@@ -295,18 +298,6 @@ class Decoder(Protocol):
         ...
 
 
-class JsonRecord:
-    """A result that JSON can hold."""
-
-    def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it, under the names that it has here."""
-        raise NotImplementedError
-
-    def to_json(self) -> str:
-        """:meth:`to_dict` as one line of JSON, letters of every script as they are."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
-
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
     """One finished target.
@@ -395,6 +386,12 @@ class Translation(JsonRecord):
         """How sure the model was of the whole; None where it has made nothing, but copied."""
         return confidence_of(self.words, self.token_scores, self.entropies)
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: words by their probability, alternatives, attention if it holds any."""
+        from uwaga.reports.translation_view import translation_view
+
+        return translation_view(self)
+
     def to_dict(self, *, confidence: bool = False) -> dict[str, object]:
         """What JSON can hold of it, under the same names; attention, alternatives and steps if there are any.
 
@@ -429,35 +426,3 @@ class Translation(JsonRecord):
         if self.steps:
             values["steps"] = [one.to_dict(confidence=confidence) for one in self.steps]
         return values
-
-
-def json_number(value: float) -> float | None:
-    """A number to six decimals, or None where JSON has none for it: infinities and what is no number."""
-    return round(value, 6) if math.isfinite(value) else None
-
-
-def json_numbers(record: Word | Confidence) -> dict[str, object]:
-    """What JSON can hold of a word or an estimate, without what was not asked for."""
-    known = {name: value for name, value in vars(record).items() if value is not None}
-    return {name: json_number(value) if isinstance(value, float) else value for name, value in known.items()}
-
-
-SHOWN = 60
-"""Characters of a text in a ``repr``."""
-
-
-def shortened(text: str) -> str:
-    """The beginning of a text, as much of it as a ``repr`` shows."""
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-
-
-def equal_fields(one: object, other: object) -> bool:
-    """Whether two records of a class hold the same in every field, arrays element by element."""
-    if type(one) is not type(other):
-        return False
-    for name, left in vars(one).items():
-        right = getattr(other, name)
-        arrays = isinstance(left, np.ndarray), isinstance(right, np.ndarray)
-        if not (np.array_equal(left, right) if all(arrays) else not any(arrays) and left == right):
-            return False
-    return True
