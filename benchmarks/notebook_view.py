@@ -3,7 +3,7 @@
     python benchmarks/notebook_view.py [--rounds 5]
 
 Random attention (a softmax of normal scores). Each round loads a page anew and waits until it is drawn:
-`load` counts from the start of the navigation, as a reader waits, `script` from that of the view's own script;
+`load` counts from the start of the navigation, as a reader waits, `script` from that of its own script;
 then it changes to the model view, where all heads are drawn, to the matrix and back to the lines, each with a
 frame painted after it. Milliseconds, the median of the rounds and their range.
 """

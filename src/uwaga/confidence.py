@@ -57,7 +57,7 @@ class Confidence:
 
 
 def word_spans(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """First piece and end of each word; an end of sentence is a word of its own."""
+    """First piece and end of each word; the ends of a sentence are words of their own."""
     if any(piece.startswith(SPACES) for piece in pieces):
         starts = [at for at, piece in enumerate(pieces) if piece.startswith(SPACES) or piece in (START, END)]
     elif any(piece.startswith(INSIDE) for piece in pieces):

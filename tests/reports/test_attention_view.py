@@ -8,6 +8,7 @@ import math
 import re
 import zlib
 from html.parser import HTMLParser
+from pathlib import Path
 
 import attention_samples as samples
 import numpy as np
@@ -21,6 +22,8 @@ from uwaga.contracts import Attentions, Translation
 from uwaga.errors import DataError, SettingsError
 from uwaga.reports.attention_view import attention_view, label
 from uwaga.reports.still_attention import SHADES, still_attention
+
+ROOT = Path(__file__).parents[2]
 
 
 class Tags(HTMLParser):
@@ -114,6 +117,18 @@ def test_matrices_that_do_not_fit_the_tokens_are_refused(shape):
         SettingsError, match=r"cross attention of shape .* does not fit 3 source and 3 target"
     ):
         attention_view(Attentions(cross=np.zeros(shape, np.float32)), samples.pieces(3), samples.pieces(3))
+
+
+def test_the_example_of_the_docs_is_of_this_version():
+    example = (ROOT / "docs/figures/attention-view.html").read_text(encoding="utf-8")
+    scripts = [path.read_text(encoding="utf-8") for path in (ROOT / "src/uwaga/reports").glob("*.js")]
+    assert len(scripts) == 2
+    assert all(script in example for script in scripts), (
+        "make it again: python docs/figures/attention_view.py"
+    )
+    style = (ROOT / "src/uwaga/reports/attention_view.css").read_text(encoding="utf-8")
+    assert data_of(example)["style"] == style
+    assert [kind["kind"] for kind in data_of(example)["kinds"]] == ["cross", "encoder", "decoder"]
 
 
 def test_nothing_to_show_is_refused():

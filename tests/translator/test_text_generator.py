@@ -202,3 +202,18 @@ def test_names_from_before_owners_are_known(monkeypatch, tmp_path):
     assert hub.find_model("gpt2") == Path("gpt2") and len(asked) == 3
     with pytest.raises(ModelError, match="no such folder, and not a Hugging Face name"):
         hub.find_model("gpt3")
+
+
+@pytest.mark.numerical
+def test_entropies_are_those_of_transformers(peer, generator):
+    _, model, tokeniser = peer
+    made = generator.generate(PROMPTS[0], beam=1, entropy=True)
+    assert generator.generate(PROMPTS[0], beam=1).entropies == ()
+    prompt = tokeniser(PROMPTS[0]).input_ids
+    whole = [*prompt, *tokeniser.convert_tokens_to_ids(list(made.tokens))]
+    with torch.no_grad():
+        logits = model(torch.tensor([whole])).logits[0, len(prompt) - 1 :]
+    log_probs = torch.log_softmax(logits.double(), dim=1)
+    wanted = -(log_probs.exp() * log_probs).sum(dim=1)[: len(made.token_scores)].numpy()
+    np.testing.assert_allclose(made.entropies, wanted, **close_for(wanted, np.float32))
+    assert made.to_dict()["entropies"] == pytest.approx(list(made.entropies), abs=1e-6)

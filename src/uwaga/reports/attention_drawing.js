@@ -6,6 +6,23 @@ function make(tag, attributes, ...inside) {
   return element;
 }
 
+function radios(name, values, chosen, change) {
+  const group = make("fieldset", { class: "choice", "aria-label": name });
+  for (const value of values) {
+    const input = make("input", { type: "radio", name, value });
+    input.checked = value === chosen;
+    input.addEventListener("change", () => change(value));
+    group.append(make("label", {}, input, value));
+  }
+  group.hidden = values.length < 2;
+  return group;
+}
+
+function rove(items, item) {
+  for (const other of items) other.tabIndex = other === item ? 0 : -1;
+  item.focus();
+}
+
 async function unpack(kind) {
   const text = atob(kind.weights);
   const packed = Uint8Array.from(text, (letter) => letter.charCodeAt(0));

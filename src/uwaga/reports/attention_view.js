@@ -5,6 +5,8 @@ function attentionView(root, data) {
   "use strict";
   const began = performance.now();
   const STEP = 20; // height of a token, as in the style sheet
+  const FAINTEST = 8; // of 255: lines below can hardly be seen
+  const TOGETHER = 64; // lines of a path
   const live = document.createElement("div");
   const shadow = live.attachShadow({ mode: "open" });
   const state = { kind: data.kinds[0], view: "heads", layer: 0, heads: new Set(), token: null, pinned: null };
@@ -85,11 +87,6 @@ function attentionView(root, data) {
     return list;
   }
 
-  function rove(items, item) {
-    for (const other of items) other.tabIndex = other === item ? 0 : -1;
-    item.focus();
-  }
-
   function look(side, index) {
     state.token = side === undefined ? state.pinned : { side, index };
     current.draw();
@@ -138,19 +135,20 @@ function attentionView(root, data) {
       for (let column = 0; column < columns.length; column++) {
         if (state.token && state.token.side && state.token.index !== column) continue;
         const weight = weights[row * columns.length + column];
-        if (weight > 4) levels[weight >> 4].push(row, column);
+        if (weight >= FAINTEST) levels[weight >> 4].push(row, column);
       }
     }
-    // One path a shade: a thousand strokes of their own would take a hundred times as long.
+    // A path of many lines that cross is slow to fill, one stroke a line too: a few dozen are fastest.
     levels.forEach((places, level) => {
-      if (!places.length) return;
       drawing.strokeStyle = headColour(head, ((level + 0.5) / 16).toFixed(2));
-      drawing.beginPath();
-      for (let at = 0; at < places.length; at += 2) {
-        drawing.moveTo(0, (places[at] + 0.5) * STEP);
-        drawing.lineTo(width, (places[at + 1] + 0.5) * STEP);
+      for (let from = 0; from < places.length; from += 2 * TOGETHER) {
+        drawing.beginPath();
+        for (let at = from; at < Math.min(places.length, from + 2 * TOGETHER); at += 2) {
+          drawing.moveTo(0, (places[at] + 0.5) * STEP);
+          drawing.lineTo(width, (places[at + 1] + 0.5) * STEP);
+        }
+        drawing.stroke();
       }
-      drawing.stroke();
     });
   }
 
@@ -320,18 +318,6 @@ function attentionView(root, data) {
   const say = (text) => {
     said.textContent = text;
   };
-
-  function radios(name, values, chosen, change) {
-    const group = make("fieldset", { class: "choice", "aria-label": name });
-    for (const value of values) {
-      const input = make("input", { type: "radio", name, value });
-      input.checked = value === chosen;
-      input.addEventListener("change", () => change(value));
-      group.append(make("label", {}, input, value));
-    }
-    group.hidden = values.length < 2;
-    return group;
-  }
 
   function fillHeads() {
     heads.replaceChildren();

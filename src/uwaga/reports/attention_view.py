@@ -20,14 +20,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.confidence import END, SPACES
+from uwaga.confidence import END, SPACES, START
 from uwaga.errors import SettingsError, shown
 from uwaga.reports.still_attention import still_attention
 
 Weights = NDArray[np.float32]
-START = "<s>"
-"""The label of what a decoder is fed with before the first token."""
-
 LEVELS = 255
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 
@@ -109,8 +106,8 @@ def _kinds(
                 f"{kind} attention of shape {given.shape} does not fit {len(source)} source and "
                 f"{len(target)} target tokens: it must be (layers, heads, queries, keys)"
             )
-        if kind == "decoder" and source:  # a step sees what was made before it
-            keys = (START, *target)[:columns]
+        if kind == "decoder" and source:  # a step reads what was made before it; behind an end one starts
+            keys = tuple(START if one == END else one for one in (END, *queries)[:columns])
         found.append((kind, queries, keys, given))
     return found
 
