@@ -27,6 +27,13 @@ class AttendedText(JsonRecord):
     def __hash__(self) -> int:
         return hash((self.text, self.tokens))
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: lines between tokens, heat maps, every head."""
+        from uwaga.reports.attention_view import attention_view
+
+        alone = self.attentions.encoder is None  # a decoder, which has no source
+        return attention_view(self.attentions, () if alone else self.tokens, self.tokens if alone else ())
+
     def to_dict(self) -> dict[str, object]:
         """What JSON can hold of it, under the same names."""
         return {"text": self.text, "tokens": list(self.tokens), "attentions": self.attentions.to_dict()}
