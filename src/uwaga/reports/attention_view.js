@@ -14,15 +14,11 @@ function attentionView(root, data) {
 
   /* --- numbers --- */
 
-  function bytesOf(kind) {
-    return unpacked.get(kind);
-  }
-
   function matrix(layer, head) {
     const { heads, rows, columns } = state.kind;
     const size = rows.length * columns.length;
     const start = (layer * heads + head) * size;
-    return bytesOf(state.kind).subarray(start, start + size);
+    return unpacked.get(state.kind).subarray(start, start + size);
   }
 
   function meanMatrix() {
@@ -56,6 +52,7 @@ function attentionView(root, data) {
 
   function headsView() {
     const canvas = make("canvas", { "aria-hidden": "true" });
+    canvas.style.width = "100%";
     const lists = [0, 1].map((side) => tokenList(side));
     const element = make("div", { class: "lines" }, lists[0], canvas, lists[1]);
     return { element, draw: () => drawLines(canvas, lists) };
@@ -101,7 +98,7 @@ function attentionView(root, data) {
 
   function drawLines(canvas, lists) {
     const { rows, columns } = state.kind;
-    const width = Math.max(80, canvas.parentElement.clientWidth ? canvas.clientWidth || 200 : 200);
+    const width = canvas.clientWidth || 200;
     const drawing = context(canvas, live, width, STEP * Math.max(rows.length, columns.length));
     canvas.style.width = "100%";
     drawing.lineWidth = state.token ? 2 : 1.2;
@@ -432,7 +429,10 @@ function attentionView(root, data) {
       }).observe(stage);
     }
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
-    const watcher = new MutationObserver(() => requestAnimationFrame(refresh));
+    const watcher = new MutationObserver(() => {
+      if (live.isConnected) requestAnimationFrame(refresh);
+      else watcher.disconnect(); // a notebook has put another output in its place
+    });
     for (const element of [document.documentElement, document.body]) watcher.observe(element, { attributes: true });
   }
 
