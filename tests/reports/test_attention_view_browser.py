@@ -240,6 +240,7 @@ def test_it_follows_light_and_dark(show):
     page.wait_for_function(f"{accent} === '{light}'")
 
 
+@pytest.mark.slow
 def test_100_tokens_and_96_heads_are_drawn(show):
     made = samples.attentions(6, 16, 100, 100, kinds=("cross",))
     page = show(attention_view(made, samples.pieces(99), samples.pieces(99)))
