@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "binding/model.h"
+#include "binding/record.h"
 #include "binding/search.h"
 #include "binding/step.h"
 #include "binding/weights.h"
@@ -56,6 +57,7 @@ NB_MODULE(_core, m) {
     nb::class_<PyMemory>(m, "Memory")
         .def_prop_ro("sentences", [](const PyMemory& self) { return self.memory.sentences.size(); })
         .def_prop_ro("lengths", &lengths_of)
+        .def_prop_ro("encoder", [](const PyMemory& self) { return self.encoder.is_valid() ? self.encoder : nb::none(); })
         .def("start", [](const PyMemory& self, int64_t beams) { return PyState{start(self.memory, beams), self.handle}; }, "beams"_a);
 
     nb::class_<PyState>(m, "State")
@@ -84,7 +86,9 @@ NB_MODULE(_core, m) {
             new (self) Handle(build(settings, matrices, vectors, isa, &check_signals));
         }, "settings"_a, "matrices"_a, "vectors"_a, "isa"_a)
         .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
-        .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none());
+        .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())
+        .def("encode_recorded", &encode_recorded_sources, "sources"_a, "shortlist"_a.none() = nb::none())
+        .def("attentions", &attentions_of, "memories"_a, "sentences"_a, "targets"_a);
 
     nb::class_<PyBeamSearch>(m, "BeamSearch")
         .def("__init__", &make_search, "model"_a, "beams"_a, "nbest"_a, "start"_a, "end"_a, "never"_a, "min_length"_a, "stopping"_a,

@@ -5,14 +5,18 @@
 
 namespace uwaga {
 
-namespace {
-
 int32_t checked_token(int64_t token, int64_t vocabulary) {
     if (token < 0 || token >= vocabulary) {
         refuse("token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(vocabulary));
     }
     return static_cast<int32_t>(token);
 }
+
+void check_shortlist(const PyShortlist* shortlist, const std::shared_ptr<Handle>& handle) {
+    if (shortlist && shortlist->handle->model != handle->model) refuse("the shortlist is of another model");
+}
+
+namespace {
 
 // Tokens [first, last) must be in the vocabulary and rise.
 void check_rising(const Tokens& tokens, int64_t first, int64_t last, int64_t vocabulary, const char* what) {
@@ -102,9 +106,7 @@ uint64_t lexical_checksum(Shaped<uint64_t, 1> words) {
     return hash;
 }
 
-PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist) {
-    if (shortlist && shortlist->handle->model != handle->model) refuse("the shortlist is of another model");
-    const Model& model = *handle->model;
+std::vector<std::vector<int32_t>> checked_sources(const Model& model, const std::vector<std::vector<int64_t>>& sources) {
     const bool encoded = model.has_source();
     const std::string kind = encoded ? "sentence " : "prompt ", vocabulary = encoded ? " is outside the source vocabulary of " : " is outside the vocabulary of ";
     const int64_t size = encoded ? model.source_vocabulary : model.target_vocabulary;
@@ -124,6 +126,13 @@ PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector
         }
         checked.push_back(std::move(tokens));
     }
+    return checked;
+}
+
+PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist) {
+    check_shortlist(shortlist, handle);
+    const bool encoded = handle->model->has_source();
+    const std::vector<std::vector<int32_t>> checked = checked_sources(*handle->model, sources);
     const nb::gil_scoped_release free;
     Memory memory = encoded ? encode(handle->model, checked) : read_prompts(handle->model, checked);
     if (shortlist) restrict_to(shortlist->shortlist, checked, memory);

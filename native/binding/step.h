@@ -13,6 +13,7 @@ namespace uwaga {
 struct PyMemory {
     Memory memory;
     std::shared_ptr<Handle> handle;
+    nb::object encoder = {};  // of recorded sentences a list of the matrices of each, or null
 };
 struct PyState {
     State state;
@@ -25,6 +26,9 @@ struct PyShortlist {
 
 PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool own, int64_t multiple);
 uint64_t lexical_checksum(Shaped<uint64_t, 1> words);  // of Marian's binary shortlists
+int32_t checked_token(int64_t token, int64_t vocabulary);
+void check_shortlist(const PyShortlist* shortlist, const std::shared_ptr<Handle>& handle);
+std::vector<std::vector<int32_t>> checked_sources(const Model& model, const std::vector<std::vector<int64_t>>& sources);
 PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist);
 nb::object lengths_of(const PyMemory& self);
 nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool whole, bool attention, bool renormalise,

@@ -91,12 +91,17 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
     embed_rows(model, model.source, tokens, positions, rows, x);
     for (const EncoderLayer& layer : model.encoder) run_layer(model, layer, sources, group, x, ws);
     if (shape.pre_norm) normalise(model, model.encoder_norm, x, rows, x);
+    return keys_and_values(model, x, rows, ws);
+}
 
-    const int64_t entry = model.key_value_width(), projected_stride = stride_of(entry);
+}  // namespace
+
+std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x, int64_t rows, Workspace& ws) {
+    const int64_t width = model.shape.width, stride = stride_of(width), entry = model.key_value_width(), projected_stride = stride_of(entry);
     const int64_t bytes = static_cast<int64_t>(model.decoder.size()) * rows * entry * model.cache_element_size();
     const auto chunk = std::make_shared<Chunk>(model.chunks, bytes, rows);
     float* projected = ws.projected.ensure(rows * projected_stride);
-    Rows source = rows_of(ws, x, rows, shape.width, stride);
+    Rows source = rows_of(ws, x, rows, width, stride);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) {
         const Linear& linear = model.decoder[l].key_value;
         Epilogue plain;
@@ -109,8 +114,6 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
     }
     return chunk;
 }
-
-}  // namespace
 
 Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources) {
     const std::vector<Group> groups = grouped(sources, model->workers.threads());

@@ -68,6 +68,8 @@ struct TooLong : std::invalid_argument {
 };
 
 Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources);
+// What every decoder layer reads of encodings x, (rows, stride).
+std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x, int64_t rows, Workspace& ws);
 Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t>>& prompts);
 State start(const Memory& memory, int64_t beams);
 State start_after(const std::vector<Prompt>& prompts, State state);  // a state of no sentences yet

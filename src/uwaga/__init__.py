@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from uwaga.contracts import Hypothesis, Translation
+from uwaga.contracts import Attentions, Hypothesis, Translation
 from uwaga.errors import UwagaError
 
 if TYPE_CHECKING:
     from uwaga.translator import (
+        AttendedText,
         Continuation,
         Encoding,
         Filling,
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AttendedText",
+    "Attentions",
     "Continuation",
     "Encoding",
     "Filling",

@@ -8,8 +8,6 @@ candidates, ``source`` and ``target`` count tokens.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -17,7 +15,13 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.confidence import Confidence, Word, confidence_of, words_of
 from uwaga.errors import UwagaError
+from uwaga.records import JsonRecord as JsonRecord
+from uwaga.records import equal_fields as equal_fields
+from uwaga.records import json_number as json_number
+from uwaga.records import json_numbers
+from uwaga.records import shortened as shortened
 
 WIDEST_BEAM = 1024
 """Hypotheses per sentence: memory grows with their square, and translations get worse long before."""
@@ -184,6 +188,43 @@ class BeamSearch(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class Attentions:
+    """Every attention matrix of one sentence.
+
+    Axes: ``(layers, heads, query, key)`` float32; encoder (source, source), decoder (target, target),
+    cross (target, source); queries of the decoder are the steps that predict each target token, the end of
+    sentence included. None where a model has no such attention.
+
+    The source's end symbol is its last token. Key j of the decoder is what its step j read: the start symbol,
+    then each token before. Recurrent models have one layer of one head across; decoders with an SSRU or an
+    average in the place of self-attention have none there.
+    """
+
+    encoder: Floats | None = None
+    decoder: Floats | None = None
+    cross: Floats | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attentions) and equal_fields(self, other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(None if one is None else one.shape for one in vars(self).values()))
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return any(one is not None for one in vars(self).values())
+
+    def __repr__(self) -> str:
+        shapes = [f"{name} {one.shape}" for name, one in vars(self).items() if one is not None]
+        return f"Attentions({', '.join(shapes)})"
+
+    def to_dict(self) -> dict[str, object]:
+        """What JSON can hold of it, under the same names: what there is, weights to six decimals."""
+        there = {name: one for name, one in vars(self).items() if one is not None}
+        return {name: np.round(one.astype(np.float64), 6).tolist() for name, one in there.items()}
+
+
 class Decoder(Protocol):
     """A model as search sees it: encode once, start, then step by step."""
 
@@ -201,6 +242,28 @@ class Decoder(Protocol):
 
         None of a decoder whose sentences must all stand at the same position of their targets. With it,
         search gives the slot of a sentence that is done to one that waits (continuous batching).
+        """
+        ...
+
+    @property
+    def attentions(
+        self,
+    ) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Attentions]] | None:
+        """Every attention matrix of sentences with known targets; None of a decoder that cannot tell.
+
+        The first argument are sources, the second what each step is fed: the token that decoding starts from
+        and then the target, without the token that the last step predicts. It is a pass of its own, by the
+        same arithmetic as the steps: what a search finds is the same with and without it. A decoder-only
+        model's query and key axes are the source and, behind it, the target.
+        """
+        ...
+
+    @property
+    def recording(self) -> Callable[[], Decoder] | None:
+        """The decoder for one call that will ask for ``attentions`` of what it finds.
+
+        It keeps what it encodes, so that this is done once, and finds the same, to the bit. None of a decoder
+        that keeps nothing.
         """
         ...
 
@@ -235,18 +298,6 @@ class Decoder(Protocol):
         ...
 
 
-class JsonRecord:
-    """A result that JSON can hold."""
-
-    def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it, under the names that it has here."""
-        raise NotImplementedError
-
-    def to_json(self) -> str:
-        """:meth:`to_dict` as one line of JSON, letters of every script as they are."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
-
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
     """One finished target.
@@ -254,7 +305,8 @@ class Hypothesis:
     ``tokens`` without start and end symbols; ``token_scores`` natural log-probabilities of the tokens
     and, unless ``truncated``, of the end symbol after them; ``score`` is their sum after length
     normalisation, ``log_prob`` before it. ``attention`` (target, source) where asked for, a row per
-    entry of ``token_scores``.
+    entry of ``token_scores``, and ``attentions`` likewise; ``entropies`` too, in nats, of the distribution
+    that each was taken from.
     """
 
     tokens: tuple[int, ...]
@@ -263,6 +315,8 @@ class Hypothesis:
     token_scores: tuple[float, ...]
     truncated: bool = False
     attention: Floats | None = None
+    attentions: Attentions | None = None
+    entropies: tuple[float, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hypothesis) and equal_fields(self, other)
@@ -279,10 +333,10 @@ class Translation(JsonRecord):
     they hold is.
 
     ``tokens`` are the subword pieces and ``source_tokens`` those of the source; ``token_scores``,
-    ``attention`` and ``truncated`` are as in :class:`Hypothesis`. ``alternatives`` holds the rest of
-    the n-best list, best first, without this one. ``warnings`` says in words why it may be no good
-    translation, or what was done to the text to get one; ``error`` why there is none, where a call asked
-    not to raise it.
+    ``entropies``, ``attention``, ``attentions`` and ``truncated`` are as in :class:`Hypothesis`.
+    ``alternatives`` holds the rest of the n-best list, best first, without this one. ``warnings`` says in
+    words why it may be no good translation, or what was done to the text to get one; ``error`` why there is
+    none, where a call asked not to raise it.
 
     ``steps`` holds the translations of a text that went through several models, one by each: the ``text`` of
     one is the ``source`` of the next. ``score``, ``tokens`` and what belongs to them are then the last
@@ -297,11 +351,13 @@ class Translation(JsonRecord):
     truncated: bool = False
     source_tokens: tuple[str, ...] = ()
     attention: Floats | None = None
+    attentions: Attentions | None = None
     alternatives: tuple[Translation, ...] = field(default=())
     source: str = ""
     warnings: tuple[str, ...] = ()
     error: UwagaError | None = None
     steps: tuple[Translation, ...] = ()
+    entropies: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -320,10 +376,27 @@ class Translation(JsonRecord):
     def __hash__(self) -> int:
         return hash((self.source, self.text, self.tokens, self.score))
 
-    def to_dict(self) -> dict[str, object]:
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """Its words, each with its probability, ends of sentences included."""
+        return words_of(self.text, self.tokens, self.token_scores, self.entropies)
+
+    @property
+    def confidence(self) -> Confidence | None:
+        """How sure the model was of the whole; None where it has made nothing, but copied."""
+        return confidence_of(self.words, self.token_scores, self.entropies)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: words by their probability, alternatives, attention if it holds any."""
+        from uwaga.reports.translation_view import translation_view
+
+        return translation_view(self)
+
+    def to_dict(self, *, confidence: bool = False) -> dict[str, object]:
         """What JSON can hold of it, under the same names; attention, alternatives and steps if there are any.
 
-        Numbers are rounded to six decimals, and an infinite score, an impossible token's, is None.
+        With ``confidence``, ``words`` and ``confidence`` too. Numbers are rounded to six decimals, and an
+        infinite score, an impossible token's, is None.
         """
         values: dict[str, object] = {
             "source": self.source,
@@ -341,34 +414,15 @@ class Translation(JsonRecord):
             values["error"] = str(self.error)
         if self.attention is not None:
             values["attention"] = [[json_number(weight) for weight in row] for row in self.attention.tolist()]
+        if self.attentions is not None:
+            values["attentions"] = self.attentions.to_dict()
+        if self.entropies:
+            values["entropies"] = [json_number(entropy) for entropy in self.entropies]
+        if confidence:
+            values["words"] = [json_numbers(word) for word in self.words]
+            values["confidence"] = None if self.confidence is None else json_numbers(self.confidence)
         if self.alternatives:
-            values["alternatives"] = [one.to_dict() for one in self.alternatives]
+            values["alternatives"] = [one.to_dict(confidence=confidence) for one in self.alternatives]
         if self.steps:
-            values["steps"] = [one.to_dict() for one in self.steps]
+            values["steps"] = [one.to_dict(confidence=confidence) for one in self.steps]
         return values
-
-
-def json_number(value: float) -> float | None:
-    """A number to six decimals, or None where JSON has none for it: infinities and what is no number."""
-    return round(value, 6) if math.isfinite(value) else None
-
-
-SHOWN = 60
-"""Characters of a text in a ``repr``."""
-
-
-def shortened(text: str) -> str:
-    """The beginning of a text, as much of it as a ``repr`` shows."""
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-
-
-def equal_fields(one: object, other: object) -> bool:
-    """Whether two records of a class hold the same in every field, arrays element by element."""
-    if type(one) is not type(other):
-        return False
-    for name, left in vars(one).items():
-        right = getattr(other, name)
-        arrays = isinstance(left, np.ndarray), isinstance(right, np.ndarray)
-        if not (np.array_equal(left, right) if all(arrays) else not any(arrays) and left == right):
-            return False
-    return True

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 import tiny_models as tiny
 from recurrent_variants import VARIANTS
@@ -18,6 +20,7 @@ from uwaga.inspection import by_length
 from uwaga.models.build import build_model
 
 JOINT = tiny.tokeniser()
+NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 TEXT = "The dog sees the cat."
 TARGET = "Der Hund sieht die Katze."
 
@@ -156,3 +159,41 @@ def test_names_before_paths(tmp_path):
     }
     with pytest.raises(SettingsError, match="two are called 'model'"):
         named(["model", "./model"], "--x")
+
+
+def attended(*arguments, code=0):
+    return call("attend", "-m", NUMBERS, "--threads", "1", "forty-two", *arguments, code=code)
+
+
+def test_attend_shows_any_matrix_as_text_picture_and_json(tmp_path):
+    every = ["--kind", "encoder", "--kind", "decoder", "--kind", "cross", "--layer", "all", "--head", "all"]
+    rows = [json.loads(line) for line in attended(*every, "--json").stdout.splitlines()]
+    led = uwaga.load(NUMBERS, threads=1).attend("forty-two")
+    there = vars(led.attentions)
+    assert len(rows) == sum(table.shape[0] * table.shape[1] for table in there.values())
+    for row in rows:
+        wanted = there[row["kind"]][row["layer"] - 1, row["head"] - 1]
+        assert np.abs(np.array(row["weights"]) - wanted).max() < 1e-5
+        assert (len(row["target"]), len(row["source"])) == wanted.shape
+    shown = attended("--kind", "encoder", "--layer", "1", "--head", "1", "--head", "2").stdout
+    assert "encoder, layer 1, head 1" in shown and "encoder, layer 1, head 2" in shown
+    [mean] = attended("--layer", "last", "--json").stdout.splitlines()
+    assert json.loads(mean)["head"] == "mean"
+    attended(*every, "-o", tmp_path / "every.svg")
+    assert [path.name for path in tmp_path.iterdir()] == ["every.svg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--kind", "self"], "--kind self: give cross, encoder or decoder"),
+        (["--layer", "seven"], "--layer seven: give a number from 1, last or all"),
+        (["--layer", "0"], "--layer 0: give a number from 1"),
+        (["--head", "mean", "--head", "1"], "--head mean goes with no other --head"),
+        (["--kind", "encoder", "--layer", "77"], "layer 77: the model has"),
+        (["--head", "99"], "head 99: the model has"),
+    ],
+)
+def test_a_matrix_that_is_not_there_is_named(arguments, words):
+    result = attended(*arguments, code=1)
+    assert words in result.stderr and "Traceback" not in result.stderr

@@ -113,7 +113,20 @@ def walk(rng, isa):
         thread.start()
     for thread in crowd:
         thread.join()
+    recorded(rng, model, sources, target)
     searched(rng, model, sources, target)
+
+
+def recorded(rng, model, sources, target):
+    """Every attention matrix: each row sums to 1, and what was encoded for a search is the same."""
+    fed = [rng.integers(0, target, int(rng.integers(1, 19))).tolist() for _ in sources]
+    found = model.attentions(sources, fed)
+    keeping = model.recording()
+    keeping.encode(sources)
+    assert keeping.attentions(sources, fed) == found
+    for one in found:
+        for table in (one.encoder, one.decoder, one.cross):
+            assert table is None or np.allclose(table.sum(-1), 1, atol=1e-5)
 
 
 def searched(rng, model, sources, target):

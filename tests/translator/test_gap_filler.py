@@ -22,7 +22,7 @@ TEXTS = [
 ]
 
 
-def make(folder, kind):
+def make(folder, kind, **changes):
     """A random model with a tokeniser of its own, saved by transformers."""
     case = pretrained_tokenisers.older("bert")
     case.peer.save_pretrained(folder)
@@ -32,7 +32,7 @@ def make(folder, kind):
         vocab_size=case.ids.vocabulary,
         max_position_embeddings=50,
         pad_token_id=case.peer.pad_token_id,
-        **sizes,
+        **sizes | changes,
     )
     model = kind(config).eval()
     with torch.no_grad():
@@ -104,6 +104,43 @@ def test_M17_states_equal_transformers(peer, filler):
         np.testing.assert_allclose(filler.encode(text).states, wanted, **close_for(wanted))
 
 
+def check_matrices(filler, model, tokeniser, texts):
+    """All matrices of a model are those of transformers, in a batch too."""
+    model.set_attn_implementation("eager")
+    for text, found in zip(texts, filler.attend(texts), strict=True):
+        with torch.no_grad():
+            made = model.bert(**tokeniser(text, return_tensors="pt"), output_attentions=True).attentions
+        wanted = torch.cat(made).numpy()  # (layers, heads, query, key)
+        assert found.text == text and found.tokens == filler.encode(text).tokens
+        np.testing.assert_allclose(found.attentions.encoder, wanted, atol=1e-4)
+        np.testing.assert_allclose(found.attentions.encoder.sum(-1), 1.0, **close_for(1.0))
+        assert found.attentions.decoder is found.attentions.cross is None
+
+
+@pytest.mark.numerical
+def test_M10_M17_every_matrix_equals_transformers(peer, filler):
+    check_matrices(filler, *peer[1:], TEXTS)
+    assert filler.attend(TEXTS[0]).attentions.encoder.shape[:2] == (2, 3)
+    assert json.loads(filler.attend(TEXTS[0]).to_json())["tokens"][0] == "[CLS]"
+
+
+@pytest.mark.slow
+@pytest.mark.numerical
+def test_M17_the_144_matrices_of_a_bert_base_size_equal_transformers(tmp_path):
+    sizes = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
+    model, tokeniser = make(
+        tmp_path / "m", transformers.BertForMaskedLM, **sizes | {"intermediate_size": 3072}
+    )
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "LayerNorm" not in name:
+                weight.mul_(0.1)
+    model.save_pretrained(tmp_path / "m")
+    filler = uwaga.MaskFiller.load(tmp_path / "m", device="cpu")
+    check_matrices(filler, model, tokeniser, TEXTS[:2])
+    assert filler.attend(TEXTS[0]).attentions.encoder.shape[:2] == (12, 12)
+
+
 def test_bad_calls_are_refused(filler, peer):
     with pytest.raises(DataError, match=r"text 2 has no \[MASK\]: put one"):
         filler.fill([TEXTS[0], "none"])
@@ -124,6 +161,17 @@ def test_a_model_without_a_head_gives_states_only(tmp_path):
     assert filler.encode("a dog").states.shape[1] == 24
     with pytest.raises(ModelError, match="gives states but predicts no tokens"):
         filler.fill("a [MASK]")
+
+
+def test_attend_shows_an_encoder(peer, filler):
+    shown = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--words", "a dog sees"])
+    row = json.loads(shown.stdout)
+    assert (row["kind"], row["layer"], row["head"]) == ("encoder", 2, "mean")
+    assert row["source"] == row["target"] and row["source"][0] == "[CLS]"
+    refused = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "a dog", "--kind", "cross"])
+    assert "has no cross-attention; it has encoder: 2 encoder layers of 3 heads" in refused.stderr
+    refused = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "a dog", "--target", "ein Hund"])
+    assert "reads a text and translates none" in refused.stderr
 
 
 def run(*words, lines=None):

@@ -66,6 +66,35 @@ def test_M18_texts_equal_transformers(peer, generator):
     np.testing.assert_allclose([one.score for one in alone], scores, **close_for(scores))
 
 
+@pytest.mark.numerical
+@pytest.mark.parametrize("engine", ["native", "torch"])
+def test_M10_M18_every_matrix_equals_transformers(peer, engine):
+    folder, model, tokeniser = peer
+    model.set_attn_implementation("eager")
+    generator = uwaga.TextGenerator.load(folder, device="cpu", engine=engine)
+    for text, found in zip(PROMPTS, generator.attend(PROMPTS), strict=True):
+        batch = tokeniser(text or tokeniser.bos_token, return_tensors="pt")
+        with torch.no_grad():
+            wanted = torch.cat(model(**batch, output_attentions=True).attentions).numpy()
+        assert found.tokens == tuple(tokeniser.convert_ids_to_tokens(batch.input_ids[0].tolist()))
+        np.testing.assert_allclose(found.attentions.decoder, wanted, atol=1e-4)
+        assert not np.triu(found.attentions.decoder, 1).any()
+        assert found.attentions.encoder is found.attentions.cross is None
+        assert generator.attend(text).tokens == found.tokens
+    with pytest.raises(TextTooLongError, match="64"):
+        generator.attend(" of" * 65)
+    with pytest.raises(DataError, match="text 1 is not a string"):
+        generator.attend([None])
+
+
+def test_attend_shows_a_decoder(peer):
+    shown = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--layer", "1", "A dog sees"])
+    row = json.loads(shown.stdout)
+    assert (row["kind"], row["layer"], row["head"]) == ("decoder", 1, "mean")
+    assert row["source"] == row["target"]
+    assert all(weight == 0 for at, line in enumerate(row["weights"]) for weight in line[at + 1 :])
+
+
 def test_a_continuation_is_what_was_asked_for(generator):
     found = generator.generate("Where is", beam=4, nbest=3, max_length=5, min_length=2)
     ways = (found, *found.alternatives)
@@ -173,3 +202,18 @@ def test_names_from_before_owners_are_known(monkeypatch, tmp_path):
     assert hub.find_model("gpt2") == Path("gpt2") and len(asked) == 3
     with pytest.raises(ModelError, match="no such folder, and not a Hugging Face name"):
         hub.find_model("gpt3")
+
+
+@pytest.mark.numerical
+def test_entropies_are_those_of_transformers(peer, generator):
+    _, model, tokeniser = peer
+    made = generator.generate(PROMPTS[0], beam=1, entropy=True)
+    assert generator.generate(PROMPTS[0], beam=1).entropies == ()
+    prompt = tokeniser(PROMPTS[0]).input_ids
+    whole = [*prompt, *tokeniser.convert_tokens_to_ids(list(made.tokens))]
+    with torch.no_grad():
+        logits = model(torch.tensor([whole])).logits[0, len(prompt) - 1 :]
+    log_probs = torch.log_softmax(logits.double(), dim=1)
+    wanted = -(log_probs.exp() * log_probs).sum(dim=1)[: len(made.token_scores)].numpy()
+    np.testing.assert_allclose(made.entropies, wanted, **close_for(wanted, np.float32))
+    assert made.to_dict()["entropies"] == pytest.approx(list(made.entropies), abs=1e-6)

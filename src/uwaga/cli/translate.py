@@ -13,6 +13,7 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
+from uwaga.cli.confidence import confident_text, shows_colours
 from uwaga.cli.nbest import NbestChoice, moses_lines
 from uwaga.cli.notes import Notes
 from uwaga.errors import DataError, SettingsError
@@ -51,6 +52,15 @@ AsJson = Annotated[
     ),
 ]
 
+Confident = Annotated[
+    bool,
+    typer.Option(
+        "--confidence",
+        help="Mark the words that the model was unsure of: in colours on a terminal, else with their "
+        "probability; with --json, all words, entropies and estimates of the quality.",
+    ),
+]
+
 EXAMPLES = """
         uwaga translate "I want to buy a car."
 
@@ -67,6 +77,8 @@ EXAMPLES = """
         uwaga translate --prefix "Ich möchte" "I want to buy a car."
 
         uwaga translate --sample --temperature 0.7 --seed 1 "Say it another way."
+
+        uwaga translate --confidence "I want to buy a car."
 
         uwaga translate --mbr 64 --seed 1 "The sample that agrees with the others."
 
@@ -94,6 +106,7 @@ def translate(
     nbest: Nbest = 1,
     nbest_format: NbestFormat = NbestChoice.tabs,
     as_json: AsJson = False,
+    confidence: Confident = False,
     stream: the.Streaming = False,
     prefix: the.Prefix = None,
     length_penalty: the.LengthPenalty = None,
@@ -125,33 +138,37 @@ def translate(
 ) -> None:
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
     from uwaga.cli.lines import Pace, chunks_of
+    from uwaga.translator.loading import LoadOptions
 
-    how = _Shape(as_json, stream, nbest_format is NbestChoice.moses)
+    how = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
     how.check(attention, nbest, beam, sample)
     the.check_resume(resume, output)
     pace = Pace() if sys.stderr.isatty() else None
     chunks = chunks_of(text, input_, pace)
-    from uwaga.translator.loading import LoadOptions
-
     asked: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
     asked |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
     asked |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
     asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
+    asked |= {"entropy": as_json and confidence}
     wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
     loaded, bundled = load_for_texts(model, wanted, via)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
     notes = Notes("text" if text else "line", bundled)
     job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace)
     job.run(chunks, input_, output, resume)
-    notes.finish()
 
 
 class _Shape(NamedTuple):
-    """How translations are printed: as JSON, as they grow, as an n-best list of Moses; or plainly."""
+    """How translations are printed: as JSON, as they grow, as an n-best list of Moses; or plainly.
+
+    ``confident`` says how sure the model was of the words, by ``colours`` or by marks.
+    """
 
     as_json: bool
     streams: bool
     moses: bool
+    confident: bool
+    colours: bool
 
     def check(self, attention: bool, nbest: int, beam: int | None, sample: bool | None) -> None:
         """Refuse what does not go together.
@@ -163,8 +180,18 @@ class _Shape(NamedTuple):
             the.check_streaming(self.as_json, nbest, beam, sample)
         if attention and not self.as_json:
             raise SettingsError("--attention is shown by --json only: add it")
+        if self.confident and (self.streams or self.moses):
+            raise SettingsError("--confidence marks whole lines: leave out --stream and --nbest-format moses")
         if self.moses and (self.as_json or self.streams):
             raise SettingsError("--nbest-format moses is a format of its own: leave out --json and --stream")
+
+    def show(self, translation: Translation) -> str:
+        """A translation as one line; alternatives stand on it too, so that lines stay aligned."""
+        if self.as_json:
+            return json.dumps(translation.to_dict(confidence=self.confident), ensure_ascii=False)
+        ways = (translation, *translation.alternatives)
+        texts = [confident_text(one, self.colours) if self.confident else one.text for one in ways]
+        return "\t".join(text.replace("\t", " ") for text in texts) if len(ways) > 1 else texts[0]
 
 
 @dataclass
@@ -181,7 +208,7 @@ class _Job:
     pace: Pace | None
 
     def run(self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, resume: bool) -> None:
-        """Translate every chunk, but with ``resume`` not the lines that an interrupted call has done."""
+        """Translate every chunk, with ``resume`` not what an interrupted call has done; end with notes."""
         from uwaga.cli.lines import copy_lines, lines_out, partial_of
         from uwaga.cli.meter import meter
 
@@ -211,10 +238,10 @@ class _Job:
             raise
         if partial is not None and resume:
             partial.unlink(missing_ok=True)
+        self.notes.finish()
 
     def _translate(self, chunk: Chunk, write: Callable[[str], None]) -> None:
         """One line out for each one in."""
-        show = _json if self.shape.as_json else _plain
         translations = list(
             self.translator.translate_lines(
                 chunk.lines,
@@ -230,7 +257,7 @@ class _Job:
         if self.shape.moses:
             write("".join(moses_lines(one, at) for at, one in enumerate(translations, chunk.first - 1)))
         else:
-            write("".join(show(translation) + "\n" for translation in translations))
+            write("".join(self.shape.show(translation) + "\n" for translation in translations))
         for number, translation in enumerate(translations, start=chunk.first):
             self.notes.take(number, translation)
 
@@ -260,15 +287,3 @@ def _written(pieces: Generator[str, None, bool], write: Callable[[str], None]) -
         except StopIteration as end:
             write("\n")
             return bool(end.value)
-
-
-def _plain(translation: Translation) -> str:
-    """Alternatives stand on the same line, so that lines stay aligned with those that came in."""
-    if not translation.alternatives:
-        return translation.text
-    ways = (translation, *translation.alternatives)
-    return "\t".join(way.text.replace("\t", " ") for way in ways)
-
-
-def _json(translation: Translation) -> str:
-    return json.dumps(translation.to_dict(), ensure_ascii=False)

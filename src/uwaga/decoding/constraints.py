@@ -201,7 +201,7 @@ class Constraints:
             banned=banned if len(banned) else None,
             forced=self._forced_now(steps, indices),
             sampling=sampling,
-            attention=options.attention,
+            attention=options.attention is True,
             renormalise=options.renormalise,
         )
 

@@ -23,7 +23,7 @@ LONGEST = 1 << 16
 
 def searched_by_decoder(decoder: Decoder, options: SearchOptions, limits: Sequence[int]) -> bool:
     """Whether the decoder can search by itself: nothing that these options ask for needs more than ranks."""
-    looks_at_tokens = options.sample or options.no_repeat_ngram or options.attention
+    looks_at_tokens = options.sample or options.no_repeat_ngram or options.attention is True
     return decoder.beam_search is not None and not looks_at_tokens and max(limits, default=0) <= LONGEST
 
 

@@ -63,7 +63,10 @@ class SearchOptions:
         (:mod:`uwaga.decoding.mbr`), which is then its ``score``; 0 for off. ``nbest`` of them are returned.
         ``utility``: ``chrf`` or ``bleu``. It looks at texts, so the translator does it, not the search.
     Other:
-        ``attention``: return cross-attention weights. ``batch_tokens``: source tokens decoded together,
+        ``attention``: return cross-attention weights: True for (target, source), the mean over the heads of
+        the last layer; ``"all"`` for every matrix of the model, which the translator records of what is
+        found: to the search it is as if off. ``entropy``: measure the entropy of the model's distribution at
+        each token, by another pass over what was found. ``batch_tokens``: source tokens decoded together,
         padding and beams counted.
 
     Raises:
@@ -94,7 +97,8 @@ class SearchOptions:
     seed: int | None = None
     mbr: int = 0
     utility: Utility = "chrf"
-    attention: bool = False
+    attention: bool | Literal["all"] = False
+    entropy: bool = False
     batch_tokens: int = 4096
 
     def __post_init__(self) -> None:
@@ -118,6 +122,7 @@ class SearchOptions:
         check_one_of("length_formula", self.length_formula, ("average", "gnmt", "none"))
         check_one_of("early_stopping", self.early_stopping, (True, False, "estimate"))
         check_one_of("utility", self.utility, UTILITIES)
+        check_one_of("attention", self.attention, (True, False, "all"))
         self._check_together()
 
     def _check_together(self) -> None:
@@ -190,6 +195,8 @@ class SearchOptions:
         """
         if self.mbr:
             raise SettingsError("streaming shows one sample as it grows, and mbr chooses among whole ones")
+        if self.entropy:
+            raise SettingsError("streaming shows tokens as they grow, and entropy is measured afterwards")
         if self.rows != 1:
             raise SettingsError(
                 "streaming needs beam 1 or a single sample: a beam decides its tokens at the end"
@@ -226,7 +233,8 @@ class SearchOverrides(TypedDict, total=False):
     seed: int | None
     mbr: int | None
     utility: Utility | None
-    attention: bool | None
+    attention: bool | Literal["all"] | None
+    entropy: bool | None
     batch_tokens: int | None
 
 
@@ -244,7 +252,7 @@ def _known(overrides: SearchOverrides) -> dict[str, Any]:
     return values
 
 
-_FLAGS = ("score_forced", "force_end", "unknown", "renormalise", "sample", "attention")
+_FLAGS = ("score_forced", "force_end", "unknown", "renormalise", "sample", "entropy")
 _WHOLE = {
     "beam": (1, WIDEST_BEAM),
     "nbest": (1, MOST_SAMPLES),

@@ -21,10 +21,12 @@ from uwaga.decoding.constraints import (
     check_prefixes,
     check_sources,
     check_tokens,
+    start_token,
     starts_with_first,
     step_limit,
 )
 from uwaga.decoding.decoder_batch import DecoderBatch, searched_by_decoder
+from uwaga.decoding.entropy import with_entropies
 from uwaga.decoding.length_batching import free_slots, length_batches
 from uwaga.decoding.options import SearchOptions
 
@@ -86,7 +88,10 @@ def search(
             event = next(run)
         except StopIteration as finished:
             results: list[list[Hypothesis]] = finished.value
-            return results
+            if not options.entropy:
+                return results
+            start = start_token(options, decoder.symbols)
+            return with_entropies(decoder, sources, results, start, options.batch_tokens)
         if on_token is not None:
             on_token(event)
 

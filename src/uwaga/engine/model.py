@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from uwaga.contracts import BeamRules, Choice, Floats, Ids, Memory, State, Step, Symbols
+from uwaga.contracts import Attentions, BeamRules, Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.checks import check_whole
 from uwaga.decoding.choose import every_token
 from uwaga.engine import _core
@@ -130,10 +130,17 @@ class NativeModel:
             DataError: a sentence is empty or holds an id outside the vocabulary.
             ModelError: the weights lie in a shared file, which was changed.
         """
+        return self._encoded(sources, self._core.encode)
+
+    def _encoded(
+        self,
+        sources: Sequence[Sequence[int]],
+        encode: Callable[[Sequence[Sequence[int]], _core.Shortlist | None], _core.Memory],
+    ) -> _core.Memory:
         if self._check_weights is not None:
             self._check_weights()
         try:
-            return self._core.encode(sources, self._lists)
+            return encode(sources, self._lists)
         except _core.TooLongError as error:
             raise TextTooLongError(str(error)) from None
         except ValueError as error:
@@ -190,6 +197,72 @@ class NativeModel:
             DataError: the rules name tokens outside the vocabulary.
         """
         return NativeBeamSearch(self._core, self.symbols.end, rules)
+
+    def attentions(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Attentions]:
+        """See :attr:`uwaga.contracts.Decoder.attentions`: the probabilities of its steps, to the bit.
+
+        Raises:
+            TextTooLongError: a side is longer than the model can take.
+            DataError: a side is empty or holds an id outside the vocabulary.
+            ModelError: the weights lie in a shared file, which was changed.
+        """
+        return self.recording().attentions(sources, targets)
+
+    def recording(self) -> RecordingModel:
+        """See :attr:`uwaga.contracts.Decoder.recording`."""
+        return RecordingModel(self)
+
+
+class RecordingModel(NativeModel):
+    """A model for one call, which keeps what it encodes and so records the decoder alone; one thread has it.
+
+    What it encodes is the same, to the bit.
+    """
+
+    def __init__(self, model: NativeModel) -> None:
+        vars(self).update(vars(model))
+        self._kept: dict[tuple[int, ...], tuple[_core.Memory, int]] = {}
+
+    def encode(self, sources: Sequence[Sequence[int]]) -> _core.Memory:
+        """As :meth:`NativeModel.encode`."""
+        if isinstance(self.settings, DecoderOnlySettings):
+            return super().encode(sources)
+        memory = self._encoded(sources, self._core.encode_recorded)
+        self._kept.update((tuple(source), (memory, at)) for at, source in enumerate(sources))
+        return memory
+
+    def attentions(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Attentions]:
+        """As :meth:`NativeModel.attentions`; sources that have been encoded here are not encoded again."""
+        keys = list(map(tuple, sources))
+        if not keys:
+            return []
+        try:
+            if isinstance(self.settings, DecoderOnlySettings):
+                whole = [[*key, *fed[1:]] for key, fed in zip(keys, targets, strict=True)]
+                return [Attentions(decoder=one) for one, _ in self._core.attentions([], [], whole)]
+            missing = list(dict.fromkeys(key for key in keys if key not in self._kept))
+            if missing:
+                self.encode(missing)
+            memories, places = zip(*(self._kept[key] for key in keys), strict=True)
+            decoders = self._core.attentions(memories, places, targets)
+        except _core.TooLongError as error:
+            raise TextTooLongError(str(error)) from None
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        return [
+            Attentions(_encoder(memory)[at], *decoder)
+            for memory, at, decoder in zip(memories, places, decoders, strict=True)
+        ]
+
+
+def _encoder(memory: _core.Memory) -> list[Floats]:
+    """The encoder's matrices of a memory that was recorded."""
+    assert memory.encoder is not None
+    return memory.encoder
 
 
 def _relative(settings: EngineSettings) -> bool:

@@ -1,26 +1,32 @@
-"""Looking inside: where a model looks, and how its quality depends on the length of the source."""
+"""Looking inside: where a model looks, layer by layer, and how its quality depends on the source's length."""
 
 from uwaga.inspection.alignment import Alignment, align
 from uwaga.inspection.alignment_figure import draw_alignments
 from uwaga.inspection.length_figure import draw_lengths
 from uwaga.inspection.lengths import Bucket, Cell, LengthTable, by_length
+from uwaga.inspection.matrices import KINDS, Selection, matrices
+from uwaga.inspection.multiples import draw_matrices
 from uwaga.inspection.pictures import check_drawing, save_figure
 from uwaga.inspection.systems import align_systems, translate_systems
 from uwaga.inspection.terminal import heat_map, heat_maps
 
 __all__ = [
+    "KINDS",
     "Alignment",
     "Bucket",
     "Cell",
     "LengthTable",
+    "Selection",
     "align",
     "align_systems",
     "by_length",
     "check_drawing",
     "draw_alignments",
     "draw_lengths",
+    "draw_matrices",
     "heat_map",
     "heat_maps",
+    "matrices",
     "save_figure",
     "translate_systems",
 ]

@@ -7,16 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from uwaga.confidence import END, joined, word_spans
 from uwaga.contracts import Floats, JsonRecord, Translation, json_number
 from uwaga.errors import SettingsError
-
-SPACES = ("▁", "Ġ")
-"""What a piece begins with where a word begins: SentencePiece's mark, and byte-level BPE's."""
-
-INSIDE = "##"
-"""What a WordPiece begins with where a word goes on."""
-
-END = "</s>"
 
 
 @dataclass(frozen=True)
@@ -24,12 +17,19 @@ class Alignment(JsonRecord):
     """Where each target token looked.
 
     ``weights`` (target, source) float32 belong to ``target`` and ``source``, the labels of rows and columns.
+    Of self-attention both are tokens of one side: ``target`` those that look, ``source`` those looked at.
+
+    ``kind`` is ``cross``, ``encoder`` or ``decoder``. ``layer`` is the layer's number, from 1, where one was
+    chosen, and ``head`` the head's; None is the mean over the heads.
     """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     weights: Floats
     title: str = ""
+    kind: str = "cross"
+    layer: int | None = None
+    head: int | None = None
 
     def __post_init__(self) -> None:
         if self.weights.shape != (len(self.target), len(self.source)):
@@ -39,9 +39,14 @@ class Alignment(JsonRecord):
             )
 
     def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it, under the same names; weights to six decimals."""
+        """What JSON can hold of it, under the same names; weights to six decimals.
+
+        Where a layer was chosen there are ``kind``, ``layer`` and ``head`` too, a number or ``mean``.
+        """
+        chosen: dict[str, object] = {"kind": self.kind, "layer": self.layer, "head": self.head or "mean"}
         return {
             "title": self.title,
+            **(chosen if self.layer is not None else {}),
             "source": list(self.source),
             "target": list(self.target),
             "weights": [[json_number(weight) for weight in row] for row in self.weights.tolist()],
@@ -62,31 +67,38 @@ def align(translation: Translation, *, words: bool = False, title: str = "") -> 
         raise SettingsError(
             "this translation holds no attention: make it with attention=True and a model that has any"
         )
-    weights = translation.attention
-    source = (*translation.source_tokens, END)
-    target = (*translation.tokens, *[END] * (len(weights) - len(translation.tokens)))
+    rows, columns = translation.attention.shape
+    source, target = ended(translation.source_tokens, columns), ended(translation.tokens, rows)
+    return label(translation.attention, target, source, words=words, title=title)
+
+
+def ended(pieces: Sequence[str], length: int) -> tuple[str, ...]:
+    """The pieces of a side as labels, with the end symbols that belong to it behind."""
+    return (*pieces, *[END] * (length - len(pieces)))
+
+
+def label(
+    weights: Floats,
+    target: Sequence[str],
+    source: Sequence[str],
+    *,
+    words: bool = False,
+    title: str = "",
+    kind: str = "cross",
+    layer: int | None = None,
+    head: int | None = None,
+) -> Alignment:
+    """Weights (target, source) of pieces with their labels; pieces of words joined as :func:`align` says."""
     if words:
-        columns, rows = _words(source), _words(target)
+        columns, rows = word_spans(source), word_spans(target)
         weights = weights @ _membership(columns)  # (pieces, source words)
         share = _membership(rows)  # (pieces, target words)
         weights = (share / share.sum(axis=0)).T @ weights  # (target words, source words)
-        source = tuple(_text(source[start:stop]) for start, stop in columns)
-        target = tuple(_text(target[start:stop]) for start, stop in rows)
+        source = tuple(joined(source[start:stop]) for start, stop in columns)
+        target = tuple(joined(target[start:stop]) for start, stop in rows)
     else:
         source, target = tuple(map(_shown, source)), tuple(map(_shown, target))
-    return Alignment(source, target, weights.astype(np.float32), title)
-
-
-def _words(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """First piece and end of each word."""
-    if any(piece.startswith(SPACES) for piece in pieces):
-        starts = [at for at, piece in enumerate(pieces) if piece.startswith(SPACES) or piece == END]
-    elif any(piece.startswith(INSIDE) for piece in pieces):
-        starts = [at for at, piece in enumerate(pieces) if not piece.startswith(INSIDE)]
-    else:
-        starts = list(range(len(pieces)))
-    starts = sorted({0, *starts, *(at + 1 for at, piece in enumerate(pieces[:-1]) if piece == END)})
-    return list(zip(starts, [*starts[1:], len(pieces)], strict=True))
+    return Alignment(source, target, weights.astype(np.float32), title, kind, layer, head)
 
 
 def _membership(words: Sequence[tuple[int, int]]) -> Floats:
@@ -95,13 +107,6 @@ def _membership(words: Sequence[tuple[int, int]]) -> Floats:
     for number, (start, stop) in enumerate(words):
         table[start:stop, number] = 1.0
     return table
-
-
-def _text(pieces: Sequence[str]) -> str:
-    joined = "".join(piece.removeprefix(INSIDE) if at else piece for at, piece in enumerate(pieces))
-    for mark in SPACES:
-        joined = joined.replace(mark, " ")
-    return joined.strip() or "␣"
 
 
 def _shown(piece: str) -> str:

@@ -48,16 +48,16 @@ def _draw(axes: Axes, one: Alignment) -> None:
     axes.invert_yaxis()
     axes.set_aspect("equal")
     axes.xaxis.tick_top()
-    axes.set_xticks([at + 0.5 for at in range(len(one.source))], _plain(one.source))
+    axes.set_xticks([at + 0.5 for at in range(len(one.source))], plain(one.source))
     axes.tick_params(length=0, labelsize=9)
     for label in axes.get_xticklabels():
         label.set_rotation(90)
-    axes.set_yticks([at + 0.5 for at in range(len(one.target))], _plain(one.target))
+    axes.set_yticks([at + 0.5 for at in range(len(one.target))], plain(one.target))
     if one.title:
-        axes.set_title(_plain([one.title])[0], fontsize=10)
+        axes.set_title(plain([one.title])[0], fontsize=10)
 
 
-def _plain(labels: Sequence[str]) -> list[str]:
+def plain(labels: Sequence[str]) -> list[str]:
     """Labels in which a dollar is a dollar, where matplotlib would see mathematics."""
     return [label.replace("$", r"\$") for label in labels]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from uwaga.errors import SettingsError
 from uwaga.inspection.alignment import Alignment, align
-from uwaga.translator import Translator
+from uwaga.inspection.matrices import Selection, matrices
+from uwaga.translator import MaskFiller, TextGenerator, Translator, load
 
 Models = Mapping[str, str | Path | None]
 """Folders or Hugging Face names, by the names that tables and figures show; None is the bundled model."""
@@ -58,32 +60,50 @@ def align_systems(
     target: str | None = None,
     *,
     words: bool = False,
+    select: Selection | None = None,
     device: str = "auto",
     dtype: str = "auto",
     threads: int = 0,
 ) -> list[Alignment]:
-    """Where each model looks while it translates a text; the titles are the models' names.
+    """Where each model looks while it translates a text; the titles begin with the models' names.
+
+    A model may also be one that reads the text alone: BERT's, or GPT-2's.
 
     Args:
         models: the models by their names.
-        source: the text to translate.
+        source: the text to translate, or to read.
         target: a translation to lead all of them along; each model's own if None.
         words: join the pieces of each word.
+        select: the matrices to show; None is the one of :func:`uwaga.inspection.align`, of a model that reads
+            alone the mean over the heads of its last layer.
         device: as :meth:`uwaga.translator.Translator.load` takes it.
         dtype: likewise.
         threads: likewise.
 
     Raises:
-        SettingsError: a model has no attention, which names it, or cannot be loaded so.
+        SettingsError: a model has no attention, or none of what is selected, which names it; it cannot be
+            loaded so, or it only reads and a translation is given.
         ModelError, MissingExtraError, TextTooLongError, DataError: as ``Translator.load`` and
             :meth:`uwaga.translator.Translator.attend`.
     """
     found = []
     for name, place in models.items():
-        translator = Translator.load(place, device=device, dtype=dtype, threads=threads)
+        model = load(place, device=device, dtype=dtype, threads=threads)
         try:
-            translation = translator.attend(source, target)
+            found += _looking(model, source, target, words, select, name)
         except SettingsError as error:
             raise SettingsError(f"{name}: {error}") from None
-        found.append(align(translation, words=words, title=name))
     return found
+
+
+def _looking(
+    model: Any, source: str, target: str | None, words: bool, select: Selection | None, name: str
+) -> list[Alignment]:
+    if isinstance(model, MaskFiller | TextGenerator):
+        if target is not None:
+            raise SettingsError("the model reads a text and translates none: leave out the target")
+        return matrices(model.attend(source), select or Selection(), words=words, title=name)
+    translation = model.attend(source, target)
+    if select is None:
+        return [align(translation, words=words, title=name)]
+    return matrices(translation, select, words=words, title=name)

@@ -9,8 +9,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Choice, Ids, Memory, State, Step, Symbols
+from uwaga.contracts import Attentions, Choice, Ids, Memory, State, Step, Symbols
+from uwaga.decoding.length_batching import length_batches
 from uwaga.nn.precision import at_least_float32
+
+RECORDED_TOKENS = 256
+"""Tokens of the longer side, padding counted, whose attentions are recorded together: more would pad more."""
 
 
 class OutputLayer(NamedTuple):
@@ -33,6 +37,7 @@ class Seq2Seq(nn.Module):
     join: None = None
     """All sentences stand at the same position: a model in torch decodes them in step."""
     beam_search: None = None
+    recording: None = None
 
     @abstractmethod
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
@@ -56,6 +61,21 @@ class Seq2Seq(nn.Module):
 
     @abstractmethod
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step: ...
+
+    def attentions(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Attentions]:
+        """See :attr:`uwaga.contracts.Decoder.attentions`: sentences of like length together."""
+        lengths = [max(len(source), len(fed)) for source, fed in zip(sources, targets, strict=True)]
+        found: dict[int, Attentions] = {}
+        for indices in length_batches(lengths, 1, RECORDED_TOKENS):
+            made = self.record([sources[at] for at in indices], [targets[at] for at in indices])
+            found |= zip(indices, made, strict=True)
+        return [found[at] for at in range(len(sources))]
+
+    @abstractmethod
+    def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
+        """What all layers look at on the training path: :meth:`attentions` of one padded batch."""
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
         """Log-probabilities (sentences, target, vocabulary) of every next token (M20)."""

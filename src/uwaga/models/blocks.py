@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from uwaga.models.recording import Recording
 from uwaga.nn.average import AverageAttention, AverageState, running_mean
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.feedforward import FeedForward
@@ -45,12 +46,26 @@ class EncoderBlock(ResidualBlock):
         self.feed_forward = _feed_forward(settings, settings.feed_forward)
         self.feed_forward_norm = norm(settings)
 
-    def forward(self, x: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
-        """(sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores."""
-        return self.extended(x, None, mask, bias)[0]
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        bias: Tensor | None = None,
+        seen: list[Tensor] | None = None,
+    ) -> Tensor:
+        """(sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores.
+
+        ``seen`` as in :meth:`extended`.
+        """
+        return self.extended(x, None, mask, bias, seen)[0]
 
     def extended(
-        self, x: Tensor, past: KeysValues | None, mask: Tensor | None, bias: Tensor | None = None
+        self,
+        x: Tensor,
+        past: KeysValues | None,
+        mask: Tensor | None,
+        bias: Tensor | None = None,
+        seen: list[Tensor] | None = None,
     ) -> tuple[Tensor, KeysValues]:
         """The block over new positions behind cached ones, as a decoder-only model runs it (M18).
 
@@ -59,13 +74,16 @@ class EncoderBlock(ResidualBlock):
             past: cached keys and values, (rows, heads, past, head width).
             mask: broadcasts to (rows, heads, new, past + new); True where a position may look.
             bias: of the scores, (heads, new, past + new), or None.
+            seen: where the weights (rows, heads, new, past + new) are put behind those of lower layers.
 
         Returns:
             x of the same shape and the longer cache.
         """
         inner = self.before(x, self.attention_norm)
         cache = extend(past, self.attention.project(inner))
-        context, _ = self.attention(inner, cache, mask, bias=bias)
+        context, weights = self.attention(inner, cache, mask, seen is not None, bias)
+        if seen is not None:
+            seen.append(weights)
         x = self.after(x, context, self.attention_norm)
         branch = self.feed_forward(self.before(x, self.feed_forward_norm))
         return self.after(x, branch, self.feed_forward_norm), cache
@@ -98,6 +116,7 @@ class DecoderBlock(ResidualBlock):
         memory_mask: Tensor | None,
         need_weights: bool = False,
         bias: Tensor | None = None,
+        seen: Recording | None = None,
     ) -> tuple[Tensor, LayerState, Tensor | None]:
         """One block over all target positions, or over new ones behind earlier ones.
 
@@ -110,12 +129,13 @@ class DecoderBlock(ResidualBlock):
             memory_mask: (sentences, 1, 1, source) bool.
             need_weights: return the cross-attention weights.
             bias: of the self-attention's scores, (heads, target, past + target), or None.
+            seen: where the weights of both attentions are put, each head's own.
 
         Returns:
             x of the same shape, what it keeps, and weights (sentences * beams, target, source),
             the mean over heads, or None.
         """
-        branch, kept = self._earlier(x, past, causal, bias)
+        branch, kept = self._earlier(x, past, causal, bias, seen)
         x = self.after(x, branch, self.self_attention_norm)
 
         inner = self.before(x, self.cross_attention_norm)
@@ -123,7 +143,10 @@ class DecoderBlock(ResidualBlock):
         sentences = memory.keys.shape[0]
         # The beams of a sentence stand side by side as its queries, so its memory is never copied.
         side_by_side = inner.reshape(sentences, rows // sentences * target, width)
-        context, weights = self.cross_attention(side_by_side, memory, memory_mask, need_weights)
+        looking = need_weights or seen is not None
+        context, weights = self.cross_attention(side_by_side, memory, memory_mask, looking)
+        if seen is not None:
+            seen.cross.append(weights)
         x = self.after(x, context.reshape(rows, target, width), self.cross_attention_norm)
 
         branch = self.feed_forward(self.before(x, self.feed_forward_norm))
@@ -133,7 +156,12 @@ class DecoderBlock(ResidualBlock):
         return x, kept, weights
 
     def _earlier(
-        self, x: Tensor, past: LayerState | None, causal: Tensor | None, bias: Tensor | None
+        self,
+        x: Tensor,
+        past: LayerState | None,
+        causal: Tensor | None,
+        bias: Tensor | None,
+        seen: Recording | None,
     ) -> tuple[Tensor, LayerState]:
         """What a position sees of itself and the earlier ones (rows, target, width), and what is kept."""
         if self.aan is not None:
@@ -147,7 +175,10 @@ class DecoderBlock(ResidualBlock):
         assert self.self_attention is not None
         assert past is None or isinstance(past, KeysValues)
         cache = extend(past, self.self_attention.project(inner))
-        return self.self_attention(inner, cache, causal, bias=bias)[0], cache
+        context, weights = self.self_attention(inner, cache, causal, seen is not None, bias)
+        if seen is not None:
+            seen.decoder.append(weights)
+        return context, cache
 
 
 def norm(settings: BlockSettings) -> nn.Module:

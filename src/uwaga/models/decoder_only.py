@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
+from uwaga.contracts import Attentions, Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import EncoderBlock, norm
+from uwaga.models.recording import Recording
 from uwaga.nn.attention import causal_mask
 from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
@@ -127,6 +128,18 @@ class DecoderOnly(Seq2Seq):
         return self._run(tokens, positions, memory.layers, torch.cat([hidden, own], dim=3))[0]
 
     @torch.inference_mode()
+    def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
+        texts = [[*source, *fed[1:]] for source, fed in zip(sources, targets, strict=True)]
+        lengths, seen = [len(text) for text in texts], Recording()
+        longest = max(lengths)
+        if longest > self.settings.max_length:
+            raise _too_long(longest, self.settings.max_length)
+        positions = torch.arange(longest, device=self.device)
+        tokens = pad(texts, self.symbols.pad, self.device)  # padding stands behind, where no real token looks
+        self._run(tokens, positions, None, self._causal(longest), seen.decoder)
+        return seen.sentences(lengths, lengths)
+
+    @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> PromptMemory:
         lengths = torch.tensor([len(source) for source in sources], device=self.device)
         longest = int(lengths.max())
@@ -175,9 +188,14 @@ class DecoderOnly(Seq2Seq):
         return PromptMemory(last, mask, layers)
 
     def _run(
-        self, tokens: Tensor, positions: Tensor, past: tuple[KeysValues, ...] | None, mask: Tensor | None
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        past: tuple[KeysValues, ...] | None,
+        mask: Tensor | None,
+        seen: list[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[KeysValues, ...]]:
-        """Features of new tokens (rows, new) at ``positions``, and the longer caches."""
+        """Features of new tokens (rows, new) at ``positions``, the longer caches; blocks fill ``seen``."""
         x = self.embedding(tokens)  # (rows, new, width)
         if self.settings.embedding_scale:
             x = x * self.scale
@@ -185,7 +203,7 @@ class DecoderOnly(Seq2Seq):
         x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
         caches = []
         for index, block in enumerate(cast(list[EncoderBlock], list(self.decoder))):
-            x, cache = block.extended(x, past[index] if past else None, mask)
+            x, cache = block.extended(x, past[index] if past else None, mask, seen=seen)
             caches.append(cache)
         return self.decoder_norm(x), tuple(caches)
 

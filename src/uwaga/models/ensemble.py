@@ -58,6 +58,9 @@ class Ensemble:
 
     join: None = None
     beam_search: None = None
+    attentions: None = None
+    """Each member has its own: ask it."""
+    recording: None = None
 
     def __init__(self, members: Sequence[Decoder], names: Sequence[str] | None = None) -> None:
         called = list(names or (f"member {number}" for number in range(1, len(members) + 1)))

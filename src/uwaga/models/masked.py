@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from uwaga.contracts import Attentions
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, on_torch, pad
 from uwaga.models.blocks import EncoderBlock, norm
+from uwaga.models.recording import Recording
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.feedforward import ACTIVATIONS
 from uwaga.nn.positions import LearnedPositions
@@ -75,13 +77,20 @@ class MaskedEncoder(nn.Module):
         """Where the weights are."""
         return self.embedding.weight.device
 
-    def forward(self, tokens: Tensor, mask: Tensor | None = None, types: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None = None,
+        types: Tensor | None = None,
+        seen: list[Tensor] | None = None,
+    ) -> Tensor:
         """States (texts, length, width) of padded texts.
 
         Args:
             tokens: (texts, length) ids, each text framed as the model expects.
             mask: (texts, length) bool, True on tokens; None where there is no padding.
             types: (texts, length) token types; all of the first where None.
+            seen: where each layer's weights (texts, heads, length, length) are put, the lowest's first.
         """
         x: Tensor = self.embedding(tokens)  # (texts, length, width)
         kinds = torch.zeros_like(tokens) if types is None else types
@@ -89,7 +98,7 @@ class MaskedEncoder(nn.Module):
         x = self.dropout(self.embedding_norm(x))  # (texts, length, width)
         visible = None if mask is None or bool(mask.all()) else mask[:, None, None, :]
         for block in self.encoder:
-            x = block(x, visible)
+            x = block(x, visible, seen=seen)
         return x
 
     @torch.inference_mode()
@@ -105,6 +114,28 @@ class MaskedEncoder(nn.Module):
         Raises:
             TextTooLongError: a text has more tokens than the model has positions.
         """
+        states = self._read(texts, types, None)
+        return [states[row, : len(text)] for row, text in enumerate(texts)]
+
+    @torch.inference_mode()
+    def attentions(
+        self, texts: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None
+    ) -> list[Attentions]:
+        """The self-attention of each text, (layers, heads, query, key) in ``encoder``, as if it were alone.
+
+        Arguments and errors are those of :meth:`encode`.
+        """
+        seen, lengths = Recording(), [len(text) for text in texts]
+        self._read(texts, types, seen.encoder)
+        return seen.sentences(lengths, lengths)
+
+    def _read(
+        self,
+        texts: Sequence[Sequence[int]],
+        types: Sequence[Sequence[int]] | None,
+        seen: list[Tensor] | None,
+    ) -> Tensor:
+        """States (texts, length, width) of texts of any number of tokens, padding behind."""
         limit = self.settings.max_length
         for number, text in enumerate(texts, start=1):
             if len(text) > limit:
@@ -113,10 +144,10 @@ class MaskedEncoder(nn.Module):
                     f"{limit}: shorten it"
                 )
         if not texts:
-            return []
+            return torch.zeros(0, 0, self.settings.width, device=self.device)
         tokens = pad(texts, FILLER, self.device)
         lengths = torch.tensor([len(text) for text in texts], device=self.device)
         mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]  # (texts, length)
         kinds = None if types is None else pad(types, 0, self.device)
-        states = self(tokens, mask, kinds)
-        return [states[row, : len(text)] for row, text in enumerate(texts)]
+        out: Tensor = self(tokens, mask, kinds, seen)
+        return out

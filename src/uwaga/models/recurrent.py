@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
+from uwaga.contracts import Attentions, Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
+from uwaga.models.recording import Recording
 from uwaga.nn.attention import attend, attention_weights
 from uwaga.nn.choose import choose
 from uwaga.nn.dropout import SequenceDropout
@@ -170,6 +171,15 @@ class Recurrent(Seq2Seq):
         with torch.autocast(source.device.type, enabled=False):
             memory = self.encode_ids(source)
             return self.unroll(self._embed_target(target_in), memory, memory.first).features
+
+    @torch.inference_mode()
+    def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
+        seen, memory = Recording(), self.encode(sources)
+        fed = self._embed_target(pad(targets, self.symbols.pad, self.device))
+        weights = self.unroll(fed, memory, memory.first, need_weights=True).weights
+        if weights is not None:
+            seen.cross.append(weights[:, None])  # one head
+        return seen.sentences(list(map(len, sources)), list(map(len, targets)))
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> RecurrentMemory:

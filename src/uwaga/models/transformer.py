@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
+from uwaga.contracts import Attentions, Choice, Ids, Memory, Step, Symbols
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, norm
+from uwaga.models.recording import Recording
 from uwaga.nn.attention import causal_mask
 from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
@@ -134,24 +135,34 @@ class Transformer(Seq2Seq):
         weight: Tensor = fake_quantise(self.output_weight) if self.rounded else self.output_weight
         return OutputLayer(weight, self.output_bias)
 
-    def encode_ids(self, source: Tensor) -> tuple[Tensor, Tensor]:
+    def encode_ids(self, source: Tensor, seen: Recording | None = None) -> tuple[Tensor, Tensor]:
         """Encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
         x = self._embed(self.source_embedding, self.source_positions, self.source_norm, source, 0)
         bias = _bias(self.source_positions, 0, source.shape[1])
         for block in self.encoder:
-            x = block(x, _needed(mask), bias)
+            x = block(x, _needed(mask), bias, None if seen is None else seen.encoder)
         return self.encoder_norm(x), mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
-        encodings, mask = self.encode_ids(source)
+        return self._read(source, target_in, None)
+
+    @torch.inference_mode()
+    def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
+        seen, filler = Recording(), self.symbols.pad
+        self._read(pad(sources, filler, self.device), pad(targets, filler, self.device), seen)
+        return seen.sentences(list(map(len, sources)), list(map(len, targets)))
+
+    def _read(self, source: Tensor, target_in: Tensor, seen: Recording | None) -> Tensor:
+        """Features of whole targets; what all layers look at on the way is put into ``seen``."""
+        encodings, mask = self.encode_ids(source, seen)
         causal = causal_mask(target_in.shape[1], target_in.shape[1], target_in.device)
         x = self._embed(self.target_embedding, self.target_positions, self.target_norm, target_in, 0)
         bias = _bias(self.target_positions, 0, target_in.shape[1])
         for block in self._decoder_blocks():
             # Padding stands behind the target, where causal rows of real tokens never look.
             memory = block.cross_attention.project(encodings)
-            x, _, _ = block(x, None, causal, memory, _needed(mask), bias=bias)
+            x, _, _ = block(x, None, causal, memory, _needed(mask), bias=bias, seen=seen)
         return self._finished(x)
 
     @torch.inference_mode()

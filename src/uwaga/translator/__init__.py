@@ -1,5 +1,6 @@
 """Text in, translations out: the face of uwaga."""
 
+from uwaga.translator.attended import AttendedText
 from uwaga.translator.kinds import load
 from uwaga.translator.mask_filler import Encoding, Filling, MaskFiller
 from uwaga.translator.pivot import PivotTranslator
@@ -11,6 +12,7 @@ GapFiller = MaskFiller
 """The name that it had at first."""
 
 __all__ = [
+    "AttendedText",
     "Continuation",
     "Encoding",
     "Filling",

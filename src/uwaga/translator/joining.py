@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from uwaga.contracts import Floats, Hypothesis, Translation
+from uwaga.contracts import Attentions, Floats, Hypothesis, Translation
 from uwaga.text.subwords import Subwords
 from uwaga.translator.segmentation import Passage
 
@@ -26,9 +26,9 @@ def assemble(
 
     Several sentences are put together so that a translation reads as if it were of one sentence:
     between the pieces of two sentences stands the end symbol's, ``token_scores`` and the rows and columns
-    of ``attention`` (zero outside each sentence's own block) follow. ``log_prob`` is the sum and
-    ``score`` the mean over the sentences. Sentences that are copied, for which a list holds :data:`COPIED`,
-    have no tokens and do not count. A text without others has score 0.
+    of ``attention`` and ``attentions`` (zero outside each sentence's own block) follow. ``log_prob`` is the
+    sum and ``score`` the mean over the sentences. Sentences that are copied, for which a list holds
+    :data:`COPIED`, have no tokens and do not count. A text without others has score 0.
     """
     ways = [_together(passage, way, source, target) for way in best_ways(lists, nbest)]
     return replace(ways[0], alternatives=tuple(ways[1:]))
@@ -76,21 +76,38 @@ def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, tar
         truncated=any(one.truncated for one in found),
         source_tokens=tuple(source.pieces(source_ids)),
         attention=_blocks([one.attention for one in found]),
+        attentions=_all_blocks([one.attentions for one in found]),
         source=passage.text,
         warnings=passage.warnings,
+        entropies=tuple(entropy for one in found for entropy in one.entropies),
     )
 
 
+def _all_blocks(parts: Sequence[Attentions | None]) -> Attentions | None:
+    """Every matrix of a whole text from those of its sentences, which do not see each other."""
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    kinds = [
+        [part.encoder for part in known],
+        [part.decoder for part in known],
+        [part.cross for part in known],
+    ]
+    return Attentions(*map(_blocks, kinds))
+
+
 def _blocks(parts: Sequence[Floats | None]) -> Floats | None:
-    """Block-diagonal attention (target, source) from that of each sentence."""
+    """Block-diagonal attention (..., target, source) from that of each sentence."""
     known = [part for part in parts if part is not None]
     if not known:
         return None
     if len(known) == 1:
         return known[0]
-    whole = np.zeros((sum(len(part) for part in known), sum(part.shape[1] for part in known)), np.float32)
+    sizes = [sum(part.shape[axis] for part in known) for axis in (-2, -1)]
+    whole = np.zeros((*known[0].shape[:-2], *sizes), np.float32)
     row = column = 0
     for part in known:
-        whole[row : row + part.shape[0], column : column + part.shape[1]] = part
-        row, column = row + part.shape[0], column + part.shape[1]
+        rows, columns = part.shape[-2:]
+        whole[..., row : row + rows, column : column + columns] = part
+        row, column = row + rows, column + columns
     return whole

@@ -13,6 +13,7 @@ from uwaga.contracts import Choice, Floats, JsonRecord, equal_fields, json_numbe
 from uwaga.decoding.length_batching import length_batches
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.text.framed import FramedTokeniser
+from uwaga.translator.attended import AttendedText
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -179,6 +180,35 @@ class MaskFiller:
                 pieces = tuple(self.tokeniser.pieces(ids[index]))
                 results[index] = Encoding(pieces, states.float().cpu().numpy())
         ordered = [results[index] for index in range(len(texts))]
+        return ordered[0] if isinstance(text, str) else ordered
+
+    @overload
+    def attend(  # type: ignore[overload-overlap]
+        self, text: str
+    ) -> AttendedText: ...
+
+    @overload
+    def attend(self, text: Sequence[str]) -> list[AttendedText]: ...
+
+    def attend(self, text: str | Sequence[str]) -> AttendedText | list[AttendedText]:
+        """Where the encoder looks: every self-attention matrix of a text, or of each of several.
+
+        Returns:
+            the tokens, special ones included, and ``attentions`` whose ``encoder`` is (layers, heads, query,
+            key) over them.
+
+        Raises:
+            TextTooLongError: a text is longer than the model can take.
+            DataError: a text is not valid Unicode.
+        """
+        texts = [text] if isinstance(text, str) else list(text)
+        ids = [self._ids(one, f"text {number}") for number, one in enumerate(texts, start=1)]
+        found: dict[int, AttendedText] = {}
+        for indices in length_batches([len(row) for row in ids], 1, BATCH_TOKENS):
+            made = self.model.attentions([ids[index] for index in indices])
+            for index, one in zip(indices, made, strict=True):
+                found[index] = AttendedText(texts[index], tuple(self.tokeniser.pieces(ids[index])), one)
+        ordered = [found[index] for index in range(len(texts))]
         return ordered[0] if isinstance(text, str) else ordered
 
     def _states(self, ids: Sequence[Sequence[int]]) -> list[tuple[list[int], list[Tensor]]]:

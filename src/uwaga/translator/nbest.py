@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from uwaga.contracts import WIDEST_BEAM, Decoder, Hypothesis
 from uwaga.decoding import SearchOptions, search
+from uwaga.decoding.constraints import start_token
+from uwaga.decoding.entropy import with_entropies
 
 WIDENINGS = (2, 4, 8)
 """How many times as wide a beam is tried where the one asked for holds too few different texts."""
@@ -27,6 +29,10 @@ def search_texts(
     as they were drawn: they may be alike. With ``mbr`` they are drawn, and of different ones those of the
     highest expected utility stay, which is then their score.
     """
+    if options.entropy:
+        lists = search_texts(decoder, sources, replace(options, entropy=False), prefixes, decode)
+        start = start_token(options, decoder.symbols)
+        return with_entropies(decoder, sources, lists, start, options.batch_tokens)
     if options.mbr:
         drawn = search(decoder, sources, replace(options, nbest=options.mbr, mbr=0), prefixes=prefixes)
         return [_most_useful(samples, options, decode) for samples in drawn]

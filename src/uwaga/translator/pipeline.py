@@ -16,6 +16,7 @@ from uwaga.text.subwords import Subwords
 from uwaga.translator.guards import warnings_of
 from uwaga.translator.joining import COPIED, assemble, sentence_text
 from uwaga.translator.nbest import search_texts
+from uwaga.translator.recording import recorder, with_attentions
 from uwaga.translator.segmentation import Passage, Segmenter, Split, listed_prefixes, prefix_ids
 from uwaga.translator.streaming import grow
 
@@ -129,15 +130,12 @@ class Pipeline:
         sentences = [sentence for passage in passages for sentence in passage.sentences]
         copied = [one.copy is not None and not tokens for one, tokens in zip(sentences, flat, strict=True)]
         searched = [at for at, is_copied in enumerate(copied) if not is_copied]
-        lists = iter(
-            search_texts(
-                self.decoder,
-                [sentences[at].ids for at in searched],
-                self.options,
-                [flat[at] for at in searched],
-                self._text,
-            )
-        )
+        ids, begun = [sentences[at].ids for at in searched], [flat[at] for at in searched]
+        seeing = self.options.attention == "all"
+        decoder = recorder(self.decoder) if seeing else self.decoder
+        ways = search_texts(decoder, ids, self.options, begun, self._text)
+        ways = with_attentions(decoder, ids, ways, self.options.start) if seeing else ways
+        lists = iter(ways)
         found = iter([[COPIED] if is_copied else next(lists) for is_copied in copied])
         made = []
         for passage in passages:

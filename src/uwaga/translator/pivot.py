@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
-from typing import NoReturn, Protocol, Unpack, overload
+from typing import Any, NoReturn, Protocol, Unpack, overload
 
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
 from uwaga.contracts import Translation
@@ -264,7 +264,7 @@ class PivotTranslator:
             SettingsError: always.
         """
         raise SettingsError(
-            "several models one after the other have an attention each: translate with attention=True and "
+            "several models one after the other have an attention each: translate with attention='all' and "
             "look at the `steps` of the translation"
         )
 
@@ -304,8 +304,13 @@ class PivotTranslator:
         if last.error is not None:
             return replace(last, text=text if copies and isinstance(text, str) else "")
 
+        unseen: Any = {
+            "attention": None,
+            "attentions": None,
+        }  # no model looks from the last text to the first
+
         def from_first(one: Translation) -> Translation:
-            return replace(one, source=first.source, source_tokens=first.source_tokens, attention=None)
+            return replace(one, source=first.source, source_tokens=first.source_tokens, **unseen)
 
         return replace(
             from_first(last),

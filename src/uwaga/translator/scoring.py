@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from uwaga.confidence import Word, words_of
 from uwaga.contracts import Decoder, JsonRecord, json_number, shortened
 from uwaga.decoding.checks import check_whole
 from uwaga.decoding.length_batching import length_batches
@@ -48,6 +49,11 @@ class Score(JsonRecord):
     def __repr__(self) -> str:
         numbers = f"log_prob={self.log_prob:.4g}, perplexity={self.perplexity:.4g}, {len(self.tokens)} tokens"
         return f"Score({shortened(self.target)!r}, {numbers})"
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The words of ``target``, each with its probability, the end of the sentence included."""
+        return words_of(self.target, self.tokens, self.token_scores)
 
     @property
     def mean(self) -> float:

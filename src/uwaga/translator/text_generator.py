@@ -11,6 +11,8 @@ from uwaga.contracts import Decoder, Hypothesis, JsonRecord, json_number, shorte
 from uwaga.decoding import SearchOptions, SearchOverrides, search
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.text.subwords import Subwords
+from uwaga.translator.attended import AttendedText
+from uwaga.translator.recording import all_attentions
 from uwaga.translator.streaming import grow
 from uwaga.translator.summary import summary
 
@@ -21,8 +23,9 @@ class Continuation(JsonRecord):
 
     ``text``, which is also its ``str()``, is what is new, with its white space in front. ``token_scores`` are
     the natural log-probabilities of ``tokens`` and, unless ``truncated`` by a limit, of the end symbol;
-    ``log_prob`` is their sum and ``score`` that sum after length normalisation. ``alternatives`` holds the
-    rest of the n-best list.
+    ``log_prob`` is their sum and ``score`` that sum after length normalisation; ``entropies``, where asked
+    for, are those of the distributions that they were taken from, in nats. ``alternatives`` holds the rest of
+    the n-best list.
     """
 
     prompt: str
@@ -33,6 +36,7 @@ class Continuation(JsonRecord):
     token_scores: tuple[float, ...]
     truncated: bool
     alternatives: tuple[Continuation, ...] = field(default=())
+    entropies: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -62,6 +66,8 @@ class Continuation(JsonRecord):
             "token_scores": [json_number(score) for score in self.token_scores],
             "truncated": self.truncated,
         }
+        if self.entropies:
+            values["entropies"] = [json_number(entropy) for entropy in self.entropies]
         if self.alternatives:
             values["alternatives"] = [one.to_dict() for one in self.alternatives]
         return values
@@ -153,6 +159,7 @@ class TextGenerator:
                 - ``top_k``: draw from the k most probable tokens only, 0 for all.
                 - ``top_p``: draw from the fewest most probable tokens of at least this probability.
                 - ``seed``: decides the draws, together with the prompt alone; None: new ones at every call.
+                - ``entropy``: return the entropy of the model's distribution at each token.
                 - ``batch_tokens``: prompt tokens worked on together, padding and beams counted.
 
                 Seldom needed, and told in full by :class:`uwaga.decoding.SearchOptions`:
@@ -206,6 +213,38 @@ class TextGenerator:
                 lists[index] = hypotheses
         return [self._continuation(prompt, ways) for prompt, ways in zip(prompts, lists, strict=True)]
 
+    @overload
+    def attend(  # type: ignore[overload-overlap]
+        self, text: str
+    ) -> AttendedText: ...
+
+    @overload
+    def attend(self, text: Sequence[str]) -> list[AttendedText]: ...
+
+    def attend(self, text: str | Sequence[str]) -> AttendedText | list[AttendedText]:
+        """Where the model looks while it reads a text, or each of several: every self-attention matrix.
+
+        Args:
+            text: a prompt, or a prompt with its continuation (:attr:`Continuation.whole`).
+
+        Returns:
+            the tokens, and ``attentions`` whose ``decoder`` is (layers, heads, query, key) over them: a
+            query is the step that reads a token and predicts the next, and sees nothing behind it.
+
+        Raises:
+            TextTooLongError: a text is longer than the model's positions.
+            DataError: a text is no text, or not valid Unicode.
+            SettingsError: the decoder cannot tell where it looks.
+        """
+        texts = [text] if isinstance(text, str) else list(text)
+        ids = [self._ids(one, f"text {number}") for number, one in enumerate(texts, start=1)]
+        fed = [[self.decoder.symbols.start]] * len(ids)
+        found = [
+            AttendedText(one, tuple(self.tokeniser.pieces(row)), seen)
+            for one, row, seen in zip(texts, ids, all_attentions(self.decoder, ids, fed), strict=True)
+        ]
+        return found[0] if isinstance(text, str) else found
+
     def stream(self, prompt: str, **options: Unpack[SearchOverrides]) -> Generator[str, None, bool]:
         """Continue a text and give out what is new piece by piece as it grows.
 
@@ -257,6 +296,7 @@ class TextGenerator:
                 tokens=tuple(self.tokeniser.pieces(way.tokens)),
                 token_scores=way.token_scores,
                 truncated=way.truncated,
+                entropies=way.entropies,
             )
             for way in ways
         ]
@@ -268,7 +308,7 @@ def _check_prompted(options: SearchOptions) -> None:
     if options.attention or options.start is not None:
         raise SettingsError(
             "attention and start are a translator's: a continuation has no source to look at, and goes on "
-            "where its prompt ends; leave them out"
+            "where its prompt ends; leave them out (`attend` shows where the model looks in a text)"
         )
     if options.mbr:
         raise SettingsError(

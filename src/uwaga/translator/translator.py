@@ -15,10 +15,11 @@ from uwaga.decoding import SearchOptions, SearchOverrides
 from uwaga.errors import DataError, SettingsError
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
-from uwaga.translator.forced_decoding import force, no_attention
+from uwaga.translator.forced_decoding import no_attention
 from uwaga.translator.joining import assemble
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot import PivotTranslator
+from uwaga.translator.recording import force_recorded
 from uwaga.translator.scoring import Score, Scorer, as_score, in_batches, step_scorer
 from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed, listed_prefixes, within
 from uwaga.translator.summary import summary, whence
@@ -257,7 +258,7 @@ class Translator:
                   the distribution at a ``temperature``, from the ``top_k`` most probable tokens, or from the
                   fewest of at least the probability ``top_p``; ``seed`` and the text decide the draws. With
                   ``mbr`` of so many the one most like all is taken, by the ``utility`` ``chrf`` or ``bleu``.
-                - ``attention``: return the cross-attention (target, source) of each translation.
+                - ``attention``: return it (target, source), or ``"all"`` matrices; ``entropy``: each token's.
                 - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``batch_tokens``,
                   ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
@@ -396,7 +397,7 @@ class Translator:
         return [as_score(*row, here.source, here.target) for row in rows]
 
     def attend(self, source: str, target: str | None = None) -> Translation:
-        """Where the model looks: a translation with its cross-attention (target, source).
+        """Where the model looks: a translation with ``attention`` and, unless of an ensemble, ``attentions``.
 
         Args:
             source: the text to translate.
@@ -412,15 +413,15 @@ class Translator:
         if not here._segmenter.ids(source):
             raise DataError("there is nothing to read in the text, so nothing to attend to")
         if target is None:
-            best = here.translate(source, attention=True, sample=False)
+            every = here.decoder.attentions is not None
+            best = here.translate(source, attention="all" if every else True, sample=False)
             if best.attention is None:
                 raise no_attention()
             return best
         [ids], [wanted] = here.pair_ids([(source, target)], 1)
-        hypothesis = force(here.decoder, ids, wanted, here.decoding.start)
-        return assemble(
-            Passage("", (Sentence(ids, ""),), text=source), [[hypothesis]], 1, here.source, here.target
-        )
+        led = force_recorded(here.decoder, ids, wanted, here.decoding.start)
+        passage = Passage("", (Sentence(ids, ""),), text=source)
+        return assemble(passage, [[led]], 1, here.source, here.target)
 
     def pair_ids(
         self, pairs: Iterable[tuple[str, str]], first: int = 1

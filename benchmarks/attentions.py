@@ -1,0 +1,178 @@
+"""What recording every attention matrix costs: the time of `attention="all"` over that without.
+
+    python benchmarks/attentions.py
+    python benchmarks/attentions.py --against ../uwaga-before --check
+
+The bundled model translates sentences one by one and 32 at a time, greedily and with its beam of 5, on the
+engine (float32, int8) and in torch, with and without recording its 32 matrices. Models of BERT's and GPT-2's
+base size (random weights) read 8 texts of 30 tokens and record 144 matrices of each: beside encoding them,
+and beside generating one token. Both ways take turns on the same texts; figures are medians of the rounds,
+ratios medians of the rounds' own.
+
+``--against`` names another checkout (with its core built in): `off` is the time without recording here over
+the time there, by turns, in processes of their own, the median of the fastest of each. Bars: recording 1.3;
+off 1.00, that is within 3%.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+SENTENCES = ROOT / "src/uwaga/conversion/sentences.txt"
+ENGINES = (("native", "float32"), ("native", "int8"), ("torch", "float32"))
+BEAMS = (1, 5)
+BAR, SLACK = 1.3, 1.03
+Ways = dict[str, Callable[[], object]]
+
+
+def english() -> list[str]:
+    """The sentences behind the file's first head."""
+    lines = SENTENCES.read_text(encoding="utf-8").splitlines()
+    return lines[1 : next(at for at, line in enumerate(lines) if at and line.startswith("["))]
+
+
+def by_turns(ways: Ways, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each way, in each round."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for way in ways.values():
+        way()
+    for number in range(rounds):
+        names = list(ways) if number % 2 else list(ways)[::-1]
+        for name in names:
+            start = time.perf_counter()
+            ways[name]()
+            times[name].append(time.perf_counter() - start)
+    return times
+
+
+def translating(rounds: int, recording: bool, only: str) -> dict[str, dict[str, list[float]]]:
+    """The bundled model with every engine, beam and batch."""
+    import uwaga
+
+    lines, found = english(), {}
+    for engine, precision in ENGINES:
+        if only not in ("all", engine):
+            continue
+        model = uwaga.Translator.load(engine=engine, dtype=precision, device="cpu", threads=1)
+        for beam in BEAMS:
+            for batch, texts in ((1, lines[:8]), (32, lines[:32])):
+
+                def run(attention: Any, beam: int = beam, batch: int = batch, texts: Any = texts) -> None:
+                    for at in range(0, len(texts), batch):
+                        model.translate(texts[at : at + batch], beam=beam, attention=attention)  # noqa: B023
+
+                ways: Ways = {"off": lambda run=run: run(False)}
+                if recording:
+                    ways["all"] = lambda run=run: run("all")
+                found[f"{engine} {precision}, beam {beam}, batch {batch}"] = by_turns(ways, rounds)
+    return found
+
+
+def reading(rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Models that read alone, of base size."""
+    import torch
+
+    from uwaga.contracts import Choice, Symbols
+    from uwaga.engine import NativeModel
+    from uwaga.engine.packing import pack
+    from uwaga.models.decoder_only import DecoderOnly
+    from uwaga.models.masked import MaskedEncoder
+    from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings
+
+    torch.set_num_threads(1)
+    sizes: Any = {"layers": 12, "width": 768, "heads": 12, "feed_forward": 3072, "max_length": 64}
+    texts = np.random.default_rng(0).integers(4, 500, (8, 30)).tolist()
+    bert = MaskedEncoder(EncoderOnlySettings(**sizes), 500).eval()
+    found = {
+        "BERT size, torch, 8 texts": by_turns(
+            {"off": lambda: bert.encode(texts), "all": lambda: bert.attentions(texts)}, rounds
+        )
+    }
+    shape = DecoderOnlySettings(**sizes, norm="pre", activation="gelu_tanh")
+    torch_model = DecoderOnly(shape, Symbols(0, 1, 2, 3), 500).eval()
+    state = {name: tensor.detach().numpy() for name, tensor in torch_model.state_dict().items()}
+    native = NativeModel(
+        shape, Symbols(0, 1, 2, 3), 500, 500, pack(shape, 500, 500, state.__getitem__, "float32")
+    )
+    start = np.zeros(len(texts), dtype=np.int64)
+    for name, model in (("native float32", native), ("torch", torch_model)):
+
+        def one_token(model: Any = model) -> None:
+            model.step(start, model.start(model.encode(texts), 1), Choice(1))
+
+        def record(model: Any = model) -> None:
+            model.attentions(texts, [[0]] * len(texts))
+
+        found[f"GPT-2 size, {name}, 8 texts"] = by_turns({"off": one_token, "all": record}, rounds)
+    return found
+
+
+def run(root: Path, rounds: int, recording: bool, only: str) -> dict[str, dict[str, list[float]]]:
+    environment = dict(os.environ, PYTHONPATH=str(root / "src"), OMP_NUM_THREADS="1")
+    command = [sys.executable, __file__, "--worker", "--rounds", str(rounds), "--only", only]
+    command += ["--recording"] if recording else []
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found: dict[str, dict[str, list[float]]] = json.loads(done.stdout)
+    return found
+
+
+def without(made: list[dict[str, dict[str, list[float]]]], name: str) -> float:
+    """The time without recording: the median over the processes of the fastest of each."""
+    return statistics.median(min(one[name]["off"]) for one in made)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--against", type=Path, help="a checkout that does not record, for `off`")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--turns", type=int, default=2, help="processes of each checkout")
+    parser.add_argument("--only", choices=("all", "native", "torch", "reading"), default="all")
+    parser.add_argument("--check", action="store_true", help="exit with 1 where a bar is missed")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--recording", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        made = translating(arguments.rounds, arguments.recording, arguments.only)
+        if arguments.recording and arguments.only in ("all", "reading"):
+            made |= reading(arguments.rounds)
+        print(json.dumps(made))
+        return 0
+    from systems.machine import machine
+
+    here, plain, there = [], [], []
+    for turn in range(arguments.turns):
+        here.append(run(ROOT, arguments.rounds, True, arguments.only))
+        if arguments.against:
+            both = [(ROOT, plain), (arguments.against.resolve(), there)]
+            for root, made in both if turn % 2 else both[::-1]:
+                made.append(run(root, arguments.rounds, False, arguments.only))
+    print(json.dumps(machine()))
+    print("ms".ljust(40), f"{'without':>9}{'recording':>11}{'ratio':>8}", f"{'off':>8}" if there else "")
+    missed = False
+    for name in here[0]:
+        off, recorded = ([time for one in here for time in one[name][way]] for way in ("off", "all"))
+        ratio = statistics.median(b / a for a, b in zip(off, recorded, strict=True))
+        line = f"{1e3 * statistics.median(off):9.1f}{1e3 * statistics.median(recorded):11.1f}{ratio:8.2f}"
+        missed = missed or ratio > BAR
+        if there and name in there[0]:
+            now, before = (without(made, name) for made in (plain, there))
+            line += f" {now / before:8.2f}"
+            missed = missed or now / before > SLACK
+        print(name.ljust(40), line)
+    return int(missed and arguments.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

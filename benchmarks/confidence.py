@@ -1,0 +1,76 @@
+"""How well a model's own confidence tells good translations from bad ones: correlation with sentence chrF.
+
+    python benchmarks/confidence.py SOURCE_TAB_REFERENCES.tsv[.gz] [--model MODEL] [--beam 5] [--lines 2000]
+
+A line is a source and, behind tabs, its references. Each estimate of `Translation.confidence` (Fomicheva
+2020, section 3.1) is compared with sacreBLEU's sentence chrF over all lines: Pearson's r, and Spearman's rho,
+which looks at ranks alone. The last table says what setting the least confident aside would gain: chrF of the
+rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sacrebleu.metrics.chrf import CHRF
+
+import uwaga
+
+Values = NDArray[np.float64]
+ESTIMATES = ("mean_log_prob", "probability", "mean_word", "lowest_word", "entropy")
+LOWER_IS_BETTER = "entropy"
+
+
+def read(path: Path, lines: int) -> list[list[str]]:
+    """Source and references of each line."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        return [line.rstrip("\n").split("\t") for line, _ in zip(file, range(lines), strict=False)]
+
+
+def ranks(values: Values) -> Values:
+    """Ranks from 0, equal values at the mean of theirs."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts + 1) / 2)[inverse]
+
+
+def pearson(left: Values, right: Values) -> float:
+    return float(np.corrcoef(left, right)[0, 1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--model")
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--lines", type=int, default=2000)
+    given = parser.parse_args()
+    rows = read(given.corpus, given.lines)
+    made = uwaga.load(given.model).translate([row[0] for row in rows], beam=given.beam, entropy=True)
+    kept = [(one, row[1:]) for one, row in zip(made, rows, strict=True) if one.confidence is not None]
+    metric = CHRF()
+    chrf = np.array([metric.sentence_score(one.text, references).score for one, references in kept])
+    print(f"{len(kept)} sentences, mean sentence chrF {chrf.mean():.1f}")
+    print(f"\n{'estimate':15}{'Pearson':>9}{'Spearman':>10}")
+    found = {}
+    for name in ESTIMATES:
+        values = np.array([getattr(one.confidence, name) for one, _ in kept], dtype=np.float64)
+        found[name] = -values if name == LOWER_IS_BETTER else values
+        print(f"{name:15}{pearson(values, chrf):9.3f}{pearson(ranks(values), ranks(chrf)):10.3f}")
+    print(f"\n{'set aside':15}" + "".join(f"{name:>15}" for name in ESTIMATES))
+    for share in (0.0, 0.1, 0.25, 0.5):
+        left = [chrf[np.argsort(found[name])[int(share * len(chrf)) :]].mean() for name in ESTIMATES]
+        print(f"{share:<15.0%}" + "".join(f"{value:15.1f}" for value in left))
+    words = np.array([word.mean for one, _ in kept for word in one.words if word.text != "</s>"])
+    below = ", ".join(f"{(words < bar).mean():.0%} below {bar}" for bar in (0.15, 0.3, 0.5))
+    print(f"\n{len(words)} words, geometric mean of their pieces: {below}")
+
+
+if __name__ == "__main__":
+    main()

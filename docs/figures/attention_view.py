@@ -1,0 +1,51 @@
+"""Make the live example of the guide to attention, and the picture of a translation in a notebook.
+
+python docs/figures/attention_view.py            writes docs/figures/attention-view.html
+python docs/figures/attention_view.py --picture  and notebook.png, with Chromium (see CONTRIBUTING)
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+
+import uwaga
+from uwaga.reports.attention_view import attention_view
+
+SENTENCE = "I thought it would be a good concert, but it wasn't."
+HERE = Path(__file__).parent
+
+
+def take_picture(html: str, picture: Path) -> None:
+    """Show a piece of HTML as a notebook does, and keep that as a PNG of few colours."""
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 760, "height": 800})
+        page.set_content(f'<meta charset="utf-8"><body style="background:white">{html}')
+        page.wait_for_selector("[data-milliseconds]")
+        page.screenshot(path=picture, clip=page.locator("html").bounding_box())
+        browser.close()
+    Image.open(picture).convert("RGB").quantize(64).save(picture, optimize=True)
+
+
+def main() -> None:
+    """Translate one sentence with every attention matrix of the bundled model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--picture", action="store_true")
+    asked = parser.parse_args()
+    translation = uwaga.load().translate(SENTENCE, attention="all")
+    assert translation.attentions is not None
+    view = attention_view(
+        translation.attentions, translation.source_tokens, translation.tokens, name="example"
+    )
+    path = HERE / "attention-view.html"
+    path.write_text(view + "\n", encoding="utf-8")
+    print(f"wrote {path}: {translation.text}")  # noqa: T201
+    if asked.picture:
+        take_picture(translation._repr_html_(), HERE / "notebook.png")
+
+
+if __name__ == "__main__":
+    main()

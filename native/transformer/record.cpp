@@ -1,0 +1,244 @@
+#include "transformer/record.h"
+
+#include <algorithm>
+
+#include "transformer/blocks.h"
+
+namespace uwaga {
+
+namespace {
+
+constexpr int64_t rows_between_checks = 64;  // of a long sentence, whose attention may take seconds
+
+// Sentences whose rows are packed together, one sentence's after the other's.
+struct Group {
+    std::size_t first = 0, last = 0;  // sentences
+    int64_t rows = 0;
+};
+std::vector<Group> grouped(const std::vector<int64_t>& lengths) {
+    std::vector<Group> groups;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        if (groups.empty() || groups.back().rows + lengths[i] > group_rows) groups.push_back({i, i, 0});
+        groups.back().last = i + 1;
+        groups.back().rows += lengths[i];
+    }
+    return groups;
+}
+
+// The rows of a group on their way through the layers, in ws.x.
+struct Pass {
+    const Model& model;
+    const Heads& heads;
+    const Side& side;
+    Workspace& ws;
+    std::vector<int64_t> lengths = {};  // of each sentence
+    int64_t rows = 0;
+
+    void begin(const std::vector<const std::vector<int32_t>*>& sentences);
+    const float* project(const Linear& linear, Rows& in);
+    void self_attend(const Linear& in, const Linear& out, const Norm& norm, bool causal, const std::vector<float*>& to);
+    void cross_attend(const DecoderLayer& layer, std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to);
+    void finish(const Linear& out, const Norm& norm);
+    void recur_layer(const DecoderLayer& layer);
+    void feed(const FeedForward& layer) { feed_forward(model, layer, ws.x.get(), rows, ws, ws, ThreadSlice{}); }
+};
+
+void Pass::begin(const std::vector<const std::vector<int32_t>*>& sentences) {
+    for (const std::vector<int32_t>* sentence : sentences) {
+        lengths.push_back(static_cast<int64_t>(sentence->size()));
+        rows += lengths.back();
+    }
+    int32_t* tokens = ws.tokens.ensure(rows);
+    int32_t* positions = ws.positions.ensure(rows);
+    for (const std::vector<int32_t>* sentence : sentences) {
+        int32_t position = 0;
+        for (const int32_t token : *sentence) {
+            *tokens++ = token;
+            *positions++ = position++;
+        }
+    }
+    embed_rows(model, side, ws.tokens.get(), ws.positions.get(), rows, ws.x.ensure(rows * stride_of(model.shape.width)));
+}
+
+const float* Pass::project(const Linear& linear, Rows& in) {
+    const int64_t stride = stride_of(linear.weight.outputs());
+    float* projected = ws.projected.ensure(rows * stride);
+    Epilogue plain;
+    plain.bias = linear.bias;
+    product(*model.kernels, in, linear.weight, plain, projected, stride);
+    return projected;
+}
+
+// One sentence's queries over its keys, whose values lie behind them, and a copy of the weights of each.
+struct Looking {
+    const float* queries;
+    int64_t query_stride, count;  // queries
+    const void* keys;
+    int64_t key_stride, length;  // keys
+    bool causal;
+    const Side* side;  // whose relative positions count, or null
+    float* to;         // (heads, count, length)
+};
+void look(const Model& model, const Heads& heads, const Looking& at, float* context, Workspace& ws) {
+    const int64_t context_stride = stride_of(heads.inner());
+    int64_t* offsets = ws.offsets.ensure(at.length);
+    for (int64_t key = 0; key < at.length; ++key) offsets[key] = key * at.key_stride;
+    float* weights = ws.weights.ensure(heads.count * at.length);
+    for (int64_t query = 0; query < at.count; ++query) {
+        if (query % rows_between_checks == rows_between_checks - 1) model.workers.check();
+        const int64_t length = at.causal ? query + 1 : at.length;
+        const float* bias = at.side ? relative_bias(model, *at.side, heads, query, length, ws) : nullptr;
+        attend_cached(model, heads, at.queries + query * at.query_stride, at.keys, offsets, length, bias, weights, context + query * context_stride);
+        for (int64_t head = 0; head < heads.count; ++head) {
+            std::copy_n(weights + head * length, length, at.to + (head * at.count + query) * at.length);
+        }
+    }
+}
+
+void Pass::self_attend(const Linear& in, const Linear& out, const Norm& norm, bool causal, const std::vector<float*>& to) {
+    const int64_t inner = heads.inner(), stride = stride_of(3 * inner), context_stride = stride_of(inner), size = model.cache_element_size();
+    Rows source = block_input(model, norm, ws.x.get(), rows, ws);
+    const float* projected = project(in, source);  // (rows, query | key | value)
+    const void* cache = projected + inner;
+    int64_t key_stride = stride;
+    if (model.shape.float16_cache) {
+        key_stride = 2 * inner;
+        uint16_t* half = ws.float16.ensure(rows * key_stride);
+        for (int64_t row = 0; row < rows; ++row) model.kernels->to_float16(projected + row * stride + inner, key_stride, half + row * key_stride);
+        cache = half;
+    }
+    float* context = ws.context.ensure(rows * context_stride);
+    int64_t first = 0;
+    for (std::size_t s = 0; s < lengths.size(); ++s) {
+        const void* keys = static_cast<const uint8_t*>(cache) + first * key_stride * size;
+        look(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], causal, &side, to[s]}, context + first * context_stride, ws);
+        first += lengths[s];
+    }
+    finish(out, norm);
+}
+
+void Pass::cross_attend(const DecoderLayer& layer, std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to) {
+    const int64_t inner = heads.inner(), stride = stride_of(inner), entry = model.key_value_width();
+    Rows in = block_input(model, layer.cross_norm, ws.x.get(), rows, ws);
+    const float* queries = project(layer.query, in);
+    float* context = ws.context.ensure(rows * stride);
+    int64_t first = 0;
+    for (std::size_t s = 0; s < lengths.size(); ++s) {
+        const EncodedSentence& source = *sources[s];
+        const int64_t first_key = (static_cast<int64_t>(l) * source.chunk->rows + source.first) * entry;
+        const void* keys = source.chunk->page.data + first_key * model.cache_element_size();
+        look(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, nullptr, to[s]}, context + first * stride, ws);
+        first += lengths[s];
+    }
+    finish(layer.cross_output, layer.cross_norm);
+}
+
+// Contexts through the output projection into the residual stream.
+void Pass::finish(const Linear& out, const Norm& norm) {
+    const int64_t inner = heads.inner();
+    Rows attended = rows_of(ws, ws.context.get(), rows, inner, stride_of(inner));
+    block_output(model, out, norm, attended, ws.x.get(), ws, ThreadSlice{});
+}
+
+// Each sentence's rows one after the other: what a position keeps is where the next one begins.
+void Pass::recur_layer(const DecoderLayer& layer) {
+    const int64_t width = model.shape.width, stride = stride_of(width);
+    float* x = ws.x.get();
+    Rows in = block_input(model, layer.self_norm, x, rows, ws);
+    const float* forget = project(layer.forget, in);
+    float* input = ws.context.ensure(rows * stride);
+    product(*model.kernels, in, layer.input.weight, Epilogue{}, input, stride);
+    int64_t first = 0;
+    for (const int64_t length : lengths) {
+        std::vector<float> cells(static_cast<std::size_t>((length + 1) * width));
+        const Recurrence unit{forget + first * stride, input + first * stride, stride, cells.data(), cells.data() + width, width};
+        recur(model, unit, layer.self_norm, x + first * stride, length, ws, ThreadSlice{});
+        first += length;
+    }
+}
+
+// The places of a layer in matrices of which each sentence's begins at `to`.
+std::vector<float*> of_layer(const std::vector<float*>& to, const std::vector<int64_t>& sizes, std::size_t l) {
+    std::vector<float*> places;
+    for (std::size_t s = 0; s < to.size(); ++s) places.push_back(to[s] + static_cast<int64_t>(l) * sizes[s]);
+    return places;
+}
+
+std::shared_ptr<const Chunk> encode_group(const Model& model, const std::vector<std::vector<int32_t>>& sources, const Group& group, const std::vector<float*>& all, Workspace& ws) {
+    std::vector<const std::vector<int32_t>*> sentences;
+    for (std::size_t s = group.first; s < group.last; ++s) sentences.push_back(&sources[s]);
+    const std::vector<float*> to(all.begin() + static_cast<std::ptrdiff_t>(group.first), all.begin() + static_cast<std::ptrdiff_t>(group.last));
+    Pass pass{model, model.shape.encoder, model.source, ws};
+    pass.begin(sentences);
+    std::vector<int64_t> sizes;  // of a layer's matrices
+    for (const int64_t length : pass.lengths) sizes.push_back(pass.heads.count * length * length);
+    for (std::size_t l = 0; l < model.encoder.size(); ++l) {
+        const EncoderLayer& layer = model.encoder[l];
+        model.workers.check();
+        pass.self_attend(layer.query_key_value, layer.self_output, layer.self_norm, false, of_layer(to, sizes, l));
+        pass.feed(layer.feed_forward);
+    }
+    if (model.shape.pre_norm) normalise(model, model.encoder_norm, ws.x.get(), pass.rows, ws.x.get());
+    return keys_and_values(model, ws.x.get(), pass.rows, ws);
+}
+
+void record_group(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& all, const Group& group, Workspace& ws) {
+    Pass pass{model, model.shape.decoder, model.target, ws};
+    std::vector<const std::vector<int32_t>*> sentences;
+    std::vector<const EncodedSentence*> sources;
+    std::vector<float*> decoder, cross;
+    std::vector<int64_t> squares, oblongs;  // sizes of a layer's matrices
+    for (std::size_t s = group.first; s < group.last; ++s) {
+        const int64_t length = static_cast<int64_t>(readings[s].target.size());
+        sentences.push_back(&readings[s].target);
+        sources.push_back(readings[s].source);
+        decoder.push_back(all[s].decoder);
+        cross.push_back(all[s].cross);
+        squares.push_back(pass.heads.count * length * length);
+        oblongs.push_back(model.has_source() ? pass.heads.count * length * readings[s].source->length : 0);
+    }
+    pass.begin(sentences);
+    for (std::size_t l = 0; l < model.decoder.size(); ++l) {
+        const DecoderLayer& layer = model.decoder[l];
+        model.workers.check();
+        if (model.shape.recurrent) pass.recur_layer(layer);
+        else pass.self_attend(layer.query_key_value, layer.self_output, layer.self_norm, true, of_layer(decoder, squares, l));
+        if (model.has_source()) pass.cross_attend(layer, l, sources, of_layer(cross, oblongs, l));
+        if (l + 1 < model.decoder.size()) pass.feed(layer.feed_forward);
+    }
+}
+
+}  // namespace
+
+Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources, const std::vector<float*>& to) {
+    std::vector<int64_t> lengths;
+    for (const std::vector<int32_t>& source : sources) lengths.push_back(static_cast<int64_t>(source.size()));
+    const std::vector<Group> groups = grouped(lengths);
+    std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
+    model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
+        WorkspacePool::Loan ws(model->workspaces);
+        const std::size_t g = static_cast<std::size_t>(part);
+        chunks[g] = encode_group(*model, sources, groups[g], to, *ws);
+    });
+    Memory memory{model, {}};
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+        int64_t first = 0;
+        for (std::size_t s = groups[g].first; s < groups[g].last; ++s) {
+            memory.sentences.push_back({chunks[g], first, lengths[s]});
+            first += lengths[s];
+        }
+    }
+    return memory;
+}
+
+void record(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& to) {
+    std::vector<int64_t> lengths;
+    for (const Reading& reading : readings) lengths.push_back(static_cast<int64_t>(reading.target.size()));
+    const std::vector<Group> groups = grouped(lengths);
+    model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
+        WorkspacePool::Loan ws(model.workspaces);
+        record_group(model, readings, to, groups[static_cast<std::size_t>(part)], *ws);
+    });
+}
+
+}  // namespace uwaga

@@ -1,0 +1,77 @@
+/* What uwaga.reports.attention_view draws with: elements, weights, colours, canvases. */
+function make(tag, attributes, ...inside) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...inside);
+  return element;
+}
+
+function radios(name, values, chosen, change) {
+  const group = make("fieldset", { class: "choice", "aria-label": name });
+  for (const value of values) {
+    const input = make("input", { type: "radio", name, value });
+    input.checked = value === chosen;
+    input.addEventListener("change", () => change(value));
+    group.append(make("label", {}, input, value));
+  }
+  group.hidden = values.length < 2;
+  return group;
+}
+
+function rove(items, item) {
+  for (const other of items) other.tabIndex = other === item ? 0 : -1;
+  item.focus();
+}
+
+async function unpack(kind) {
+  const text = atob(kind.weights);
+  const packed = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/* The page's own text colour says whether it is dark. */
+function isDark(place) {
+  const found = getComputedStyle(place).color.match(/[\d.]+/g);
+  const [red, green, blue] = found ? found.map(Number) : [0, 0, 0];
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 127;
+}
+const accentOf = (place) => (isDark(place) ? [88, 166, 255] : [9, 105, 218]);
+
+function context(canvas, place, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const drawing = canvas.getContext("2d");
+  drawing.scale(ratio, ratio);
+  drawing.fillStyle = drawing.strokeStyle = getComputedStyle(place).color;
+  drawing.font = "12px system-ui, sans-serif";
+  drawing.textBaseline = "middle";
+  return drawing;
+}
+
+function picture(weights, columns, rows, most, colour) {
+  const canvas = document.createElement("canvas");
+  canvas.width = columns;
+  canvas.height = rows;
+  const drawing = canvas.getContext("2d");
+  const pixels = drawing.createImageData(columns, rows);
+  const [red, green, blue] = colour;
+  for (let at = 0; at < weights.length; at++) {
+    pixels.data[4 * at] = red;
+    pixels.data[4 * at + 1] = green;
+    pixels.data[4 * at + 2] = blue;
+    pixels.data[4 * at + 3] = Math.min(255, (255 * weights[at]) / most);
+  }
+  drawing.putImageData(pixels, 0, 0);
+  return canvas;
+}
+
+function shortened(drawing, text, width) {
+  if (drawing.measureText(text).width <= width) return text;
+  let letters = [...text];
+  while (letters.length && drawing.measureText(letters.join("") + "…").width > width) letters.pop();
+  return letters.join("") + "…";
+}

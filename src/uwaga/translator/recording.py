@@ -1,0 +1,108 @@
+"""Every attention matrix of targets that are known: what a search has found, or what a user gives.
+
+A pass of its own behind the search: each hypothesis is fed to the model as a whole. The steps of a decoder
+equal that pass (the law of every model), so that it shows where the search looked and leaves it as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from uwaga.contracts import Attentions, Decoder, Floats, Hypothesis
+from uwaga.errors import SettingsError
+from uwaga.translator.forced_decoding import force
+
+
+def with_attentions(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    lists: Sequence[Sequence[Hypothesis]],
+    start: int | None = None,
+) -> list[list[Hypothesis]]:
+    """Hypotheses with their ``attentions`` and ``attention``, all else as it is.
+
+    Args:
+        decoder: the model.
+        sources: token ids with their end symbols.
+        lists: hypotheses of each source.
+        start: token that decoding started from, None for the decoder's own.
+
+    Raises:
+        SettingsError: the decoder is an ensemble.
+    """
+    first = decoder.symbols.start if start is None else start
+    flat = [(source, one) for source, ways in zip(sources, lists, strict=True) for one in ways]
+    fed = [[first, *one.tokens][: max(len(one.token_scores), 1)] for _, one in flat]
+    made = iter(all_attentions(decoder, [source for source, _ in flat], fed))
+    return [[_seen(one, next(made)) for one in ways] for ways in lists]
+
+
+def recorder(decoder: Decoder) -> Decoder:
+    """The decoder that is to search where its attentions will be asked for.
+
+    Raises:
+        SettingsError: the decoder is an ensemble.
+    """
+    if decoder.attentions is None:
+        raise no_attentions()
+    return decoder if decoder.recording is None else decoder.recording()
+
+
+def no_attentions() -> SettingsError:
+    """What to say to a user who wants to see every attention of an ensemble."""
+    return SettingsError(
+        "attention 'all' is of one model, and an ensemble's members look each in its own way: load one of "
+        "them alone, or ask for attention=True, the mean of their cross-attentions"
+    )
+
+
+def all_attentions(
+    decoder: Decoder, sources: Sequence[Sequence[int]], fed: Sequence[Sequence[int]]
+) -> list[Attentions]:
+    """:attr:`uwaga.contracts.Decoder.attentions` of any number of sentences.
+
+    Raises:
+        SettingsError: the decoder is an ensemble.
+    """
+    if decoder.attentions is None:
+        raise no_attentions()
+    return decoder.attentions(sources, fed) if sources else []
+
+
+def force_recorded(
+    decoder: Decoder, source: Sequence[int], target: Sequence[int], start: int | None = None
+) -> Hypothesis:
+    """As :func:`uwaga.translator.forced_decoding.force`, with ``attentions`` too where a decoder can tell."""
+    led = force(decoder, source, target, start)
+    return led if decoder.attentions is None else with_attentions(decoder, [source], [[led]], start)[0][0]
+
+
+def mean_of_heads(cross: Floats) -> Floats:
+    """The cross-attention (target, source) of a translation: the mean over the heads of the last layer.
+
+    One head is added to the next, as the engine does it: the same bits as of its steps.
+
+    Args:
+        cross: (layers, heads, target, source).
+    """
+    total = np.zeros(cross.shape[2:], dtype=np.float32)
+    for head in cross[-1]:
+        total += head
+    return total / np.float32(cross.shape[1])
+
+
+def _seen(one: Hypothesis, found: Attentions) -> Hypothesis:
+    if not one.token_scores:  # a limit left no step: the pass needs one, and nobody took it
+        found = Attentions(found.encoder, _stepless(found.decoder, 2), _stepless(found.cross, 1))
+    mean = None if found.cross is None else mean_of_heads(found.cross)
+    return replace(one, attention=mean, attentions=found or None)
+
+
+def _stepless(table: Floats | None, axes: int) -> Floats | None:
+    """Nothing of the target on its axes: of cross-attention the queries, of self-attention the keys too."""
+    if table is None:
+        return None
+    return table[:, :, :0, :0] if axes == 2 else table[:, :, :0]

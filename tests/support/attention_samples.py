@@ -1,0 +1,38 @@
+"""Made-up attention: rows that sum to 1, and pieces of both sides."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uwaga.contracts import Attentions
+
+HOSTILE = (
+    "</script><script>window.hacked = 1</script>",
+    '"><img src=x onerror="window.hacked = 1">',
+    "<!--<script>",
+    "\u2028${window.hacked = 1}`",
+    "\ud800 lone",
+    "&lt;b&gt;",
+)
+
+
+def rows(rng, shape, causal=False, sharp=2.5):
+    """Weights ``shape`` (layers, heads, query, key) of a softmax over random scores."""
+    scores = rng.normal(size=shape) * sharp
+    if causal:
+        scores = np.where(np.tri(*shape[2:], dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
+
+
+def attentions(layers, heads, source, target, seed=0, kinds=("cross", "encoder", "decoder")):
+    """Attention of a model between so many source and target tokens, ends of sentences counted."""
+    rng = np.random.default_rng(seed)
+    sizes = {"cross": (target, source), "encoder": (source, source), "decoder": (target, target)}
+    return Attentions(
+        **{kind: rows(rng, (layers, heads, *sizes[kind]), causal=kind == "decoder") for kind in kinds}
+    )
+
+
+def pieces(count, side="w"):
+    return tuple(f"▁{side}{at}" for at in range(count))

@@ -1,0 +1,47 @@
+"""An installed Chromium, driven by Playwright: pages that must not complain."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def executable() -> str:
+    """Where the browser is; skips the test where there is none."""
+    found = next((path for path in map(shutil.which, NAMES) if path), None)
+    if found is None:
+        pytest.skip("no Chromium is installed: apt-get install chromium")
+    return found
+
+
+@contextmanager
+def chromium() -> Iterator:
+    """A browser without a window."""
+    path = executable()
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def open_page(browser, path, **settings):
+    """A page of its own, and what it complains of or asks a network for."""
+    page = browser.new_page(viewport={"width": 1000, "height": 900}, **settings)
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: complaints.append(request.url) if is_foreign(request.url) else None)
+    page.goto(path.as_uri())
+    return page, complaints
+
+
+def is_foreign(url: str) -> bool:
+    return not url.startswith(("file:", "data:", "blob:"))
