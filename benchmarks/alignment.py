@@ -7,8 +7,8 @@ The texts are Multi30k's as published (raw). Both ways start from the bundled mo
 updates of recipes/multi30k-guided.yaml; guided ones have links of our own aligner. The alignment error rate
 (Och & Ney 2003) is on the hundred pairs of benchmarks/alignments, with the reference as a forced target: a
 target piece links to the source piece that a head looks at most, at the step that predicts it or at the next,
-which reads it. BLEU is sacreBLEU's on the whole test set. Each way is a run of its own (``--ways plain``), so that a
-machine can be had in pieces; with ``--model`` no training is done and that model measured.
+which reads it. BLEU is sacreBLEU's on the whole test set. Each way is a run of its own (``--ways plain``), so
+that a machine can be had in pieces; a model of ``--model`` is measured as it is.
 """
 
 from __future__ import annotations
