@@ -41,7 +41,7 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
     from uwaga.translator.parallel_scoring import parallel_scorer
     from uwaga.translator.torch_threads import with_threads
 
-    given = _transformer(translator)
+    given = torch_transformer(translator)
     model = with_interventions(given, interventions)
     if (threads := getattr(given, "threads", 0)) and isinstance(threads, int):
         with_threads(model, threads)
@@ -84,7 +84,7 @@ def head_importance(translator: Translator, pairs: Sequence[tuple[str, str]], ki
     """
     from uwaga.models.interventions import Heads
 
-    model = _transformer(translator)
+    model = torch_transformer(translator)
     blocks = model.encoder if kind == "encoder" else model.decoder
     heads = (
         model.settings.heads if kind == "encoder" else model.settings.decoder_heads or model.settings.heads
@@ -105,7 +105,8 @@ def _mean_log_prob(translator: Translator, pairs: Sequence[tuple[str, str]]) -> 
     return sum(one.log_prob for one in scores) / sum(len(one.token_scores) for one in scores)
 
 
-def _transformer(translator: Translator) -> Transformer:
+def torch_transformer(translator: Translator) -> Transformer:
+    """The Transformer in torch of a translator; SettingsError if it has none."""
     from uwaga.models.transformer import Transformer
 
     if not isinstance(translator.decoder, Transformer):

@@ -187,7 +187,7 @@ class Translator:
         return PivotTranslator([first, second, *more])
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Translator:
-        """The same translator over another decoder of the same vocabularies; it scores stepwise by default."""
+        """The same translator over another decoder of the same vocabularies; by default scored by steps."""
         sides = (self.source, self.target)
         return Translator(decoder, *sides, self.decoding, self.languages, scorer, self.text, self._known)
 
