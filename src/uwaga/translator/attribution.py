@@ -68,8 +68,6 @@ def attribute(
     """
     import torch
 
-    from uwaga.models.given import with_source_vectors
-
     model = torch_transformer(translator)
     found = translator.attend(
         source, translator.translate(source, sample=False).text if target is None else target
@@ -81,25 +79,28 @@ def attribute(
     whole = 1.0 if method == "gradient_input" else None
     at = torch.tensor([whole] if whole else [(step + 0.5) / steps for step in range(steps)])
     points = (at[:, None, None].to(vectors) * vectors).requires_grad_()  # (points, source, width)
-    scores = _log_probs(with_source_vectors(model, points), ids, fed, wanted)  # (points, target)
+    scores = _log_probs(model, points, ids, fed, wanted)  # (points, target)
     rows = []
     for place in range(len(wanted)):
         (grad,) = torch.autograd.grad(scores[:, place].sum(), points, retain_graph=True)
         rows.append((grad.mean(0) * vectors).sum(-1))  # (source,)
     ends = torch.stack([vectors, torch.zeros_like(vectors)])  # (2, source, width)
     with torch.no_grad():
-        log_probs, baseline = (
-            _log_probs(with_source_vectors(model, ends), ids, fed, wanted).float().cpu().numpy()
-        )
+        log_probs, baseline = _log_probs(model, ends, ids, fed, wanted).float().cpu().numpy()
     return Attribution(found, torch.stack(rows).float().cpu().numpy(), log_probs, baseline)
 
 
-def _log_probs(model: Transformer, ids: tuple[int, ...], fed: list[int], wanted: tuple[int, ...]) -> Tensor:
-    """(points, target) of a target, at each of the points that the model's source has."""
+def _log_probs(
+    model: Transformer, vectors: Tensor, ids: tuple[int, ...], fed: list[int], wanted: tuple[int, ...]
+) -> Tensor:
+    """(points, target) of a target, where the source has these vectors (points, source, width)."""
     import torch
 
-    points = model.source_embedding.vectors.shape[0]
+    from uwaga.models.given import with_source_vectors
+
+    points = len(vectors)
     source, target = (torch.tensor([row] * points, device=model.device) for row in (ids, fed))
-    log_probs = torch.log_softmax(model.logits(model.features(source, target)), dim=-1)
+    features = with_source_vectors(model, vectors).features(source, target)
+    log_probs = torch.log_softmax(model.logits(features), dim=-1)
     rows = torch.tensor([wanted] * points, device=model.device)[..., None]
     return log_probs.gather(-1, rows)[..., 0]

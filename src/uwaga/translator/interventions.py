@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from uwaga.contracts import Floats, Translation
+from uwaga.contracts import Decoder, Floats, Translation
 from uwaga.errors import SettingsError
 from uwaga.translator.translator import Translator
 
@@ -45,7 +45,7 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
     model = with_interventions(given, interventions)
     if (threads := getattr(given, "threads", 0)) and isinstance(threads, int):
         with_threads(model, threads)
-    return translator.with_decoder(model, parallel_scorer(model))
+    return translator.with_decoder(cast(Decoder, model), parallel_scorer(model))
 
 
 def compare(
