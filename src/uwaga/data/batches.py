@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uwaga.contracts import Ids, Symbols
+from uwaga.data.guide import Guide
 from uwaga.data.mixture import Mixture
 from uwaga.data.plans import DrawnPlan, MixedSides, Plan, SegmentationSampler, StoredPlan
 from uwaga.data.prefetch import prefetch
@@ -26,6 +27,9 @@ class Batch:
     included; ``target_in`` (sentences, target) starts with the start symbol; ``target_out`` (sentences,
     target) ends with the end symbol; ``target_lengths`` (sentences,) of both; ``pairs`` (sentences,)
     the indices in the store. All int64, padding after.
+
+    ``links`` (links, 3), where training is guided: a sentence, the place of a target token in ``target_out``
+    and that of a source token which it translates.
     """
 
     source: Ids
@@ -34,6 +38,7 @@ class Batch:
     target_out: Ids
     target_lengths: Ids
     pairs: Ids
+    links: Ids | None = None
 
     @property
     def sentences(self) -> int:
@@ -56,8 +61,11 @@ class Batches:
         data: DataSettings,
         seed: int,
         batch_tokens: int,
+        guided: bool = False,
     ) -> None:
         """``batch_tokens`` is the most tokens a batch may hold on either side, padding included.
+
+        ``guided``: with the links of the stores.
 
         Raises:
             SettingsError: a pair alone exceeds ``batch_tokens``.
@@ -67,7 +75,7 @@ class Batches:
         self._seed = seed % (1 << 64)
         self._budget = batch_tokens
         shares: dict[str, float] = {form: share for form, share in sorted(data.augment.items()) if share > 0}
-        mixture.require(list(shares), data.subword_sampling > 0)
+        mixture.require(list(shares), data.subword_sampling > 0 or guided)
         self._sides = MixedSides(mixture, shares)
         if (longest := 1 + mixture.longest(list(shares))) > batch_tokens:
             raise SettingsError(
@@ -80,6 +88,7 @@ class Batches:
             self._sampler = SegmentationSampler(
                 mixture, tokenisers, list(shares), data.subword_sampling, limits
             )
+        self._guide = Guide(mixture, tokenisers, list(shares)) if guided else None
         self._latest: tuple[int, Plan] | None = None
 
     def epoch(self, number: int) -> Plan:
@@ -99,7 +108,8 @@ class Batches:
 
     def batch(self, epoch: int, index: int) -> Batch:
         """One batch. Depends on seed, epoch and index alone."""
-        pairs, source, target = self.epoch(epoch).rows(index)
+        rows = self.epoch(epoch).rows(index)
+        pairs, source, target = rows.pairs, rows.source, rows.target
         starts = np.full((len(pairs), 1), self._target.start, dtype=np.int64)  # (sentences, 1)
         target_in = np.where(target.real(), target.tokens, self._target.pad)  # (sentences, target - 1)
         return Batch(
@@ -109,6 +119,7 @@ class Batches:
             target_out=_with_end(target, self._target),
             target_lengths=target.lengths + 1,
             pairs=pairs,
+            links=None if self._guide is None else self._guide.links(rows),
         )
 
     def _plan(self, epoch: int) -> Plan:

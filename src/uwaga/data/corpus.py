@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from uwaga.data.columns import Cells, cell_text
+from uwaga.data.links import LinkFile, Links
 from uwaga.data.report import CorpusReport, Fault
 from uwaga.data.sources import find_sources
 from uwaga.errors import DataError
@@ -16,18 +17,19 @@ __all__ = ["CorpusReport", "Pair", "PairReader", "read_corpus", "read_pairs"]
 
 
 class Pair(NamedTuple):
-    """A source, its reference translations (at least one), and the number of its line, from 1."""
+    """A source, its reference translations (at least one), the number of its line, from 1, and word links."""
 
     source: str
     references: tuple[str, ...]
     line: int
+    links: Links = ()
 
 
 class PairReader(Iterator[Pair]):
     """The pairs of a corpus, read as they are asked for; nothing is opened before the first."""
 
-    def __init__(self, corpus: CorpusSettings, report: CorpusReport) -> None:
-        self.corpus = corpus
+    def __init__(self, corpus: CorpusSettings, report: CorpusReport, links: LinkFile | None = None) -> None:
+        self.corpus, self.links = corpus, links
         self._sources = find_sources(corpus)
         self.files, self.format = self._sources.files, self._sources.format
         self.report = report
@@ -56,14 +58,23 @@ class PairReader(Iterator[Pair]):
         self.report.add(fault, line)
 
     def _read(self) -> Generator[Pair, None, None]:
+        links = None if self.links is None else self.links.lines()
         for cells, place, _ in self._sources.rows():
             self.report.read += 1
+            if links is not None:
+                links.advance(self._sources.name)
             pair = _pair(cells, place)
             if isinstance(pair, Pair):
                 self.report.kept += 1
-                yield pair
+                yield (
+                    pair
+                    if links is None
+                    else pair._replace(links=links.links(pair.source, pair.references[0]))
+                )
             else:
                 self._refuse(pair, place)
+        if links is not None:
+            links.finish(self._sources.name)
         if not self.report.kept:
             raise DataError("no usable sentence pair in " + "; ".join(self.report.summary()))
 
@@ -86,7 +97,9 @@ def _pair(cells: Cells | Fault, place: int) -> Pair | Fault:
     return Pair(source, (references[0], *(text for text in references[1:] if text.strip())), place)
 
 
-def read_corpus(corpus: CorpusSettings, report: CorpusReport | None = None) -> PairReader:
+def read_corpus(
+    corpus: CorpusSettings, report: CorpusReport | None = None, links: LinkFile | None = None
+) -> PairReader:
     """Stream the pairs of a corpus, counting what is wrong with it in ``report``.
 
     Args:
@@ -94,14 +107,15 @@ def read_corpus(corpus: CorpusSettings, report: CorpusReport | None = None) -> P
             if not given) and ``bad_lines`` (``skip`` if not given) are used; ``DataSettings.resolved`` has
             them with what is said for all corpora. Its ``filters`` are the store's.
         report: filled while the pairs are read; one of the reader's own if not given.
+        links: word links of the pairs, line n of pair n.
 
     Raises:
         DataError: a missing, binary, cut or damaged file, or an object that cannot be read to its end; files
             of unequal line counts; a column that is not there; no usable pair; with ``bad_lines='stop'``, the
-            first bad line.
+            first bad line; links that do not fit the pairs.
         MissingExtraError: what reads the format, the compression or the URL is not installed.
     """
-    return PairReader(corpus, CorpusReport() if report is None else report)
+    return PairReader(corpus, CorpusReport() if report is None else report, links)
 
 
 def read_pairs(paths: Sequence[Path | str], settings: DataSettings, report: CorpusReport) -> PairReader:

@@ -7,7 +7,7 @@ after any number of epochs every pair of a corpus has been shown as often as any
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from uwaga.data.permutation import make_key, permuted
 from uwaga.data.rows import Column, JoinedColumn, TokenRows
 from uwaga.data.store import Store
 from uwaga.errors import DataError
+from uwaga.text.words import WordKind
 
 EPOCH, CORPUS = 2, 3  # tell the keys of orders of epochs from those of corpora
 
@@ -98,19 +99,31 @@ class Mixture:
                 )
             if text and not store.has_text:
                 raise DataError(
-                    f"{store.folder}: no texts, which data.subword_sampling needs; build it again"
+                    f"{store.folder}: no texts, which data.subword_sampling and training.guided_alignment "
+                    "need; build it again"
                 )
 
     def texts(self, rows: Ids) -> list[tuple[str, str, tuple[int, ...]]]:
         """Source, target and the ids of the tag of some rows."""
-        found = []
-        numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
-        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-            store, index = self.stores[number], row - int(self._starts[number])
-            found.append((store.source_text(index), store.target_text(index), store.tag))
+        found = [
+            (store.source_text(index), store.target_text(index), store.tag) for store, index in self._at(rows)
+        ]
         for store in self.stores:
             store.give_back()
         return found
+
+    def links(self, rows: Ids) -> list[tuple[Ids, WordKind]]:
+        """The word links of some rows, (links, 2) each: source word and target word; and how words count."""
+        found = [(store.links(index), store.link_words) for store, index in self._at(rows)]
+        for store in self.stores:
+            store.give_back()
+        return found
+
+    def _at(self, rows: Ids) -> Iterator[tuple[Store, int]]:
+        """The store of each row, and its number there."""
+        numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
+        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+            yield self.stores[number], row - int(self._starts[number])
 
     def describe(self) -> str:
         """How much there is, which differs where a corpus does."""

@@ -28,9 +28,13 @@ CAPS = (2.0, 1.4, 1.0)  # tried in turn until a pool fits
 
 
 class Rows(NamedTuple):
-    """The pairs of a batch, (sentences,) indices in the store, and their tokens, without symbols."""
+    """The pairs of a batch, (sentences,) indices in the store, and their tokens, without symbols.
+
+    ``forms`` (sentences,) is the surface form of each source, -1 for the text as it is.
+    """
 
     pairs: Ids
+    forms: Ids
     source: Block
     target: Block
 
@@ -146,7 +150,7 @@ class StoredPlan(Plan):
     def rows_of(self, number: int, index: int) -> Rows:
         pool, batches = self._arranged(number)
         pairs, forms = pool.pairs[batches[index]], pool.forms[batches[index]]
-        return Rows(pairs, self.source.block(pairs, forms), self.target.block(pairs))
+        return Rows(pairs, forms, self.source.block(pairs, forms), self.target.block(pairs))
 
     def _arranged(self, number: int) -> tuple[Pool, list[Ids]]:
         """A pool and its batches, as indices in it."""
@@ -240,7 +244,8 @@ class DrawnPlan(Plan):
             latest = self._latest = (number, self._draw(number))
         drawn = latest[1]
         indices = drawn.batches[index]
-        return Rows(drawn.pairs[indices], drawn.source.block(indices), drawn.target.block(indices))
+        source, target = drawn.source.block(indices), drawn.target.block(indices)
+        return Rows(drawn.pool.pairs[indices], drawn.pool.forms[indices], source, target)
 
     def _expected(self, pool: Pool) -> tuple[Ids, Ids]:
         return self._sampler.expected(self.source.lengths_of(*pool), self.target.lengths_of(pool.pairs))
@@ -270,13 +275,13 @@ class DrawnPlan(Plan):
                 batches = split(found, len(planned))
                 break
         order = np.random.default_rng(int(state[2])).permutation(len(batches))
-        return Drawn(pool.pairs, source, target, [batches[place] for place in order])
+        return Drawn(pool, source, target, [batches[place] for place in order])
 
 
 class Drawn(NamedTuple):
-    """A pool: its pairs, their rows, and its batches as indices within it."""
+    """A pool, its pairs' rows, and its batches as indices within it."""
 
-    pairs: Ids
+    pool: Pool
     source: Column
     target: Column
     batches: list[Ids]

@@ -1,9 +1,10 @@
 """A tokenised corpus on disk, memory-mapped, so that one larger than memory can be trained on.
 
 A folder: ``store.json`` and the columns ``source``, ``target``, a ``source.FORM`` for each surface form of
-``data.augment``, and with texts ``text.source`` and ``text.target``. A column is one file of its rows end
-to end (tokens as uint16 or int32, texts as UTF-8) and one, ``COLUMN.offsets``, of (pairs + 1,) int64 indices
-in it. Numbers are little-endian. :mod:`uwaga.data.store_writer` writes it.
+``data.augment``, with texts ``text.source`` and ``text.target``, and with word links ``links``. A column is
+one file of its rows end to end (tokens as uint16 or int32, texts as UTF-8, links as int32, of source word and
+target word in turn) and one, ``COLUMN.offsets``, of (pairs + 1,) int64 indices in it. Numbers are
+little-endian. :mod:`uwaga.data.store_writer` writes it.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.contracts import Ids
 from uwaga.data.report import CorpusReport
 from uwaga.data.rows import Column
 from uwaga.errors import DataError
+from uwaga.text.words import WordKind
 
 FORMAT = 2
 FACTS = "store.json"
 OFFSETS = ".offsets"
 SOURCE_TEXT = "text.source"
 TARGET_TEXT = "text.target"
+LINKS = "links"
 
 
 class Store:
@@ -126,6 +130,17 @@ class Store:
     def target_text(self, index: int) -> str:
         """The text of a target; DataError if the store was made without texts."""
         return self._text(TARGET_TEXT, index)
+
+    @property
+    def link_words(self) -> WordKind:
+        """By which words the links count."""
+        return "words" if self.made_from["links"][1] == "words" else "spaces"
+
+    def links(self, index: int) -> Ids:
+        """(links, 2) source word and target word; DataError if the store was made without links."""
+        if LINKS not in self._columns:
+            raise DataError(f"{self.folder}: this store holds no word links; build it with them")
+        return np.array(self._columns[LINKS].row(index), dtype=np.int64).reshape(-1, 2)
 
     def _text(self, name: str, index: int) -> str:
         if name not in self._columns:

@@ -15,7 +15,7 @@ import numpy as np
 
 from uwaga.data.corpus import Pair, PairReader
 from uwaga.data.report import Fault
-from uwaga.data.store import FACTS, FORMAT, OFFSETS, SOURCE_TEXT, TARGET_TEXT, Store
+from uwaga.data.store import FACTS, FORMAT, LINKS, OFFSETS, SOURCE_TEXT, TARGET_TEXT, Store
 from uwaga.data.streams import identify
 from uwaga.engine.cores import usable_cores
 from uwaga.errors import DataError, SettingsError
@@ -44,7 +44,7 @@ def build_store(
 
     Args:
         pairs: from ``read_corpus``, not read if the store is reused; its report gains what is counted here,
-            and the filters and the tag of its corpus hold.
+            and the filters and the tag of its corpus hold; its word links are kept if it has any.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
         folder: the store's.
@@ -130,6 +130,8 @@ class _Writer:
         self._columns |= {f"source.{form}": source for form in forms}
         if keep_text:
             self._columns |= {SOURCE_TEXT: "|u1", TARGET_TEXT: "|u1"}
+        if pairs.links is not None:
+            self._columns[LINKS] = "<i4"
         self._pairs = 0
         self._ends = dict.fromkeys(self._columns, 0)
         self._longest = dict.fromkeys(self._columns, 0)
@@ -181,6 +183,8 @@ class _Writer:
         if SOURCE_TEXT in self._columns:
             rows[SOURCE_TEXT] = [text.encode() for text in texts]
             rows[TARGET_TEXT] = [chunk[index].references[0].encode() for index in kept]
+        if LINKS in self._columns:
+            rows[LINKS] = [[word for link in chunk[index].links for word in link] for index in kept]
         for name, values in rows.items():
             self._append(name, values)
         self._pairs += len(kept)
@@ -256,6 +260,7 @@ def _made_from(
 ) -> dict[str, Any]:
     """What a store depends on, as JSON gives it back; files are told by name, size and version."""
     corpus = pairs.corpus
+    links = {} if pairs.links is None else {"links": [identify(pairs.links.path), pairs.links.kind]}
     return {
         "files": [identify(file) for file in pairs.files],
         "format": pairs.format,
@@ -268,6 +273,7 @@ def _made_from(
         "target tokeniser": hashlib.sha256(tokenisers[1].model_bytes).hexdigest(),
         "forms": sorted(form for form, share in settings.augment.items() if share > 0),
         "texts": keep_text,
+        **links,
     }
 
 
@@ -277,6 +283,8 @@ def _change(before: dict[str, Any], now: dict[str, Any]) -> str:
         old = before.get(key)
         if old == value:
             continue
+        if key == "links":
+            return "the word links are others" if old else "it has no word links"
         if key == "files":
             return _changed_files(old or [], value)
         if key.endswith("tokeniser"):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from uwaga.contracts import Attentions, Choice, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.length_batching import length_batches
+from uwaga.errors import SettingsError
 from uwaga.nn.precision import at_least_float32
 
 RECORDED_TOKENS = 256
@@ -47,6 +48,19 @@ class Seq2Seq(nn.Module):
             source: (sentences, source) ids, padded, each with its end symbol.
             target_in: (sentences, target) ids, padded, each beginning with the start symbol.
         """
+
+    def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
+        """What :meth:`features` gives, and weights (sentences, target, source) that learn to align.
+
+        Of a Transformer that of the head which :func:`uwaga.models.watched.watch_head` has chosen.
+
+        Raises:
+            SettingsError: the model has no such attention.
+        """
+        raise SettingsError(
+            "training.guided_alignment: there is no attention to guide, as the decoder has none to "
+            "the source; choose a model that has any, or leave it out"
+        )
 
     @property
     @abstractmethod

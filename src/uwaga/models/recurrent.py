@@ -172,6 +172,15 @@ class Recurrent(Seq2Seq):
             memory = self.encode_ids(source)
             return self.unroll(self._embed_target(target_in), memory, memory.first).features
 
+    def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.autocast(source.device.type, enabled=False):
+            memory = self.encode_ids(source)
+            if memory.values is None:
+                return super().guided_features(source, target_in)  # which refuses
+            made = self.unroll(self._embed_target(target_in), memory, memory.first, need_weights=True)
+        assert made.weights is not None
+        return made.features, made.weights
+
     @torch.inference_mode()
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
         seen, memory = Recording(), self.encode(sources)

@@ -14,6 +14,7 @@ from uwaga.contracts import Attentions, Choice, Ids, Memory, Step, Symbols
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, norm
 from uwaga.models.recording import Recording
+from uwaga.models.watched import watched_weights
 from uwaga.nn.attention import causal_mask
 from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
@@ -164,6 +165,10 @@ class Transformer(Seq2Seq):
             memory = block.cross_attention.project(encodings)
             x, _, _ = block(x, None, causal, memory, _needed(mask), bias=bias, seen=seen)
         return self._finished(x)
+
+    def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.features(source, target_in)
+        return features, watched_weights(self.decoder)
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> TransformerMemory:

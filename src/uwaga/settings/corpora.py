@@ -61,6 +61,9 @@ class CorpusSettings(StrictModel):
         None, gt=0.0, le=MOST_TIMES, description="times its pairs are shown in an epoch; 1 if not given"
     )
     bad_lines: Literal["skip", "stop"] | None = Field(None, description="data.bad_lines if not given")
+    alignment: str = Field(
+        "", description="a file of word links for training.guided_alignment, line n as 0-0 1-2 of pair n"
+    )
     filters: FilterSettings = Field(default_factory=FilterSettings)
 
     @field_validator("tag")
@@ -141,6 +144,9 @@ class DataSettings(StrictModel):
     def _mixture_is_said_once(self) -> DataSettings:
         if self.temperature is not None and any(corpus.weight is not None for corpus in self.train):
             raise ValueError("temperature and the weights of corpora exclude each other; give one of them")
+        also = (corpus for corpora in self.also.values() for corpus in corpora)
+        if any(corpus.alignment for corpus in (*self.dev, *also)):
+            raise ValueError("dev and also: an alignment has no meaning there; give those of train theirs")
         if any(corpus.weight is not None for corpus in self.dev):
             raise ValueError("dev: a weight has no meaning there; each pair is validated on once")
         for side, corpora in (("train", self.train), ("dev", self.dev)):

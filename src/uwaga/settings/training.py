@@ -60,6 +60,25 @@ class ScheduleSettings(StrictModel):
     floor: float = Field(0.0, ge=0.0, description="lowest rate of cosine and linear")
 
 
+class GuidedAlignmentSettings(StrictModel):
+    """Cross-attention taught to be a word alignment (Chen 2016; Garg 2019)."""
+
+    weight: float = Field(0.05, gt=0.0, description="of the alignment's cross-entropy beside the loss")
+    layer: PositiveInt | None = Field(
+        None, description="of a Transformer's decoder, from 1; the last but one if not given"
+    )
+    head: PositiveInt | None = Field(None, description="of a Transformer's layer, from 1; 1 if not given")
+    step: Literal["predicting", "reading"] = Field(
+        "predicting",
+        description="whose attention aligns a target token: that of the step which predicts it, or of the "
+        "next one, which reads it",
+    )
+    words: Literal["words", "spaces"] = Field(
+        "spaces",
+        description="what files of links count: stretches between spaces, or words and punctuation marks",
+    )
+
+
 class TrainingSettings(StrictModel):
     """The training loop."""
 
@@ -78,6 +97,11 @@ class TrainingSettings(StrictModel):
     )
     quantisation: Literal["none", "int8"] = Field(
         "none", description="int8: train as the int8 engine computes, so that converting costs nothing"
+    )
+    guided_alignment: GuidedAlignmentSettings | None = Field(
+        None,
+        description="teach one attention head the word alignment of data.train: {weight: 0.05, layer: 5, "
+        "head: 1, step: predicting, words: spaces}, {} for these; see alignment under data.train",
     )
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
     threads: NonNegativeInt = Field(0, description="CPU cores that share an update, 0 for all it may use")
@@ -156,3 +180,11 @@ class Settings(StrictModel):
     )
     training: TrainingSettings = Field(default_factory=TrainingSettings)
     decoding: DecodingSettings = Field(default_factory=DecodingSettings)
+
+    @model_validator(mode="after")
+    def _alignments_guide(self) -> Settings:
+        if self.training.guided_alignment is None and any(corpus.alignment for corpus in self.data.train):
+            raise ValueError(
+                "data.train: an alignment is given, which nothing uses; say training.guided_alignment: {}"
+            )
+        return self

@@ -62,7 +62,9 @@ def fixed_settings(settings: Settings) -> dict[str, Any]:
     if settings.model.family != "transformer":  # of each family it is the default
         values["model"] = {"family": settings.model.family, **values.get("model", {})}
     for number, corpus in enumerate(settings.data.train):  # of which the list as a whole may change
-        said = corpus.model_dump(mode="json", exclude_defaults=True, exclude={"files", "name", "format"})
+        said = corpus.model_dump(
+            mode="json", exclude_defaults=True, exclude={"files", "name", "format", "alignment"}
+        )
         values.setdefault("data", {})[f"train.{number}"] = said
     free = FREE | ({LENGTH} if settings.training.schedule.kind in _ENDLESS else set())
     return {name: value for name, value in sorted(flatten(values).items()) if name not in free}

@@ -13,10 +13,11 @@ from uwaga.data.prefetch import prefetch
 from uwaga.data.sources import check_rereadable, find_sources
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids
-from uwaga.settings import CorpusSettings, DataSettings, Settings
+from uwaga.settings import CorpusSettings, DataSettings, GuidedAlignmentSettings, Settings
 from uwaga.text.subwords import TrainingSubwords
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.text.training import train_tokeniser
+from uwaga.training.guidance import corpus_links
 
 Place = tuple[int, int]
 
@@ -79,7 +80,8 @@ def prepare_corpora(
     for tag in settings.data.tags:
         tag_ids(source, tag)  # refused here, before a corpus is read
     data = settings.data
-    train = _stores(settings, data.train, "train", sides, data, say)
+    guided = settings.training.guided_alignment
+    train = _stores(settings, data.train, "train", sides, data, say, guided)
     weights = [1.0 if corpus.weight is None else corpus.weight for corpus in data.train]
     mixture = Mixture(train, weights, data.temperature)
     if len(train) > 1:
@@ -91,7 +93,8 @@ def prepare_corpora(
         name: _dev_set(settings, corpora, f"also-{number}", sides, say)
         for number, (name, corpora) in enumerate(data.also.items())
     }
-    batches = Batches(mixture, sides, data, settings.training.seed, settings.training.batch_tokens)
+    training = settings.training
+    batches = Batches(mixture, sides, data, training.seed, training.batch_tokens, guided is not None)
     return Corpora(source, target, batches, dev, also, mixture.describe())
 
 
@@ -117,14 +120,18 @@ def _stores(
     tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     data: DataSettings,
     say: Callable[[str], None],
+    guided: GuidedAlignmentSettings | None = None,
 ) -> list[Store]:
     """The stores of a side, one a corpus; that of a single one without a name is called by the side."""
     lone = len(corpora) == 1 and not corpora[0].name
-    keep_text = data.subword_sampling > 0
+    keep_text = data.subword_sampling > 0 or guided is not None
     stores = []
     for corpus in data.resolve(corpora):
         folder = settings.run / "data" / (side if lone else f"{side}.{corpus.name}")
-        reader = read_corpus(corpus)
+        links = None
+        if guided is not None:
+            links = corpus_links(corpus, guided, folder.with_name(f"{folder.name}.alignment"), say)
+        reader = read_corpus(corpus, links=links)
         stores.append(build_store(reader, *tokenisers, folder, data, keep_text, say=say))
         for line in reader.report.summary():
             say(f"{side} data: {line}")

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy over a large vocabulary, chunk by chunk (M20; Szegedy 2016 §7)."""
+"""Cross-entropy: over a vocabulary, smoothed and chunk by chunk (M20; Szegedy 2016 §7), and of links."""
 
 from __future__ import annotations
 
@@ -42,6 +42,26 @@ def cross_entropy(
         features, output.weight, output.bias, targets, smoothing, dtype, chunk
     )
     return Loss(smoothed, plain)
+
+
+def alignment_cross_entropy(weights: Tensor, links: Tensor) -> Tensor:
+    """``-Σ_t 1/n_t Σ_s log w_ts`` over the links (t, s) of each target token t, which has n_t of them.
+
+    Chen 2016 (eq. 5) and Garg 2019 (eq. 5) with rows of the alignment that sum to 1; a target token
+    without links costs nothing.
+
+    Args:
+        weights: (sentences, target, source) of one attention.
+        links: (links, 3) sentence, target and source.
+
+    Returns:
+        a float32 scalar, the sum over the target tokens.
+    """
+    sentence, target, source = links.unbind(1)
+    rows = sentence * weights.shape[1] + target  # (links,)
+    counts = torch.bincount(rows, minlength=weights.shape[0] * weights.shape[1])[rows]  # (links,)
+    found = weights[sentence, target, source].float().clamp_min(torch.finfo(torch.float32).tiny)
+    return -(found.log() / counts).sum()
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):

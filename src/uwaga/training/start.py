@@ -13,6 +13,7 @@ from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
 from uwaga.models.patterns import names_matching
 from uwaga.models.transformer import Transformer
+from uwaga.models.watched import watch_head
 from uwaga.settings import Settings
 from uwaga.text.subwords import TrainingSubwords
 from uwaga.text.tokeniser import Tokeniser
@@ -43,6 +44,14 @@ def start_model(
         model = build_model(settings.model, target.symbols, source.size, target.size)
     else:
         model = _based(settings, base, source, target)
+    guided = settings.training.guided_alignment
+    if guided is not None and isinstance(model, Transformer):
+        watch_head(model.decoder, guided.layer, guided.head)
+    elif guided is not None and (guided.layer or guided.head):
+        raise SettingsError(
+            "training.guided_alignment: layer and head are of a Transformer, which has several; leave "
+            "both out"
+        )
     if settings.training.quantisation == "int8":
         if settings.adapt.lora is not None:
             raise SettingsError(

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uwaga.contracts import Ids
 from uwaga.data.batches import Batch
 from uwaga.engine.cores import usable_cores
 from uwaga.models.base import Seq2Seq
 from uwaga.nn.dropout import seeded_dropout
-from uwaga.settings import TrainingSettings
-from uwaga.training.loss import Loss, cross_entropy
+from uwaga.settings import GuidedAlignmentSettings, TrainingSettings
+from uwaga.training.loss import Loss, alignment_cross_entropy, cross_entropy
 from uwaga.training.optimiser import MULTIPLIER
 from uwaga.training.schedule import learning_rate
 
@@ -82,7 +83,10 @@ class Updater:
     def _gradients(self, part: Batch, tokens: int, step: int, index: int) -> tuple[Loss, list[Tensor]]:
         seed = int(np.random.SeedSequence([self.settings.seed % 2**64, step, index]).generate_state(1)[0])
         with seeded_dropout(seed, self.model.device):
-            loss = batch_loss(self.model, part, self.settings.label_smoothing, self.settings.precision)
+            settings = self.settings
+            loss = batch_loss(
+                self.model, part, settings.label_smoothing, settings.precision, settings.guided_alignment
+            )
         gradients = torch.autograd.grad(loss.smoothed / tokens, self.parameters)
         return Loss(loss.smoothed.detach(), loss.plain), list(gradients)
 
@@ -100,23 +104,52 @@ def split(batch: Batch, parts: int) -> list[Batch]:
             batch.target_out[start::parts],
             batch.target_lengths[start::parts],
             batch.pairs[start::parts],
+            _split_links(batch.links, start, parts),
         )
         for start in range(parts)
     ]
 
 
-def batch_loss(model: Seq2Seq, batch: Batch, smoothing: float, precision: str) -> Loss:
-    """The loss of one batch, summed over its real target tokens."""
+def _split_links(links: Ids | None, start: int, parts: int) -> Ids | None:
+    if links is None:
+        return None
+    own = links[links[:, 0] % parts == start]  # (links, 3)
+    return np.concatenate([own[:, :1] // parts, own[:, 1:]], axis=1)
+
+
+def batch_loss(
+    model: Seq2Seq,
+    batch: Batch,
+    smoothing: float,
+    precision: str,
+    guided: GuidedAlignmentSettings | None = None,
+) -> Loss:
+    """The loss of one batch, summed over its real target tokens; with that of its links where they guide.
+
+    The alignment of the token at a place of ``target_out`` is the attention there, or at the next place,
+    where the token is read: :attr:`GuidedAlignmentSettings.step`. The plain loss is without it.
+    """
     device = model.device
     dtype = _DTYPES[precision]
+    weights = None
     source = torch.from_numpy(batch.source).to(device, non_blocking=True)  # (sentences, source)
     target_in = torch.from_numpy(batch.target_in).to(device, non_blocking=True)  # (sentences, target)
     target_out = torch.from_numpy(batch.target_out).to(device, non_blocking=True)
     with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
-        features = model.features(source, target_in)  # (sentences, target, width)
+        if guided is None or batch.links is None:
+            features = model.features(source, target_in)  # (sentences, target, width)
+        else:
+            features, weights = model.guided_features(source, target_in)
     real = target_out != model.symbols.pad
     if not bool(real.all()):
         features, target_out = features[real], target_out[real]  # (tokens, width), (tokens,)
-    return cross_entropy(
+    loss = cross_entropy(
         features.reshape(-1, features.shape[-1]), model.output, target_out.reshape(-1), smoothing, dtype
     )
+    if weights is None or guided is None or batch.links is None:
+        return loss
+    links = torch.from_numpy(batch.links).to(device)  # (links, 3)
+    if guided.step == "reading":
+        links = links + links.new_tensor([0, 1, 0])
+    aligned = alignment_cross_entropy(weights, links)
+    return Loss(loss.smoothed + guided.weight * aligned, loss.plain)

@@ -187,10 +187,10 @@ class Translator:
         """
         return PivotTranslator([first, second, *more])
 
-    def with_decoder(self, decoder: Decoder) -> Translator:
-        """The same translator over another decoder of the same vocabularies; it scores step by step."""
+    def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Translator:
+        """The same translator over another decoder of the same vocabularies; by default scored by steps."""
         sides = (self.source, self.target)
-        return Translator(decoder, *sides, self.decoding, self.languages, text=self.text, known=self._known)
+        return Translator(decoder, *sides, self.decoding, self.languages, scorer, self.text, self._known)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first

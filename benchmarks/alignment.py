@@ -1,0 +1,195 @@
+r"""Guided alignment beside the same training without it: alignment error of every head, and BLEU.
+
+    python benchmarks/alignment.py --train train.en.gz train.de.gz --dev val.en.gz val.de.gz \
+        --test test_2016_flickr.en.gz test_2016_flickr.de.gz
+
+The texts are Multi30k's as published (raw). Both ways start from the bundled model and take the same 600
+updates of recipes/multi30k-guided.yaml; guided ones have links of our own aligner. The alignment error rate
+(Och & Ney 2003) is on the hundred pairs of benchmarks/alignments, with the reference as a forced target: a
+target piece links to the source piece that a head looks at most, at the step that predicts it or at the next,
+which reads it. BLEU is sacreBLEU's on the whole test set. Each way is a run of its own (``--ways plain``), so
+that a machine can be had in pieces; a model of ``--model`` is measured as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import uwaga
+from uwaga.alignment import WordAligner, align_corpus
+from uwaga.data.corpus import Pair, read_corpus
+from uwaga.data.guide import piece_widths, word_places
+from uwaga.evaluation import evaluate
+from uwaga.evaluation.alignment_error import (
+    HandAlignment,
+    alignment_error_rate,
+    check_pairs,
+    read_hand_alignments,
+)
+from uwaga.inspection.word_links import attention_links
+from uwaga.settings import CorpusSettings, Settings, parse, read_yaml
+from uwaga.text.words import split_words
+from uwaga.training.train import train
+
+HERE = Path(__file__).resolve().parent
+RECIPE = HERE.parent / "recipes" / "multi30k-guided.yaml"
+LINKS = HERE / "alignments" / "multi30k-test2016.en-de.txt"
+WAYS: dict[str, dict[str, Any] | None] = {
+    "plain": None,
+    "guided": {"weight": 0.1, "step": "reading"},
+    "predicting": {"weight": 0.1, "step": "predicting"},
+}
+GUIDED, PLAIN, LOST = 0.15, 0.25, 0.3
+"""The bars: error of the guided head, of the best head without guidance, and BLEU that may be lost."""
+
+
+def pairs(paths: list[Path]) -> list[Pair]:
+    return list(read_corpus(CorpusSettings(files=tuple(map(str, paths)))))
+
+
+def heads(translator: Any, source: list[int], target: list[int]) -> np.ndarray:
+    """(layers, heads, target, source) cross-attention along a known target, from the model in torch."""
+    seen: list[torch.Tensor] = []
+    model = translator.decoder
+    hooks = [
+        block.cross_attention.register_forward_hook(
+            lambda layer, inputs, output: seen.append(layer_weights(layer, inputs))
+        )
+        for block in model.decoder
+    ]
+    with torch.inference_mode():
+        model.features(torch.tensor([source]), torch.tensor([[model.symbols.start, *target[:-1]]]))
+    for hook in hooks:
+        hook.remove()
+    return torch.cat(seen).numpy()
+
+
+def layer_weights(layer: Any, inputs: Any) -> torch.Tensor:
+    """(1, heads, target, source) weights of what a layer was called with."""
+    x, memory = inputs[:2]
+    query = layer.query(x).view(1, x.shape[1], layer.heads, -1).transpose(1, 2)
+    return layer.score(query, layer.score.prepare(memory.keys)).softmax(-1)
+
+
+def errors(translator: Any, found: list[Pair], gold: list[HandAlignment]) -> dict[str, dict[str, float]]:
+    """Alignment error by head, ``LAYER.HEAD`` from 1, mean of a layer's, and mean of all, for both steps."""
+    sides = translator.source, translator.target
+    widths = [piece_widths(side) for side in sides]
+    links: dict[str, dict[str, list[frozenset[tuple[int, int]]]]] = {"predicting": {}, "reading": {}}
+    for pair in found:
+        texts = pair.source, pair.references[0]
+        [source], [target] = translator.pair_ids([texts])
+        places = [
+            word_places([len(word.encode()) for word in split_words(text)], width[np.array(ids)])
+            for text, width, ids in zip(texts, widths, (source, target), strict=True)
+        ]
+        weights = heads(translator, list(source), list(target))
+        named = {
+            f"{layer + 1}.{head + 1}": weights[layer, head] for layer, head in np.ndindex(weights.shape[:2])
+        }
+        named |= {f"{layer + 1}.mean": weights[layer].mean(0) for layer in range(len(weights))}
+        named["mean"] = weights.mean((0, 1))
+        for step, kept in links.items():
+            for name, matrix in named.items():
+                kept.setdefault(name, []).append(attention_links(matrix, *places, reading=step == "reading"))
+    return {
+        step: {name: alignment_error_rate(one, gold) for name, one in kept.items()}
+        for step, kept in links.items()
+    }
+
+
+def measure(place: str, test: list[Pair], gold: list[HandAlignment]) -> dict[str, Any]:
+    """Errors of all heads and BLEU of a model."""
+    translator = uwaga.load(place, device="cpu", engine="torch", threads=1)
+    row: dict[str, Any] = errors(translator, [test[one.line - 1] for one in gold], gold)
+    texts = [one.text for one in uwaga.load(place, threads=1).translate([pair.source for pair in test])]
+    row["bleu"] = evaluate(texts, [pair.references[:1] for pair in test], ("bleu",))["bleu"].value
+    return row
+
+
+def run(options: argparse.Namespace, way: str) -> Path:
+    """The model that a way of training makes."""
+    folder = options.work / way
+    if (folder / "model" / "config.json").is_file():
+        return folder / "model"
+    values = read_yaml(RECIPE)
+    values["run"] = str(folder)
+    values["data"] = {"train": list(map(str, options.train)), "dev": list(map(str, options.dev))}
+    values["training"] |= {"guided_alignment": WAYS[way], "threads": options.threads}
+    place = train(parse(Settings, values, str(RECIPE)))
+    if place is None:
+        raise SystemExit(f"{folder}: interrupted; the same command goes on")
+    return place
+
+
+def aligner(options: argparse.Namespace, test: list[Pair], gold: list[HandAlignment]) -> dict[str, float]:
+    """Alignment error of the aligner that guides, trained on the corpus and the test set."""
+    both = [*pairs(options.train), *test]
+    sources = [split_words(pair.source) for pair in both]
+    targets = [split_words(pair.references[0]) for pair in both]
+    own = [len(both) - len(test) + one.line - 1 for one in gold]
+    ahead, both_ways = WordAligner().fit(sources, targets), align_corpus(sources, targets)
+    return {
+        "one direction": alignment_error_rate([ahead[place] for place in own], gold),
+        "both, grow-diag-final-and": alignment_error_rate([both_ways[place] for place in own], gold),
+    }
+
+
+def show(rows: dict[str, dict[str, Any]]) -> bool:
+    """Print the table and what is bound to hold; whether it does."""
+    for way, row in rows.items():
+        print(f"\n{way}: BLEU {row['bleu']:.2f}\n\n| step | " + " | ".join(row["reading"]) + " |")
+        print("|---|" + "---|" * len(row["reading"]))
+        for step in ("predicting", "reading"):
+            print(f"| {step} | " + " | ".join(f"{value:.3f}" for value in row[step].values()) + " |")
+    if not {"plain", "guided"} <= set(rows):
+        return True
+    plain, guided = rows["plain"], rows["guided"]
+    best = min(value for step in ("predicting", "reading") for value in plain[step].values())
+    held = True
+    for told, value, most in (
+        ("guided, its head", guided["reading"]["1.1"], GUIDED),
+        ("plain, its best head", best, PLAIN),
+        ("BLEU lost", plain["bleu"] - guided["bleu"], LOST),
+    ):
+        print(f"{told}: {value:.3f}, at most {most}: {'holds' if value <= most else 'does not hold'}")
+        held &= value <= most
+    return held
+
+
+def main() -> None:
+    """Train and measure what is asked for, and print all that the folder holds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--train", type=Path, nargs=2, required=True)
+    parser.add_argument("--dev", type=Path, nargs=2, required=True)
+    parser.add_argument("--test", type=Path, nargs=2, required=True)
+    parser.add_argument("--work", type=Path, default=Path("alignment-runs"))
+    parser.add_argument("--ways", nargs="*", default=["plain", "guided"], choices=[*WAYS, "aligner"])
+    parser.add_argument("--model", nargs="*", default=[], help="measure these too")
+    parser.add_argument("--threads", type=int, default=0)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    test = pairs(options.test)
+    gold = read_hand_alignments(LINKS)
+    check_pairs(gold, [pair.source for pair in test], [pair.references[0] for pair in test])
+    kept = options.work / "rows.json"
+    rows: dict[str, Any] = json.loads(kept.read_text()) if kept.is_file() else {}
+    for way in options.ways:
+        if way == "aligner":
+            print(aligner(options, test, gold))
+        else:
+            rows[way] = measure(str(run(options, way)), test, gold)
+    for name in options.model:
+        rows[name] = measure(name, test, gold)
+    kept.write_text(json.dumps(rows, indent=1))
+    raise SystemExit(0 if show(rows) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Word links turned into links between the subwords of a batch, however its texts were cut into them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from uwaga.contracts import Ids
+from uwaga.data.mixture import Mixture
+from uwaga.data.plans import Rows
+from uwaga.text.augmentation import surface
+from uwaga.text.subwords import TrainingSubwords
+from uwaga.text.words import WordKind, split_words
+
+SPACES = ("\u2581", "\u0120")
+"""What stands for a space in pieces: of SentencePiece, and of byte-level BPE, whose letters are bytes."""
+INSIDE = "##"
+BYTE = ("<0x", ">")
+
+
+class Guide:
+    """The links of a corpus, as pairs of subwords.
+
+    A piece belongs to the words whose letters it has, counted in bytes of UTF-8 without white space: so any
+    segmentation and surface form is served. Where a tokeniser's normalisation changes how many bytes a text
+    has, places are scaled.
+    """
+
+    def __init__(
+        self,
+        mixture: Mixture,
+        tokenisers: tuple[TrainingSubwords, TrainingSubwords],
+        forms: Sequence[str],
+    ) -> None:
+        """``forms`` names the surface forms of the sources."""
+        self._mixture, self._forms = mixture, forms
+        self._source = piece_widths(tokenisers[0])
+        self._target = self._source if tokenisers[0] is tokenisers[1] else piece_widths(tokenisers[1])
+
+    def links(self, rows: Rows) -> Ids:
+        """(links, 3): the sentence of the batch, the place of a target piece, and that of a source piece."""
+        found: list[tuple[int, int, int]] = []
+        texts = self._mixture.texts(rows.pairs)
+        for row, ((links, kind), (source, target, tag)) in enumerate(
+            zip(self._mixture.links(rows.pairs), texts, strict=True)
+        ):
+            if not len(links):
+                continue
+            form = int(rows.forms[row])
+            shown = source if form < 0 else surface(source, self._forms[form])
+            left = rows.source.tokens[row, : rows.source.lengths[row]]
+            right = rows.target.tokens[row, : rows.target.lengths[row]]
+            sources = word_places(_sizes(shown, kind), self._source[left[len(tag) :]], len(tag))
+            targets = word_places(_sizes(target, kind), self._target[right])
+            linked = {
+                (there, here)
+                for one, other in links.tolist()
+                if one < len(sources) and other < len(targets)  # a form may lack the last words
+                for there, here in product(targets[other], sources[one])
+            }
+            found.extend((row, there, here) for there, here in sorted(linked))
+        return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+
+def _sizes(text: str, kind: WordKind) -> list[int]:
+    return [len(word.encode()) for word in split_words(text, kind)]
+
+
+def word_places(words: Sequence[int], pieces: Ids, first: int = 0) -> list[range]:
+    """Of each word the places of the pieces that have letters of it.
+
+    Args:
+        words: bytes of each word.
+        pieces: (pieces,) bytes of each piece; -1 for what is no text.
+        first: the place of the first piece.
+    """
+    ends = np.cumsum(np.maximum(pieces, 0))  # (pieces,)
+    starts = ends - np.maximum(pieces, 0)
+    total = sum(words)
+    scale = total / int(ends[-1]) if len(ends) and ends[-1] else 1.0
+    word_ends = np.cumsum(words)  # (words,)
+    lasts = np.maximum(ends * scale, starts * scale + 1e-3)  # a space alone is of the word behind it
+    begin = np.searchsorted(word_ends, starts * scale + 1e-6, side="right")  # (pieces,) first word of each
+    end = np.searchsorted(word_ends, lasts - 1e-6, side="right")  # its last
+    found: list[list[int]] = [[] for _ in words]
+    for place, (width, one, other) in enumerate(
+        zip(pieces.tolist(), begin.tolist(), end.tolist(), strict=True)
+    ):
+        if width >= 0:
+            for word in range(one, min(other, len(words) - 1) + 1):
+                found[word].append(first + place)
+    return [range(places[0], places[-1] + 1) if places else range(0) for places in found]
+
+
+def piece_widths(tokeniser: TrainingSubwords) -> Ids:
+    """(vocabulary,) bytes of text that each piece stands for, spaces not counted; -1 for special tokens."""
+    pieces = tokeniser.pieces(range(tokeniser.size))
+    letters_are_bytes = any(piece.startswith(SPACES[1]) for piece in pieces)
+    widths = np.array([_width(piece, letters_are_bytes) for piece in pieces], dtype=np.int64)
+    symbols = tokeniser.symbols
+    special = {
+        symbols.start,
+        symbols.end,
+        symbols.pad,
+        *tokeniser.encode(""),
+    }  # with what stands around a text
+    widths[[token for token in special if 0 <= token < len(widths)]] = -1
+    return widths
+
+
+def _width(piece: str, letters_are_bytes: bool) -> int:
+    if piece.startswith(BYTE[0]) and piece.endswith(BYTE[1]) and len(piece) == 6:
+        return 1
+    for space in SPACES:
+        piece = piece.replace(space, "")
+    piece = piece.removeprefix(INSIDE)
+    return len(piece) if letters_are_bytes else len(piece.encode("utf-8", "replace"))

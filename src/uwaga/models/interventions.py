@@ -1,0 +1,200 @@
+"""Changing what heads of a Transformer look at, or which positions its tokens have, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from uwaga.contracts import Choice, Ids, Step
+from uwaga.errors import SettingsError
+from uwaga.models.blocks import DecoderBlock, EncoderBlock
+from uwaga.models.transformer import Transformer, TransformerState
+from uwaga.nn.edited import EditedAttention
+from uwaga.nn.multihead import MultiHeadAttention
+from uwaga.nn.positions import RelativePositions
+
+Kind = Literal["encoder", "decoder", "cross"]
+KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """What some attention heads do instead of what they would.
+
+    Attributes:
+        kind: of attention: ``encoder`` or ``decoder`` for self-attention, ``cross``.
+        layer: from 1, None for all.
+        head: of the layer, from 1, None for all.
+        weights: in place of their own. ``silent``: none, so that the head adds nothing (Michel 2019);
+            ``uniform``: the same for all positions that it may see; ``diagonal``: all on the position of its
+            own place, or the last; an array (target, source) of one sentence, or (heads, target, source).
+        mask: bool (target, source) of one sentence, True where they may look: what is left is scaled to sum
+            to 1 again, and is nothing where nothing is left.
+    """
+
+    kind: Kind = "cross"
+    layer: int | None = None
+    head: int | None = None
+    weights: Literal["silent", "uniform", "diagonal"] | NDArray[Any] | None = None
+    mask: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Which position the token at each place of a side is given: ``places[i]``, from 0, at place i.
+
+    Tokens behind the last of ``places`` keep their own.
+    """
+
+    side: Literal["source", "target"]
+    places: tuple[int, ...]
+
+
+Intervention = Heads | Positions
+
+
+class Intervened(Transformer):
+    """A Transformer whose attention is edited; see :func:`with_interventions`, which makes it."""
+
+    first: int | None
+
+    def features(self, source: Tensor, target_in: Tensor) -> Tensor:
+        self.first = None
+        return super().features(source, target_in)
+
+    def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
+        self.first = state.position
+        try:
+            return super().step(tokens, state, choice)
+        finally:
+            self.first = None
+
+    def rows(self, count: int) -> Tensor:
+        """(count,) the places in the target of the queries that are asked: one place in a step of search."""
+        if self.first is None:
+            return torch.arange(count)
+        return torch.full((count,), self.first)
+
+
+def with_interventions(model: Transformer, interventions: Sequence[Intervention]) -> Transformer:
+    """The model with its attention edited; the given one is left as it is, and they share their weights.
+
+    The edits follow each other in their order. Several threads must not use it at the same time.
+
+    Raises:
+        SettingsError: a layer, a head or a kind of attention is not there, or positions are relative.
+    """
+    shared = {id(one): one for one in chain(model.parameters(), model.buffers())}
+    made = copy.deepcopy(model, shared)
+    for name in [name for name in vars(made) if callable(getattr(type(made), name, None))]:
+        delattr(made, name)  # calls that were wrapped, and would reach the given model
+    made.__class__ = Intervened
+    assert isinstance(made, Intervened)
+    made.first = None
+    for one in interventions:
+        if isinstance(one, Heads):
+            for attention in _chosen(made, one):
+                attention.edits.append(_Edit(one, made))
+        else:
+            name = f"{one.side}_positions"
+            table = getattr(made, name)
+            if isinstance(table, RelativePositions):
+                raise SettingsError("positions are relative, of pairs of places: there are none to replace")
+            setattr(made, name, _Replaced(table, one.places))
+    return made.eval()
+
+
+class _Replaced(nn.Module):
+    """A table of positions read at other places."""
+
+    def __init__(self, table: nn.Module, places: tuple[int, ...]) -> None:
+        super().__init__()
+        self.table, self.places = table, places
+
+    def forward(self, start: int, length: int) -> Tensor:
+        wanted = [self.places[at] if at < len(self.places) else at for at in range(start, start + length)]
+        rows = [self.table(at, 1) for at in wanted]
+        return torch.cat(rows, dim=-2)
+
+
+class _Edit:
+    """One intervention on one layer's attention."""
+
+    def __init__(self, heads: Heads, model: Intervened) -> None:
+        self.heads = heads
+        self._rows = model.rows  # not the model: an edit belongs to a layer of it
+
+    def __call__(self, weights: Tensor, mask: Tensor | None) -> Tensor:
+        chosen = slice(None) if self.heads.head is None else slice(self.heads.head - 1, self.heads.head)
+        edited = weights.clone()  # (batch, heads, target, source)
+        part = edited[:, chosen]
+        allowed = torch.ones_like(weights, dtype=torch.bool) if mask is None else mask.expand_as(weights)
+        allowed = allowed[:, chosen]
+        rows = self._rows(weights.shape[2])
+        if self.heads.kind == "encoder":
+            rows = torch.arange(weights.shape[2])
+        if self.heads.weights is not None:
+            part = self._replaced(part, allowed, rows)
+        if self.heads.mask is not None:
+            part = part * self._of_sentence(self.heads.mask, part, rows).to(part)
+            part = part / part.sum(-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
+        edited[:, chosen] = part
+        return edited
+
+    def _replaced(self, part: Tensor, allowed: Tensor, rows: Tensor) -> Tensor:
+        given = self.heads.weights
+        if isinstance(given, np.ndarray):
+            return self._of_sentence(given, part, rows).to(part).expand_as(part)
+        if given == "silent":
+            return torch.zeros_like(part)
+        if given == "uniform":
+            return allowed / allowed.sum(-1, keepdim=True).clamp_min(1).to(part)
+        last = allowed.sum(-1, keepdim=True) - 1  # (batch, heads, target, 1), of the last that may be seen
+        places = torch.minimum(rows.to(last.device)[:, None].expand_as(last), last).clamp_min(0)
+        return torch.zeros_like(part).scatter_(-1, places, 1.0)
+
+    def _of_sentence(self, table: NDArray[Any], part: Tensor, rows: Tensor) -> Tensor:
+        """The rows of a table of one sentence that are asked for, (..., target, source)."""
+        width = part.shape[-1]
+        growing = self.heads.kind == "decoder"
+        if table.shape[-2] <= int(rows.max()) or (
+            table.shape[-1] < width if growing else table.shape[-1] != width
+        ):
+            raise SettingsError(
+                f"a table of shape {table.shape} for {self.heads.kind} attention does not fit "
+                f"{int(rows.max()) + 1} rows and {width} columns; it is of one sentence with its end"
+            )
+        if table.ndim == 3 and table.shape[0] != part.shape[1]:
+            raise SettingsError(f"a table of {table.shape[0]} heads does not fit {part.shape[1]}")
+        return torch.from_numpy(np.ascontiguousarray(table[..., rows.numpy(), :width])).to(part.device)
+
+
+def _chosen(model: Transformer, heads: Heads) -> Iterator[EditedAttention]:
+    """The layers' attention that an intervention is for, with room for edits."""
+    blocks = list(model.encoder if heads.kind == "encoder" else model.decoder)
+    if heads.kind not in KINDS:
+        raise SettingsError(f"no attention is of the kind {heads.kind!r}; there are {', '.join(KINDS)}")
+    if heads.layer is not None and not 1 <= heads.layer <= len(blocks):
+        raise SettingsError(f"layer {heads.layer}: the model has {len(blocks)} of that kind, counted from 1")
+    name = {"encoder": "attention", "decoder": "self_attention", "cross": "cross_attention"}[heads.kind]
+    for block in blocks if heads.layer is None else [blocks[heads.layer - 1]]:
+        assert isinstance(block, EncoderBlock | DecoderBlock)
+        attention = getattr(block, name)
+        if not isinstance(attention, MultiHeadAttention):
+            raise SettingsError(
+                "the model's decoder has no self-attention; another layer stands in its place"
+            )
+        if heads.head is not None and not 1 <= heads.head <= attention.heads:
+            raise SettingsError(f"head {heads.head}: the layer has {attention.heads}, counted from 1")
+        if not isinstance(attention, EditedAttention):
+            attention = EditedAttention(attention)
+            setattr(block, name, attention)
+        yield attention
