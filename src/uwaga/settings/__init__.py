@@ -5,6 +5,7 @@ from uwaga.settings.base import Probability, StrictModel
 from uwaga.settings.corpora import TAG, CorpusSettings, DataSettings, FilterSettings
 from uwaga.settings.parse import change_setting, load_settings, parse, read_yaml
 from uwaga.settings.presets import MODEL_PRESETS, preset_name, preset_training
+from uwaga.settings.prophetnet import ProphetNetSettings
 from uwaga.settings.recurrent import (
     PRESETS,
     BahdanauSettings,
@@ -52,6 +53,7 @@ __all__ = [
     "LuongSettings",
     "ModelSettings",
     "Probability",
+    "ProphetNetSettings",
     "RecurrentSettings",
     "ScheduleSettings",
     "Settings",

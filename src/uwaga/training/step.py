@@ -113,10 +113,14 @@ def batch_loss(model: Seq2Seq, batch: Batch, smoothing: float, precision: str) -
     target_in = torch.from_numpy(batch.target_in).to(device, non_blocking=True)  # (sentences, target)
     target_out = torch.from_numpy(batch.target_out).to(device, non_blocking=True)
     with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
-        features = model.features(source, target_in)  # (sentences, target, width)
+        predicting = model.training_features(source, target_in)  # each (sentences, target, width)
     real = target_out != model.symbols.pad
-    if not bool(real.all()):
-        features, target_out = features[real], target_out[real]  # (tokens, width), (tokens,)
-    return cross_entropy(
-        features.reshape(-1, features.shape[-1]), model.output, target_out.reshape(-1), smoothing, dtype
-    )
+    wanted = target_out[real]  # (tokens,)
+    losses = [
+        cross_entropy(features[real], model.output, wanted, smoothing, dtype) for features, _ in predicting
+    ]
+    if len(losses) == 1:
+        return losses[0]
+    shares = [share for _, share in predicting]
+    total = torch.stack([share * loss.smoothed for share, loss in zip(shares, losses, strict=True)]).sum()
+    return Loss(total, losses[0].plain)
