@@ -114,7 +114,7 @@ def learn(steps: int, seed: int = 1, shown: int = 0) -> tuple[float, float]:
 def main() -> None:
     """Print how loss and retrieval go together."""
     print(f" step   nats a word   retrieved  β   (chance: {1 / EVIDENCE:.0%})")
-    learn(600, shown=100)
+    learn(160, shown=20)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from sequences import SYMBOLS, VOCABULARY, learn, share_right
 from uwaga.models.build import build_model
 from uwaga.settings import SutskeverSettings
 
-LENGTHS = (4, 10)
-STEPS, SHOWN, SEEDS = 1500, (300, 600, 900, 1200, 1500), (1, 2)
+LENGTHS = (4, 9)
+STEPS, SHOWN, SEEDS = 800, (200, 400, 600, 800), (1, 2)
 
 
 def same(row: list[int]) -> list[int]:
@@ -23,7 +23,7 @@ def same(row: list[int]) -> list[int]:
 def run(reverse: bool, seed: int, steps: int = STEPS) -> tuple[list[float], tuple[float, float]]:
     """The loss at each step, in nats a token, and what is right at the end (sentences, words)."""
     torch.manual_seed(seed)
-    settings = SutskeverSettings(layers=2, embedding=64, hidden=128, reverse=reverse)
+    settings = SutskeverSettings(layers=2, embedding=64, hidden=96, reverse=reverse)
     model = build_model(settings, SYMBOLS, VOCABULARY, VOCABULARY)
     losses = list(learn(model, same, LENGTHS, steps, seed=seed))
     return losses, share_right(model, same, LENGTHS)

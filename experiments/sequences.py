@@ -29,6 +29,16 @@ def padded(rows: list[list[int]]) -> Tensor:
     return torch.tensor([[*row, *[SYMBOLS.pad] * (longest - len(row))] for row in rows])
 
 
+def loss_of(model: Seq2Seq, rows: list[list[int]], targets: list[list[int]]) -> Tensor:
+    """The mean loss a token, in nats, of targets given sources, all positions at once."""
+    wanted = [[*row, SYMBOLS.end] for row in targets]
+    source, target_out = padded([[*row, SYMBOLS.end] for row in rows]), padded(wanted)
+    target_in = padded([[SYMBOLS.start, *row[:-1]] for row in wanted])
+    real = target_out != SYMBOLS.pad
+    features = model.features(source, target_in)[real]  # (tokens, width)
+    return cross_entropy(features, model.output, target_out[real]).smoothed / int(real.sum())
+
+
 def learn(
     model: Seq2Seq,
     targets: Callable[[list[int]], list[int]],
@@ -45,12 +55,7 @@ def learn(
     for step in range(steps):
         optimiser.param_groups[0]["lr"] = rate * min(1.0, (step + 1) / 50) * (1 - step / steps)
         rows = sentences(batch, *lengths, draw)
-        wanted = [[*targets(row), SYMBOLS.end] for row in rows]
-        source, target_out = padded([[*row, SYMBOLS.end] for row in rows]), padded(wanted)
-        target_in = padded([[SYMBOLS.start, *row[:-1]] for row in wanted])
-        real = target_out != SYMBOLS.pad
-        features = model.features(source, target_in)[real]  # (tokens, width)
-        loss = cross_entropy(features, model.output, target_out[real]).smoothed / int(real.sum())
+        loss = loss_of(model, rows, [targets(row) for row in rows])
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
