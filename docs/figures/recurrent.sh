@@ -5,7 +5,8 @@
 #
 # DATA is the folder of Multi30k's lc.norm.tok files (github.com/multi30k/dataset), RUNS that of the runs of
 # recipes/multi30k-*.yaml (runs/ if not given). What is translated already, in RUNS/figures, is not translated
-# again. Runs that are not finished are left out. BEAM, UWAGA: see below.
+# again. Runs that are not finished are left out. BEAM, UWAGA: see below. With TARGET=fr the runs are those of
+# recipes/multi30k-*-en-fr.yaml, and the figures have -fr in their names.
 set -eu
 data=${1:?give the folder of Multi30k}
 runs=${2:-runs}
@@ -13,11 +14,14 @@ figures=$(dirname "$0")
 work=$runs/figures
 uwaga=${UWAGA:-uwaga}
 beam=${BEAM:-5}
+target=${TARGET:-de}
+pair_of= mark=
+[ "$target" = de ] || { pair_of=-en-$target; mark=-$target; }
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 mkdir -p "$work"
 
 # Two test sets: the single sentences, and texts of one, two and three sentences of test_2016_flickr.
-for side in en de; do
+for side in en "$target"; do
   gzip -dc "$data/test_2016_flickr.lc.norm.tok.$side.gz" > "$work/2016.$side"
   gzip -dc "$data/test_2017_flickr.lc.norm.tok.$side.gz" > "$work/2017.$side"
   cat "$work/2016.$side" "$work/2017.$side" > "$work/single.$side"
@@ -27,32 +31,35 @@ for side in en de; do
 done
 
 single= joined= attending=
-for pair in Cho=cho Sutskever=sutskever Bahdanau=bahdanau Luong=luong Transformer=tiny; do
+# Variants are measured for the table and are in no figure.
+for pair in Cho=cho Sutskever=sutskever Bahdanau=bahdanau Luong=luong Transformer=tiny \
+  Bahdanau-published=bahdanau-published Luong-stacked=luong-stacked Luong-local-p=luong-local-p GNMT=gnmt; do
   name=${pair%=*}
-  model=$runs/multi30k-${pair#*=}/model
+  model=$runs/multi30k-${pair#*=}$pair_of/model
   [ -d "$model" ] || { echo "no $model: left out" >&2; continue; }
   for set in single joined; do
-    output=$work/$set.$name.de
+    output=$work/$set.$name.$target
     [ -s "$output" ] || $uwaga translate -m "$model" --beam "$beam" --split never -i "$work/$set.en" -o "$output"
   done
-  head -1000 "$work/single.$name.de" > "$work/2016.$name.de"
-  tail -1000 "$work/single.$name.de" > "$work/2017.$name.de"
+  head -1000 "$work/single.$name.$target" > "$work/2016.$name.$target"
+  tail -1000 "$work/single.$name.$target" > "$work/2017.$name.$target"
   for year in 2016 2017; do
     echo "$name, test_${year}_flickr, beam $beam:"
-    $uwaga evaluate "$work/$year.$name.de" -r "$work/$year.de" --tokenize none --metric bleu
+    $uwaga evaluate "$work/$year.$name.$target" -r "$work/$year.$target" --tokenize none --metric bleu
   done
-  single="$single --system $name=$work/single.$name.de"
-  joined="$joined --system $name=$work/joined.$name.de"
+  case $name in *-* | GNMT) continue ;; esac
+  single="$single --system $name=$work/single.$name.$target"
+  joined="$joined --system $name=$work/joined.$name.$target"
   case $name in Cho | Sutskever) ;; *) attending="$attending -m $name=$model" ;; esac
 done
 
 set -- --tokenize none --samples 1000
 # shellcheck disable=SC2086 # the lists of options are meant to be split
 {
-  $uwaga lengths -s "$work/single.en" -r "$work/single.de" $single "$@" --buckets 6 \
-    --table "$work/lengths.tsv" --output "$figures/lengths.svg"
-  $uwaga lengths -s "$work/joined.en" -r "$work/joined.de" $joined "$@" --edges 10,15,20,25,30,40 \
-    --table "$work/lengths-joined.tsv" --output "$figures/lengths-joined.svg"
+  $uwaga lengths -s "$work/single.en" -r "$work/single.$target" $single "$@" --buckets 6 \
+    --table "$work/lengths$mark.tsv" --output "$figures/lengths$mark.svg"
+  $uwaga lengths -s "$work/joined.en" -r "$work/joined.$target" $joined "$@" --edges 10,15,20,25,30,40 \
+    --table "$work/lengths-joined$mark.tsv" --output "$figures/lengths-joined$mark.svg"
   $uwaga attend "outside a building , a uniformed security guard looks at the camera from behind a fence ." --words $attending \
-    --output "$figures/alignments.svg"
+    --output "$figures/alignments$mark.svg"
 }

@@ -1,4 +1,4 @@
-"""Cho's, Bahdanau's and Luong's models against plain numpy, written from the papers alone (M11, M13, M14)."""
+"""Every recurrent model against plain numpy, written from the papers alone (M11 to M15)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 import torch
 from recurrent_variants import VARIANTS, make
+
+from uwaga.contracts import Choice
+from uwaga.settings.recurrent import PRESETS
 
 pytestmark = pytest.mark.numerical
 
@@ -91,6 +94,18 @@ def test_M13_bahdanau_is_its_equations(name: str) -> None:
     check(model, features)
 
 
+@pytest.mark.parametrize(("preset", "asks_before"), [("bahdanau-published", True), ("bahdanau", False)])
+def test_M13_the_published_decoder_asks_before_it_reads_the_last_word(preset: str, asks_before: bool) -> None:
+    """α_i comes from s_{i-1}: y_{i-1} changes what follows, but not where step i looks."""
+    settings = PRESETS[f"{preset}-small"]().model_copy(update={"hidden": 8, "embedding": 8, "read_out": 8})
+    model = make(settings)
+    state = model.start(model.encode([SOURCE]), 1)
+    one, other = (model.step(np.array([token]), state, Choice(1, attention=True)) for token in (11, 12))
+    assert (one.attention == other.attention).all() == asks_before
+    later = [model.step(np.array([13]), step.state, Choice(1, attention=True)) for step in (one, other)]
+    assert (later[0].attention != later[1].attention).any()
+
+
 @pytest.mark.parametrize("name", ["cho", "cho-fused-reversed"])
 def test_M11_cho_is_its_equations(name: str) -> None:
     model, w = weights_of(name)
@@ -158,4 +173,59 @@ def test_M14_luong_is_its_equations(name: str) -> None:
         context = sum(weight * h_s for weight, h_s in zip(a, annotations, strict=True))
         attentional = np.tanh(w["combine.weight"] @ np.concatenate([context, x]))  # eq. 5
         features.append(attentional)
+    check(model, features)
+
+
+def test_M12_sutskever_is_its_equations() -> None:
+    """Words reversed, deep LSTMs, every layer's last state handed over; nothing else of the source (§3)."""
+    model, w = weights_of("sutskever")
+    layers = VARIANTS["sutskever"].layers
+    state = [(np.zeros(8), np.zeros(8))] * layers
+    for token in [*SOURCE[-2::-1], SOURCE[-1]]:
+        x = w["source_embedding.weight"][token]
+        for layer in range(layers):
+            state[layer] = lstm(w, f"encoder.layers.{layer}", x, *state[layer])
+            x = state[layer][0]
+    features = []
+    for token in TARGET:
+        x = w["target_embedding.weight"][token]
+        for layer in range(layers):
+            state[layer] = lstm(w, f"decoder.layers.{layer}", x, *state[layer])
+            x = state[layer][0]
+        features.append(x)
+    check(model, features)
+
+
+def lstm_run(w: dict, name: str, xs: list[np.ndarray]) -> list[np.ndarray]:
+    h, c, found = np.zeros(8), np.zeros(8), []
+    for x in xs:
+        h, c = lstm(w, name, x, h, c)
+        found.append(h)
+    return found
+
+
+def test_M15_gnmt_is_its_equations() -> None:
+    """Two directions below, residuals from layer 3 on, attention from layer 1's last output (Wu 2016 §3)."""
+    model, w = weights_of("gnmt")
+    settings = VARIANTS["gnmt"]
+    words = [w["source_embedding.weight"][token] for token in SOURCE]
+    ahead, back = lstm_run(w, "ahead", words), lstm_run(w, "back", words[::-1])[::-1]
+    x = [np.concatenate(pair) for pair in zip(ahead, back, strict=True)]
+    for layer in range(settings.encoder_layers - 1):  # layers 2, 3, ... of the encoder
+        out = lstm_run(w, f"encoder.layers.{layer}", x)
+        x = out if layer == 0 else [one + below for one, below in zip(out, x, strict=True)]
+    bottom, upper = (np.zeros(8), np.zeros(8)), [(np.zeros(8), np.zeros(8))] * (settings.decoder_layers - 1)
+    features = []
+    for token in TARGET:
+        scores = [
+            w["score.vector"] @ np.tanh(w["score.query.weight"] @ bottom[0] + w["score.key.weight"] @ x_t)
+            for x_t in x
+        ]  # eq. 4, with the first layer's last output
+        a = sum(weight * x_t for weight, x_t in zip(softmax(np.array(scores)), x, strict=True))
+        bottom = lstm(w, "bottom", np.concatenate([w["target_embedding.weight"][token], a]), *bottom)
+        y = bottom[0]
+        for layer in range(settings.decoder_layers - 1):
+            upper[layer] = lstm(w, f"upper.layers.{layer}", np.concatenate([y, a]), *upper[layer])
+            y = upper[layer][0] if layer == 0 else upper[layer][0] + y
+        features.append(y)
     check(model, features)

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 
 from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.errors import ModelError
-from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, TransformerSettings
+from uwaga.settings import (
+    DecoderOnlySettings,
+    EncoderOnlySettings,
+    ProphetNetSettings,
+    TransformerSettings,
+)
 
 SLACK = 1 << 22
 """Numbers that may be asked for beyond those stored: what is near is told apart by names and shapes."""
@@ -17,7 +22,7 @@ LARGEST_BUFFERS = 1 << 24
 
 def check_against_weights(
     where: str,
-    settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings,
+    settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings,
     vocabulary: int,
     tensors: Mapping[str, StoredTensor],
 ) -> None:
@@ -45,6 +50,9 @@ def check_against_weights(
         "the feed-forward": settings.feed_forward,
         "the heads": inner,
     }
+    if isinstance(settings, ProphetNetSettings):
+        rows["the decoder's feed-forward"] = settings.decoder_feed_forward or 0
+        rows["the relative positions"] = settings.relative_buckets
     if isinstance(settings, TransformerSettings):
         rows["the decoder's feed-forward"] = settings.decoder_feed_forward or 0
         rows["the relative positions"] = settings.relative_buckets if settings.positions == "relative" else 0
@@ -59,8 +67,10 @@ def check_against_weights(
             )
 
 
-def layer_count(settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings) -> int:
+def layer_count(
+    settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings,
+) -> int:
     """How many layers a model has in all."""
-    if isinstance(settings, TransformerSettings):
+    if isinstance(settings, TransformerSettings | ProphetNetSettings):
         return settings.encoder_layers + settings.decoder_layers
     return settings.layers

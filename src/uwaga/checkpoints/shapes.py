@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from uwaga.engine.layout import stored_shapes
-from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, TransformerSettings
+from uwaga.settings import (
+    DecoderOnlySettings,
+    EncoderOnlySettings,
+    ProphetNetSettings,
+    TransformerSettings,
+)
+
+Described = TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings
+"""Models whose weights are known from their settings."""
 
 
-def weight_shapes(
-    settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings, source: int, target: int
-) -> dict[str, tuple[int, ...]]:
+def weight_shapes(settings: Described, source: int, target: int) -> dict[str, tuple[int, ...]]:
     """The shape of every weight by our name for it, a tied one once.
 
     Args:
@@ -18,6 +24,8 @@ def weight_shapes(
     """
     if isinstance(settings, EncoderOnlySettings):
         return _encoder_only(settings, target)
+    if isinstance(settings, ProphetNetSettings):
+        return _prophetnet(settings, target)
     return stored_shapes(settings, source, target)
 
 
@@ -52,3 +60,42 @@ def _encoder_only(settings: EncoderOnlySettings, vocabulary: int) -> dict[str, t
             shapes[f"{name}.bias"] = (outputs,)
     kinds = ("weight", "bias") if settings.norm_kind == "layer" else ("weight",)
     return shapes | {f"{name}.{kind}": (width,) for name in norms for kind in kinds}
+
+
+def _prophetnet(settings: ProphetNetSettings, vocabulary: int) -> dict[str, tuple[int, ...]]:
+    width, rows = settings.width, settings.max_length + 1 + settings.position_offset
+    shapes: dict[str, tuple[int, ...]] = {
+        "embedding.weight": (vocabulary, width),
+        "streams.weight": (settings.ngram, width),
+        "source_positions.weight": (rows, width),
+        "target_positions.weight": (rows, width),
+    }
+    linear: dict[str, tuple[int, int]] = {}
+    norms = ["source_norm", "target_norm"]
+    relative = settings.relative_buckets * (settings.decoder_heads or settings.heads)
+    sides = (
+        ("encoder", settings.encoder_layers, ("attention",), settings.feed_forward),
+        (
+            "decoder",
+            settings.decoder_layers,
+            ("self_attention", "cross_attention"),
+            settings.decoder_feed_forward or settings.feed_forward,
+        ),
+    )
+    for stack, layers, attentions, inner in sides:
+        for layer in range(layers):
+            name = f"{stack}.{layer}"
+            for attention in attentions:
+                linear[f"{name}.{attention}.query"] = (width, width)
+                linear[f"{name}.{attention}.key_value"] = (2 * width, width)
+                linear[f"{name}.{attention}.output"] = (width, width)
+                norms.append(f"{name}.{attention}_norm")
+            if stack == "decoder":
+                linear[f"{name}.self_attention.relative"] = (relative, width)
+            for part in ("inner", "gate") if settings.gated else ("inner",):
+                linear[f"{name}.feed_forward.{part}"] = (inner, width)
+            linear[f"{name}.feed_forward.outer"] = (width, inner)
+            norms.append(f"{name}.feed_forward_norm")
+    for name, (outputs, inputs) in linear.items():
+        shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (outputs, inputs), (outputs,)
+    return shapes | {f"{name}.{kind}": (width,) for name in norms for kind in ("weight", "bias")}

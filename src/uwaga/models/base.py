@@ -62,6 +62,13 @@ class Seq2Seq(nn.Module):
             "the source; choose a model that has any, or leave it out"
         )
 
+    def training_features(self, source: Tensor, target_in: Tensor) -> Sequence[tuple[Tensor, float]]:
+        """What the loss is taken of: outputs as :meth:`features` gives them, each with its share of the loss.
+
+        The first are those of :meth:`features`; a model that predicts more than the next token has others.
+        """
+        return ((self.features(source, target_in), 1.0),)
+
     @property
     @abstractmethod
     def output(self) -> OutputLayer:

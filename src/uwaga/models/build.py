@@ -9,10 +9,11 @@ from uwaga.models.base import Seq2Seq
 from uwaga.models.cho import Cho
 from uwaga.models.gnmt import Gnmt
 from uwaga.models.luong import Luong
+from uwaga.models.prophetnet import ProphetNet
 from uwaga.models.sutskever import Sutskever
 from uwaga.models.transformer import Transformer
 from uwaga.nn.scores import score_class
-from uwaga.settings import ModelSettings, TransformerSettings
+from uwaga.settings import ModelSettings, ProphetNetSettings, TransformerSettings
 from uwaga.settings.recurrent import (
     BahdanauSettings,
     ChoSettings,
@@ -64,3 +65,5 @@ def build_model(
             return Luong(settings, *sizes)
         case GnmtSettings():
             return Gnmt(settings, *sizes)
+        case ProphetNetSettings():
+            return ProphetNet(settings, *sizes)

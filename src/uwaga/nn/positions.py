@@ -79,15 +79,26 @@ class RelativePositions(nn.Module):
         return self.weight[bucket].permute(2, 0, 1)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """The bucket of ``key position - query position``.
+        """:func:`relative_bucket` of ``key position - query position``."""
+        return relative_bucket(distance, self.buckets, self.distance, self.both_ways)
 
-        Half of a direction's buckets hold one distance each, the others logarithmically more, up to
-        the largest distance. One-way buckets put every later key into bucket 0.
-        """
-        count = self.buckets // 2 if self.both_ways else self.buckets
-        side = (distance > 0).long() * count if self.both_ways else torch.zeros_like(distance)
-        away = distance.abs() if self.both_ways else (-distance).clamp_min(0)
-        exact = count // 2
-        spread = torch.log(away.clamp_min(1).float() / exact) / math.log(self.distance / exact)
-        far = (exact + (spread * (count - exact)).long()).clamp_max(count - 1)
-        return side + torch.where(away < exact, away, far)
+
+def relative_bucket(distance: Tensor, buckets: int, farthest: int, both_ways: bool) -> Tensor:
+    """The bucket of ``key position - query position`` (Raffel 2020 §2.1).
+
+    Half of a direction's buckets hold one distance each, the others logarithmically more, up to
+    the farthest. One-way buckets put every later key into bucket 0.
+
+    Args:
+        distance: (...).
+        buckets: of both directions together.
+        farthest: the distance from which on all are alike.
+        both_ways: whether later keys have buckets of their own.
+    """
+    count = buckets // 2 if both_ways else buckets
+    side = (distance > 0).long() * count if both_ways else torch.zeros_like(distance)
+    away = distance.abs() if both_ways else (-distance).clamp_min(0)
+    exact = count // 2
+    spread = torch.log(away.clamp_min(1).float() / exact) / math.log(farthest / exact)
+    far = (exact + (spread * (count - exact)).long()).clamp_max(count - 1)
+    return side + torch.where(away < exact, away, far)

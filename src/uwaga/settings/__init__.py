@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from uwaga.settings.corpora import CorpusSettings, DataSettings, FilterSettings
     from uwaga.settings.parsing import change_setting, load_settings, parse, read_yaml
     from uwaga.settings.presets import MODEL_PRESETS, preset_name, preset_training
+    from uwaga.settings.prophetnet import ProphetNetSettings
     from uwaga.settings.recurrent import (
         PRESETS,
         BahdanauSettings,
@@ -59,6 +60,7 @@ __all__ = [
     "LuongSettings",
     "ModelSettings",
     "Probability",
+    "ProphetNetSettings",
     "RecurrentSettings",
     "ScheduleSettings",
     "Settings",
@@ -100,6 +102,7 @@ _HOMES = {
         "preset_name",
         "preset_training",
     ),
+    "prophetnet": ("ProphetNetSettings",),
     "recurrent": (
         "PRESETS",
         "BahdanauSettings",

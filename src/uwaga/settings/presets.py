@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from uwaga.settings.base import StrictModel
+from uwaga.settings.prophetnet import ProphetNetSettings
 from uwaga.settings.recurrent import PRESETS
 from uwaga.settings.transformer import TransformerSettings
 
@@ -41,11 +42,34 @@ def tiny_student() -> TransformerSettings:
     )
 
 
+def prophetnet() -> ProphetNetSettings:
+    """The large model of Qi 2020 §4.1, as it is published."""
+    return ProphetNetSettings(
+        encoder_layers=12,
+        decoder_layers=12,
+        width=1024,
+        heads=16,
+        feed_forward=4096,
+        activation="gelu",
+        attention_dropout=0.1,
+        activation_dropout=0.1,
+    )
+
+
+def prophetnet_tiny() -> ProphetNetSettings:
+    """For some ten thousand pairs: the size of transformer-tiny."""
+    return ProphetNetSettings(
+        encoder_layers=4, decoder_layers=4, width=128, heads=4, feed_forward=256, dropout=0.3
+    )
+
+
 MODEL_PRESETS: Mapping[str, Callable[[], StrictModel]] = {
     "transformer": TransformerSettings,
     "transformer-small": transformer_small,
     "transformer-tiny": transformer_tiny,
     "tiny-student": tiny_student,
+    "prophetnet": prophetnet,
+    "prophetnet-tiny": prophetnet_tiny,
     **PRESETS,
 }
 """Settings of a model by the name that a settings file may give."""
@@ -55,6 +79,8 @@ _SCHEDULES: Mapping[str, dict[str, Any]] = {
     "transformer": {},
     "transformer-small": {"steps": 20_000, "schedule": {"peak": 1e-3, "warmup": 2000}},
     "transformer-tiny": {"steps": 10_000, "schedule": {"peak": 2e-3, "warmup": 1000}},
+    "prophetnet": {},
+    "prophetnet-tiny": {"steps": 10_000, "schedule": {"peak": 2e-3, "warmup": 1000}},
     "tiny-student": {
         "steps": 200_000,
         "batch_tokens": 16_384,

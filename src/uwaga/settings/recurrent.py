@@ -199,6 +199,12 @@ def bahdanau(small: bool = False) -> BahdanauSettings:
     return BahdanauSettings()
 
 
+def bahdanau_published() -> BahdanauSettings:
+    """The small one with the published decoder: Cho's GRU, attention from ``s_{i-1}`` (Bahdanau 2014 §A)."""
+    changes = {"gru": "paper", "decoder": "paper"}
+    return BahdanauSettings.model_validate(bahdanau(small=True).model_dump() | changes)
+
+
 def luong(small: bool = False) -> LuongSettings:
     """Luong 2015 §4.1: global attention, general score, input feeding."""
     if small:
@@ -213,6 +219,12 @@ def luong(small: bool = False) -> LuongSettings:
             tie="all",
         )
     return LuongSettings()
+
+
+def luong_stacked() -> LuongSettings:
+    """The small one as published: stacked layers of one direction, the source read backwards (§4.1)."""
+    changes = {"layers": 2, "hidden": 384, "embedding": 384, "bidirectional": False, "reverse": True}
+    return LuongSettings.model_validate(luong(small=True).model_dump() | changes)
 
 
 def luong_local_p(small: bool = False) -> LuongSettings:
@@ -251,8 +263,12 @@ def _preset(make: Callable[[bool], RecurrentSettings], small: bool) -> Callable[
 
 
 PRESETS: Mapping[str, Callable[[], RecurrentSettings]] = {
-    name + suffix: _preset(make, small)
-    for suffix, small in (("", False), ("-small", True))
-    for name, make in _MADE
+    **{
+        name + suffix: _preset(make, small)
+        for suffix, small in (("", False), ("-small", True))
+        for name, make in _MADE
+    },
+    "bahdanau-published-small": bahdanau_published,
+    "luong-stacked-small": luong_stacked,
 }
 """Settings by the name that a settings file may give: ``model: bahdanau-small``."""

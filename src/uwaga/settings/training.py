@@ -12,6 +12,7 @@ from uwaga.settings.adapt import AdaptSettings
 from uwaga.settings.base import Probability, StrictModel
 from uwaga.settings.corpora import DataSettings
 from uwaga.settings.presets import MODEL_PRESETS, model_values
+from uwaga.settings.prophetnet import ProphetNetSettings
 from uwaga.settings.recurrent import (
     BahdanauSettings,
     ChoSettings,
@@ -38,7 +39,13 @@ class TextSettings(StrictModel):
 
 
 Family = (
-    TransformerSettings | ChoSettings | SutskeverSettings | BahdanauSettings | LuongSettings | GnmtSettings
+    TransformerSettings
+    | ChoSettings
+    | SutskeverSettings
+    | BahdanauSettings
+    | LuongSettings
+    | GnmtSettings
+    | ProphetNetSettings
 )
 FAMILIES: dict[str, type[StrictModel]] = {
     kind.model_fields["family"].default: kind for kind in get_args(Family)

@@ -46,6 +46,13 @@ BERT_SPECIAL = {
     "sep": Special("[SEP]"),
     "mask": Special("[MASK]"),
 }
+PROPHETNET_SPECIAL = {
+    "pad": Special("[PAD]"),
+    "unk": Special("[UNK]"),
+    "sep": Special("[SEP]"),
+    "mask": Special("[MASK]"),
+}
+PROPHETNET_PIECES = "prophetnet.tokenizer"
 GPT2_SPECIAL = {role: Special("<|endoftext|>") for role in ("bos", "eos", "unk")}
 T5_SPECIAL = {"pad": Special("<pad>"), "eos": Special("</s>"), "unk": Special("<unk>")}
 PEGASUS_SPECIAL = {**T5_SPECIAL, "mask": Special("<mask_2>")}
@@ -112,6 +119,23 @@ def read_bert_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     special.setdefault("bos", special["cls"])
     special.setdefault("eos", special["sep"])
     return _alike(framed(codec, ids, special, declared, folder), *frame)
+
+
+def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+    """ProphetNet (Qi et al. 2020): BERT's WordPiece, ``... [SEP]``; a target begins with ``[SEP]`` too."""
+    declared = read_declared(folder)
+    special = {**PROPHETNET_SPECIAL, **declared.named}
+    codec: Codec
+    if (folder / TOKENIZER).exists():
+        codec = read_tokenizer_json(folder, declared)
+    elif (folder / PROPHETNET_PIECES).exists():
+        codec = read_word_piece(folder / PROPHETNET_PIECES, declared, PROPHETNET_SPECIAL)
+    else:
+        raise missing(folder, TOKENIZER, PROPHETNET_PIECES)
+    special.setdefault("bos", special["sep"])
+    special.setdefault("eos", special["sep"])
+    tokeniser = framed(codec, ids, special, declared, folder)
+    return _alike(tokeniser, (), (_must(codec, special["sep"], folder),))
 
 
 def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:

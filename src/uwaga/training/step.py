@@ -137,19 +137,22 @@ def batch_loss(
     target_out = torch.from_numpy(batch.target_out).to(device, non_blocking=True)
     with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
         if guided is None or batch.links is None:
-            features = model.features(source, target_in)  # (sentences, target, width)
+            predicting = model.training_features(source, target_in)  # each (sentences, target, width)
         else:
             features, weights = model.guided_features(source, target_in)
+            predicting = ((features, 1.0),)
     real = target_out != model.symbols.pad
-    if not bool(real.all()):
-        features, target_out = features[real], target_out[real]  # (tokens, width), (tokens,)
-    loss = cross_entropy(
-        features.reshape(-1, features.shape[-1]), model.output, target_out.reshape(-1), smoothing, dtype
-    )
-    if weights is None or guided is None or batch.links is None:
-        return loss
-    links = torch.from_numpy(batch.links).to(device)  # (links, 3)
-    if guided.step == "reading":
-        links = links + links.new_tensor([0, 1, 0])
-    aligned = alignment_cross_entropy(weights, links)
-    return Loss(loss.smoothed + guided.weight * aligned, loss.plain)
+    wanted = target_out[real]  # (tokens,)
+    losses = [
+        cross_entropy(features[real], model.output, wanted, smoothing, dtype) for features, _ in predicting
+    ]
+    total = losses[0].smoothed
+    if len(losses) > 1:
+        shares = [share for _, share in predicting]
+        total = torch.stack([share * loss.smoothed for share, loss in zip(shares, losses, strict=True)]).sum()
+    if weights is not None and guided is not None and batch.links is not None:
+        links = torch.from_numpy(batch.links).to(device)  # (links, 3)
+        if guided.step == "reading":
+            links = links + links.new_tensor([0, 1, 0])
+        total = total + guided.weight * alignment_cross_entropy(weights, links)
+    return Loss(total, losses[0].plain)

@@ -27,10 +27,16 @@ from uwaga.errors import ModelError
 
 SIZES: Mapping[str, tuple[str, ...]] = {
     "width": ("d_model", "hidden_size", "n_embd"),
-    "encoder layers": ("encoder_layers", "num_layers"),
+    "encoder layers": ("encoder_layers", "num_encoder_layers", "num_layers"),
     "decoder layers": ("decoder_layers", "num_decoder_layers", "num_layers"),
     "layers": ("n_layer",),
-    "heads": ("encoder_attention_heads", "num_attention_heads", "num_heads", "n_head"),
+    "heads": (
+        "encoder_attention_heads",
+        "num_encoder_attention_heads",
+        "num_attention_heads",
+        "num_heads",
+        "n_head",
+    ),
     "feed-forward": ("encoder_ffn_dim", "intermediate_size", "d_ff", "n_inner"),
     "positions": ("max_position_embeddings", "n_positions"),
 }

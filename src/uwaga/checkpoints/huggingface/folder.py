@@ -20,10 +20,17 @@ from uwaga.checkpoints.plausible import LARGEST_BUFFERS, check_against_weights
 from uwaga.checkpoints.shapes import weight_shapes
 from uwaga.checkpoints.weight_map import Table, map_weights
 from uwaga.errors import ModelError
-from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, TransformerSettings
+from uwaga.settings import (
+    DecoderOnlySettings,
+    EncoderOnlySettings,
+    ProphetNetSettings,
+    TransformerSettings,
+)
 from uwaga.text.pretrained import Sides
 
-Settings = TypeVar("Settings", TransformerSettings, DecoderOnlySettings, EncoderOnlySettings)
+Settings = TypeVar(
+    "Settings", TransformerSettings, DecoderOnlySettings, EncoderOnlySettings, ProphetNetSettings
+)
 SAFE, SAFE_INDEX = "model.safetensors", "model.safetensors.index.json"
 OLD, OLD_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 NAME = "Hugging Face"
@@ -43,7 +50,7 @@ class FamilyModel:
         unstated: generation settings to take where the folder has none of that name.
     """
 
-    settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings
+    settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings
     sizes: tuple[int, int]
     sides: Sides
     table: Table

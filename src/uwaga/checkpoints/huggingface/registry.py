@@ -14,6 +14,7 @@ from uwaga.checkpoints.huggingface.m2m100 import M2M100
 from uwaga.checkpoints.huggingface.marian import MARIAN
 from uwaga.checkpoints.huggingface.mbart import MBART
 from uwaga.checkpoints.huggingface.pegasus import PEGASUS
+from uwaga.checkpoints.huggingface.prophetnet import PROPHETNET
 from uwaga.checkpoints.huggingface.t5 import T5
 from uwaga.checkpoints.uwaga.names import CONFIG
 from uwaga.errors import ModelError, shown
@@ -27,6 +28,7 @@ FAMILIES: dict[str, Family] = {
     "mbart": MBART,
     "mt5": T5,
     "pegasus": PEGASUS,
+    "prophetnet": PROPHETNET,
     "t5": T5,
 }
 """By ``model_type``."""

@@ -56,10 +56,11 @@ def check_plausible(folder: Path, config: FolderConfig) -> None:
     """Hold the settings against the size of the weight file, before anything is built from them."""
     tensors, size = count_tensors(folder / WEIGHTS)
     settings, vocabulary = config.model, config.vocabulary
-    if not isinstance(settings, TransformerSettings):
+    if isinstance(settings, RecurrentSettings):
         _check_plausible_recurrent(folder, settings, max(vocabulary.source, vocabulary.target), tensors, size)
         return
-    learned = settings.max_length if settings.positions == "learned" else 0
+    fixed = isinstance(settings, TransformerSettings) and settings.positions != "learned"
+    learned = 0 if fixed else settings.max_length
     rows = max(vocabulary.source, vocabulary.target, settings.feed_forward, settings.width, learned)
     layers = settings.encoder_layers + settings.decoder_layers
     if layers > tensors:

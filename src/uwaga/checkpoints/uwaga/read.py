@@ -8,15 +8,15 @@ from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.safetensors_read import STORED, check_header, open_tensors
 from uwaga.checkpoints.languages import Languages
+from uwaga.checkpoints.shapes import weight_shapes
 from uwaga.checkpoints.uwaga import schema
 from uwaga.checkpoints.uwaga.checks import check_plausible, check_tokenisers, read_tokeniser
 from uwaga.checkpoints.uwaga.names import SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.uwaga.schema import FolderConfig
 from uwaga.checkpoints.weight_map import Table, Weights, plain
 from uwaga.decoding.from_settings import from_settings
-from uwaga.engine.layout import stored_shapes
 from uwaga.errors import ModelError
-from uwaga.settings import TransformerSettings
+from uwaga.settings import ProphetNetSettings, TransformerSettings
 
 NAME = "uwaga"
 
@@ -60,8 +60,8 @@ def read_folder(folder: Path) -> Checkpoint:
 def _weights(path: Path, config: FolderConfig) -> Weights:
     """The weights; of a recurrent model torch alone knows the names, and holds them against the settings."""
     wanted = STORED[config.weights]
-    if isinstance(config.model, TransformerSettings):
-        shapes = stored_shapes(config.model, config.vocabulary.source, config.vocabulary.target)
+    if isinstance(config.model, TransformerSettings | ProphetNetSettings):
+        shapes = weight_shapes(config.model, config.vocabulary.source, config.vocabulary.target)
         check_header(path, shapes, dict.fromkeys(shapes, wanted))
     stored = open_tensors(path, config.sha256)
     for name, tensor in stored.items():

@@ -1,0 +1,194 @@
+"""ProphetNet: a decoder that predicts several future tokens at each position (M29; Qi 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
+from uwaga.errors import SettingsError
+from uwaga.models.base import OutputLayer, Seq2Seq, pad
+from uwaga.models.blocks import EncoderBlock, ResidualBlock, norm
+from uwaga.models.transformer import TransformerMemory, TransformerState
+from uwaga.nn.choose import choose
+from uwaga.nn.dropout import Dropout
+from uwaga.nn.feedforward import FeedForward
+from uwaga.nn.multihead import KeysValues, MultiHeadAttention
+from uwaga.nn.positions import LearnedPositions
+from uwaga.nn.streams import StreamAttention
+from uwaga.settings import ProphetNetSettings
+
+
+class StreamBlock(ResidualBlock):
+    """Self-attention of all streams, cross-attention and feed-forward, each with a residual and a norm."""
+
+    def __init__(self, settings: ProphetNetSettings) -> None:
+        super().__init__(settings)
+        width, heads = settings.width, settings.decoder_heads or settings.heads
+        self.self_attention = StreamAttention(
+            width, heads, settings.relative_buckets, settings.relative_distance, settings.attention_dropout
+        )
+        self.self_attention_norm = norm(settings)
+        self.cross_attention = MultiHeadAttention(width, heads, settings.attention_dropout)
+        self.cross_attention_norm = norm(settings)
+        self.feed_forward = FeedForward(
+            width,
+            settings.decoder_feed_forward or settings.feed_forward,
+            settings.activation,
+            settings.gated,
+            settings.activation_dropout,
+        )
+        self.feed_forward_norm = norm(settings)
+
+    def forward(
+        self,
+        x: Tensor,
+        past: KeysValues | None,
+        memory: KeysValues,
+        memory_mask: Tensor | None,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, KeysValues, Tensor | None]:
+        """One block over all target positions, or over new ones behind earlier ones.
+
+        Args:
+            x: (sentences * beams, streams, target, width).
+            past: of stream 0, (sentences * beams, heads, past, head width).
+            memory: (sentences, heads, source, head width).
+            memory_mask: (sentences, 1, 1, source) bool.
+            need_weights: return the cross-attention weights.
+
+        Returns:
+            x of the same shape, the longer cache, and the weights of stream 1, which predicts the next token,
+            (sentences * beams, target, source), the mean over heads, or None.
+        """
+        branch, cache = self.self_attention(x, past)
+        x = self.after(x, branch, self.self_attention_norm)
+        rows, streams, target, width = x.shape
+        sentences = memory.keys.shape[0]
+        side_by_side = x.reshape(sentences, rows // sentences * streams * target, width)
+        context, weights = self.cross_attention(side_by_side, memory, memory_mask, need_weights)
+        x = self.after(x, context.reshape(x.shape), self.cross_attention_norm)
+        x = self.after(x, self.feed_forward(x), self.feed_forward_norm)
+        if weights is not None:
+            weights = weights.mean(dim=1).reshape(rows, streams, target, -1)[:, 1]
+        return x, cache, weights
+
+
+class ProphetNet(Seq2Seq):
+    """A Transformer's encoder, and a decoder of ``1 + ngram`` streams.
+
+    Stream 0 reads the target so far. Stream s > 0 begins at each position with a vector of its own instead of
+    a token, and predicts the token behind it without the last ``s - 1`` tokens before: stream 1 is the
+    decoder that search uses, the others teach it to plan ahead, and cost nothing once it is trained.
+
+    Raises:
+        SettingsError: the vocabularies of both sides differ; one table serves both and the output.
+    """
+
+    def __init__(
+        self,
+        settings: ProphetNetSettings,
+        symbols: Symbols,
+        source_vocabulary: int,
+        target_vocabulary: int,
+    ) -> None:
+        super().__init__()
+        if source_vocabulary != target_vocabulary:
+            raise SettingsError(
+                f"model.family: prophetnet shares one table between vocabularies of {source_vocabulary} and "
+                f"{target_vocabulary}; set text.joint: true"
+            )
+        width, rows = settings.width, settings.max_length + 1  # a predicting stream stands one further
+        self.settings, self.symbols, self.vocabulary = settings, symbols, target_vocabulary
+        self.max_source = self.max_target = settings.max_length
+        self.embedding = nn.Embedding(target_vocabulary, width)
+        self.streams = nn.Embedding(settings.ngram, width)
+        self.source_positions = LearnedPositions(rows, width, settings.position_offset)
+        self.target_positions = LearnedPositions(rows, width, settings.position_offset)
+        self.source_norm, self.target_norm = norm(settings), norm(settings)
+        self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.encoder_layers))
+        self.decoder = nn.ModuleList(StreamBlock(settings) for _ in range(settings.decoder_layers))
+        self.dropout = Dropout(settings.dropout)
+        for table in (self.embedding.weight, self.streams.weight):
+            nn.init.normal_(table, std=width**-0.5)
+
+    @property
+    def output(self) -> OutputLayer:
+        return OutputLayer(self.embedding.weight, None)
+
+    def encode_ids(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """Encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
+        mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
+        x = self.embedding(source) + self.source_positions(0, source.shape[1])
+        x = self.dropout(self.source_norm(x))
+        for block in self.encoder:
+            x = block(x, _needed(mask))
+        return x, mask
+
+    def features(self, source: Tensor, target_in: Tensor) -> Tensor:
+        return self.future_features(source, target_in, 1)[:, 0]
+
+    def future_features(self, source: Tensor, target_in: Tensor, ngram: int) -> Tensor:
+        """Outputs (sentences, ngram, target, width) of the first predicting streams, the next token's first.
+
+        Those of stream j at position t know the target up to t - j, and predict what those of the first do.
+        """
+        encodings, mask = self.encode_ids(source)
+        x = self._embed(target_in, 0, ngram)
+        for block in self._blocks():
+            # Padding stands behind the target, where no real token looks.
+            x, _, _ = block(x, None, block.cross_attention.project(encodings), _needed(mask))
+        return x[:, 1:]
+
+    def training_features(self, source: Tensor, target_in: Tensor) -> Sequence[tuple[Tensor, float]]:
+        if not self.training:
+            return super().training_features(source, target_in)
+        found = self.future_features(source, target_in, self.settings.ngram)
+        return tuple(zip(found.unbind(1), self.settings.shares, strict=True))
+
+    @torch.inference_mode()
+    def encode(self, sources: Sequence[Sequence[int]]) -> TransformerMemory:
+        encodings, mask = self.encode_ids(pad(sources, self.symbols.pad, self.device))
+        layers = tuple(block.cross_attention.project(encodings) for block in self._blocks())
+        return TransformerMemory(encodings, mask, layers)
+
+    def start(self, memory: Memory, beams: int) -> TransformerState:
+        assert isinstance(memory, TransformerMemory)
+        return TransformerState(memory, beams, 0, None)
+
+    @torch.inference_mode()
+    def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
+        ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
+        x, mask = self._embed(ids, state.position, 1), _needed(state.memory.mask)
+        caches: list[KeysValues] = []
+        weights = None
+        for index, block in enumerate(self._blocks()):
+            past = cast(KeysValues, state.layers[index]) if state.layers else None
+            need = choice.attention and index == len(self.decoder) - 1
+            x, cache, weights = block(x, past, state.memory.layers[index], mask, need)
+            caches.append(cache)
+        candidates, log_probs = choose(self.logits(x[:, 1, 0]), choice)
+        attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
+        following = replace(state, position=state.position + 1, layers=tuple(caches))
+        return Step(candidates, log_probs, following, attention)
+
+    def _blocks(self) -> list[StreamBlock]:
+        return cast(list[StreamBlock], list(self.decoder))
+
+    def _embed(self, ids: Tensor, start: int, ngram: int) -> Tensor:
+        """(rows, 1 + ngram, target, width) of ids (rows, target), the first of which stands at ``start``."""
+        rows, target = ids.shape
+        reading = self.embedding(ids) + self.target_positions(start, target)  # (rows, target, width)
+        further = self.target_positions(start + 1, target)  # (target, width)
+        predicting = self.streams.weight[:ngram, None] + further  # (ngram, target, width)
+        x = torch.cat([reading[:, None], predicting.expand(rows, -1, -1, -1)], dim=1)
+        return self.dropout(self.target_norm(x))  # type: ignore[no-any-return]
+
+
+def _needed(mask: Tensor) -> Tensor | None:
+    """The mask, or None where nothing is masked: attention without a mask is quicker."""
+    return None if bool(mask.all()) else mask

@@ -1,0 +1,191 @@
+"""ProphetNet folders: the numbers, tokens and texts of ``transformers``; the laws of its streams."""
+
+import dataclasses
+import json
+
+import numbered_tokens
+import numpy as np
+import pytest
+
+transformers = pytest.importorskip("transformers.models.prophetnet.modeling_prophetnet")
+
+import torch  # noqa: E402
+from loaded import load_torch  # noqa: E402
+from precision import EXACT, doubled  # noqa: E402
+from transformers import ProphetNetConfig, ProphetNetTokenizer  # noqa: E402
+
+import uwaga  # noqa: E402
+from uwaga.checkpoints.huggingface import prophetnet  # noqa: E402
+from uwaga.contracts import Choice  # noqa: E402
+from uwaga.decoding import from_generation_config, search  # noqa: E402
+from uwaga.errors import ModelError  # noqa: E402
+
+SIZES = {
+    "vocab_size": 37,
+    "hidden_size": 24,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 3,
+    "num_encoder_attention_heads": 3,
+    "num_decoder_attention_heads": 4,
+    "encoder_ffn_dim": 20,
+    "decoder_ffn_dim": 28,
+    "max_position_embeddings": 40,
+    "num_buckets": 8,
+    "relative_max_distance": 9,
+    "decoder_start_token_id": 2,
+    "bos_token_id": 2,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+VERSIONS = {"two": {}, "one": {"ngram": 1}, "three": {"ngram": 3, "activation_function": "relu"}}
+SOURCES = [[9, 30, 7, 22, 5, 13, 8, 33, 4, 2], [17, 6, 2], [12, 25, 9, 31, 8, 8, 19, 27, 36, 2]]
+
+
+@pytest.fixture
+def numbers(monkeypatch):
+    monkeypatch.setattr(prophetnet, "read_prophetnet_tokeniser", numbered_tokens.read_numbers)
+
+
+def make(folder, version="two", **changes):
+    """A random model of odd sizes, saved by transformers' own code."""
+    torch.manual_seed(1)
+    config = ProphetNetConfig(**SIZES | VERSIONS[version] | changes)
+    model = transformers.ProphetNetForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "norm.weight" in name:
+                weight.uniform_(0.5, 1.5)
+            else:
+                weight.normal_(0.0, 0.3)
+    model.save_pretrained(folder)
+    return model
+
+
+def padded():
+    longest = max(map(len, SOURCES))
+    ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in SOURCES])
+    return ids, (ids != 0).long()
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.usefixtures("numbers")
+def test_M29_the_next_tokens_logits_equal_transformers(tmp_path, version):
+    """Step by step: over several positions at once the peer takes the distances' biases of another position.
+
+    (5.23 permutes them to (rows, target, streams, heads) and reads (rows, streams, heads, target).)
+    """
+    theirs = make(
+        tmp_path / "m", version, num_encoder_layers=3
+    )  # its cache has as many layers as the encoder
+    ours = load_torch(tmp_path / "m").model
+    ids, mask = padded()
+    target = torch.randint(4, 37, (3, 15), generator=torch.manual_seed(1))
+    target[:, 0] = 2
+    with torch.no_grad(), doubled(theirs, ours):
+        encoded = theirs.get_encoder()(input_ids=ids, attention_mask=mask)
+        wanted, cache = [], None
+        for position in range(15):
+            step = theirs(
+                encoder_outputs=encoded,
+                attention_mask=mask,
+                decoder_input_ids=target[:, position : position + 1],
+                past_key_values=cache,
+                use_cache=True,
+            )
+            wanted.append(step.logits)
+            cache = step.past_key_values
+        logits = ours.logits(ours.features(ids, target))
+        encodings, _ = ours.encode_ids(ids)
+    reference = torch.cat(wanted, dim=1)
+    assert reference.std() > 0.5
+    real = mask.bool()
+    torch.testing.assert_close(encodings[real], encoded.last_hidden_state[real], **EXACT)
+    torch.testing.assert_close(logits, reference, **EXACT)
+
+
+@pytest.mark.numerical
+@pytest.mark.usefixtures("numbers")
+def test_M29_generated_tokens_equal_transformers(tmp_path):
+    # The peer's cache has as many layers as the encoder.
+    theirs, ours = make(tmp_path / "m", num_encoder_layers=3), load_torch(tmp_path / "m")
+    ids, mask = padded()
+    double, outputs = doubled(theirs, ours.model), set()
+    for changes in ({"num_beams": 1}, {"num_beams": 4}, {"num_beams": 5, "no_repeat_ngram_size": 2}):
+        with double:
+            rows = theirs.generate(ids, attention_mask=mask, suppress_tokens=[0], max_length=20, **changes)
+        options = from_generation_config(
+            {"max_length": 20, "eos_token_id": 2, "pad_token_id": 0, "decoder_start_token_id": 2, **changes}
+        )
+        found = search(ours.model, SOURCES, dataclasses.replace(options, max_ratio=9.0))
+        for (one,), row in zip(found, rows[:, 1:].tolist(), strict=True):
+            assert row[: len(one.tokens)] == [*one.tokens]
+            outputs.add(one.tokens)
+    assert len(outputs) > 3
+
+
+@pytest.mark.numerical
+@pytest.mark.usefixtures("numbers")
+def test_M29_steps_equal_teacher_forcing(tmp_path):
+    make(tmp_path / "m", "three")
+    model = load_torch(tmp_path / "m").model.double()
+    ids, _ = padded()
+    target = torch.randint(4, 37, (3, 9), generator=torch.manual_seed(2))
+    with torch.no_grad():
+        together = model(ids, target)
+    state = model.start(model.encode(SOURCES), 2)
+    for position in range(9):
+        tokens = np.repeat(target[:, position].numpy(), 2)
+        step = model.step(tokens, state, Choice(37, whole=True, attention=True))
+        np.testing.assert_allclose(step.log_probs, together[:, position].repeat_interleave(2, 0), **EXACT)
+        np.testing.assert_allclose(step.attention.sum(1), 1.0, atol=1e-6)
+        assert (step.attention[2:4, 3:] == 0).all()
+        state = step.state
+
+
+@pytest.mark.usefixtures("numbers")
+def test_M29_a_stream_knows_one_token_less_than_the_one_before_it(tmp_path):
+    make(tmp_path / "m", "three")
+    model = load_torch(tmp_path / "m").model
+    ids, changed_at = torch.tensor([SOURCES[0]]), 4
+    one = torch.randint(4, 36, (1, 9), generator=torch.manual_seed(2))
+    other = one.clone()
+    other[0, changed_at] += 1
+    with torch.no_grad():
+        away = (model.future_features(ids, one, 3) - model.future_features(ids, other, 3)).abs().amax(-1)[0]
+    for stream in range(3):
+        assert (away[stream, : changed_at + stream] == 0).all()
+        assert (away[stream, changed_at + stream :] > 0).all()
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_texts_equal_transformers(tmp_path, folded):
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[X_SEP]", "[MASK]", "a", "man", "is", "rid", "##ing", "."]
+    path = tmp_path / "m"
+    make(path, vocab_size=len(words), decoder_start_token_id=3, bos_token_id=3, eos_token_id=3)
+    (path / "prophetnet.tokenizer").write_text("\n".join(words) + "\n", encoding="utf-8")
+    (path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": folded}), encoding="utf-8")
+    peer = ProphetNetTokenizer(path / "prophetnet.tokenizer", do_lower_case=folded)
+    ours = load_torch(path)
+    for text in ("a man is riding .", "A Man is riding [MASK] a dog."):
+        assert ours.source.add_special_tokens(ours.source.encode(text)) == peer(text)["input_ids"]
+    assert ours.target.decode([6, 7, 8, 9, 10, 11]) == "a man is riding."
+    assert uwaga.load(path).translate("a man .").text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tie_word_embeddings": False}, "'tie_word_embeddings' = False is a feature that uwaga lacks"),
+        ({"num_buckets": 3}, "'num_buckets' must be a whole number, 4 or more"),
+        ({"ngram": 3}, "ngram_embeddings.weight"),
+        ({"max_position_embeddings": 41}, "position_embeddings"),
+    ],
+)
+@pytest.mark.usefixtures("numbers")
+def test_what_does_not_fit_is_refused_by_name(tmp_path, changes, message):
+    make(tmp_path / "m")
+    path = tmp_path / "m/config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(ModelError, match=message):
+        load_torch(tmp_path / "m")

@@ -1,0 +1,46 @@
+"""docs/mechanisms/tutorials.md: every mechanism, example and claim has a page, code and a test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/mechanisms/tutorials.md"
+ROWS = [
+    [cell.strip() for cell in line.strip("| ").split(" | ")]
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    if line.startswith("| ") and not line.startswith("| what")
+]
+LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)(?:#([^)]+))?\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as mkdocs names them, and the anchors that it sets itself."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    found = set(re.findall(r'<a id="([\w-]+)">', text))
+    for heading in re.findall(r"^#+ (.*)$", text, flags=re.M):
+        plain = re.sub(r"[^\w\s-]", "", heading.encode("ascii", "ignore").decode()).strip().lower()
+        found.add(re.sub(r"[-\s]+", "-", plain))
+    return found
+
+
+def test_every_number_of_the_tutorials_has_a_row() -> None:
+    numbers = {match for row in ROWS for match in re.findall(r"^\[([ME]\d+)\]", row[0])}
+    assert numbers >= {f"M{one}" for one in (*range(1, 26), 29, 30)} | {f"E{one}" for one in range(1, 8)}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_a_row_has_a_page_code_and_a_test_that_exist(row: list[str]) -> None:
+    assert len(row) == 4
+    assert all(row)
+    for place, anchor in LINK.findall(row[0] + row[1]):
+        page = (PAGE.parent / place).resolve()
+        assert page.is_file(), place
+        assert not anchor or anchor in anchors(page), (place, anchor)
+    assert LINK.search(row[1])
+    assert (ROOT / row[2].strip("`")).is_file()
+    path, name = row[3].strip("`").split("::")
+    assert re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), flags=re.M)

@@ -1,0 +1,17 @@
+"""The scripts of experiments/, as modules for tests."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+FOLDER = Path(__file__).resolve().parents[2] / "experiments"
+
+
+def experiment(name: str) -> ModuleType:
+    """The script of that name, which imports its neighbours."""
+    if str(FOLDER) not in sys.path:
+        sys.path.append(str(FOLDER))
+    return importlib.import_module(name)
