@@ -158,6 +158,26 @@ def test_M29_a_stream_knows_one_token_less_than_the_one_before_it(tmp_path):
         assert (away[stream, changed_at + stream :] > 0).all()
 
 
+@pytest.mark.numerical
+@pytest.mark.usefixtures("numbers")
+def test_M29_what_is_recorded_is_what_each_step_looks_at(tmp_path):
+    make(tmp_path / "m")
+    model = load_torch(tmp_path / "m").model.double()
+    targets = [[2, 11, 12, 13], [2, 14], [2, 9, 8]]
+    for source, target, found in zip(SOURCES, targets, model.attentions(SOURCES, targets), strict=True):
+        assert found.encoder.shape == (2, 3, len(source), len(source))
+        assert found.decoder.shape == (3, 4, len(target), len(target))
+        assert found.cross.shape == (3, 4, len(target), len(source))
+        for table in (found.encoder, found.decoder, found.cross):
+            np.testing.assert_allclose(table.sum(-1), 1.0, atol=1e-6)
+        assert (found.decoder[..., ~np.tri(len(target), dtype=bool)] == 0).all()
+        state = model.start(model.encode([source]), 1)
+        for position, token in enumerate(target):
+            step = model.step(np.array([token]), state, Choice(1, attention=True))
+            np.testing.assert_allclose(step.attention[0], found.cross[-1, :, position].mean(0), atol=1e-6)
+            state = step.state
+
+
 @pytest.mark.parametrize("folded", [False, True])
 def test_texts_equal_transformers(tmp_path, folded):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[X_SEP]", "[MASK]", "a", "man", "is", "rid", "##ing", "."]

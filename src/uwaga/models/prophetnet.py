@@ -9,10 +9,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Choice, Ids, Memory, Step, Symbols
+from uwaga.contracts import Attentions, Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import EncoderBlock, ResidualBlock, norm
+from uwaga.models.recording import Recording
 from uwaga.models.transformer import TransformerMemory, TransformerState
 from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
@@ -51,6 +52,7 @@ class StreamBlock(ResidualBlock):
         memory: KeysValues,
         memory_mask: Tensor | None,
         need_weights: bool = False,
+        seen: Recording | None = None,
     ) -> tuple[Tensor, KeysValues, Tensor | None]:
         """One block over all target positions, or over new ones behind earlier ones.
 
@@ -60,17 +62,22 @@ class StreamBlock(ResidualBlock):
             memory: (sentences, heads, source, head width).
             memory_mask: (sentences, 1, 1, source) bool.
             need_weights: return the cross-attention weights.
+            seen: where each head's weights are put, those with which stream 0 reads the target and those
+                with which stream 1 looks at the source.
 
         Returns:
             x of the same shape, the longer cache, and the weights of stream 1, which predicts the next token,
             (sentences * beams, target, source), the mean over heads, or None.
         """
-        branch, cache = self.self_attention(x, past)
+        branch, cache = self.self_attention(x, past, None if seen is None else seen.decoder)
         x = self.after(x, branch, self.self_attention_norm)
         rows, streams, target, width = x.shape
         sentences = memory.keys.shape[0]
         side_by_side = x.reshape(sentences, rows // sentences * streams * target, width)
-        context, weights = self.cross_attention(side_by_side, memory, memory_mask, need_weights)
+        looking = need_weights or seen is not None
+        context, weights = self.cross_attention(side_by_side, memory, memory_mask, looking)
+        if seen is not None and weights is not None:
+            seen.cross.append(weights.unflatten(2, (streams, target))[:, :, 1])
         x = self.after(x, context.reshape(x.shape), self.cross_attention_norm)
         x = self.after(x, self.feed_forward(x), self.feed_forward_norm)
         if weights is not None:
@@ -120,29 +127,37 @@ class ProphetNet(Seq2Seq):
     def output(self) -> OutputLayer:
         return OutputLayer(self.embedding.weight, None)
 
-    def encode_ids(self, source: Tensor) -> tuple[Tensor, Tensor]:
+    def encode_ids(self, source: Tensor, seen: Recording | None = None) -> tuple[Tensor, Tensor]:
         """Encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
         x = self.embedding(source) + self.source_positions(0, source.shape[1])
         x = self.dropout(self.source_norm(x))
         for block in self.encoder:
-            x = block(x, _needed(mask))
+            x = block(x, _needed(mask), seen=None if seen is None else seen.encoder)
         return x, mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
         return self.future_features(source, target_in, 1)[:, 0]
 
-    def future_features(self, source: Tensor, target_in: Tensor, ngram: int) -> Tensor:
+    def future_features(
+        self, source: Tensor, target_in: Tensor, ngram: int, seen: Recording | None = None
+    ) -> Tensor:
         """Outputs (sentences, ngram, target, width) of the first predicting streams, the next token's first.
 
         Those of stream j at position t know the target up to t - j, and predict what those of the first do.
         """
-        encodings, mask = self.encode_ids(source)
+        encodings, mask = self.encode_ids(source, seen)
         x = self._embed(target_in, 0, ngram)
         for block in self._blocks():
             # Padding stands behind the target, where no real token looks.
-            x, _, _ = block(x, None, block.cross_attention.project(encodings), _needed(mask))
+            x, _, _ = block(x, None, block.cross_attention.project(encodings), _needed(mask), seen=seen)
         return x[:, 1:]
+
+    @torch.inference_mode()
+    def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
+        seen, filler = Recording(), self.symbols.pad
+        self.future_features(pad(sources, filler, self.device), pad(targets, filler, self.device), 1, seen)
+        return seen.sentences(list(map(len, sources)), list(map(len, targets)))
 
     def training_features(self, source: Tensor, target_in: Tensor) -> Sequence[tuple[Tensor, float]]:
         if not self.training:

@@ -34,12 +34,16 @@ class StreamAttention(nn.Module):
         for layer in (self.query, self.key_value, self.relative, self.output):
             nn.init.zeros_(layer.bias)
 
-    def forward(self, x: Tensor, past: KeysValues | None = None) -> tuple[Tensor, KeysValues]:
+    def forward(
+        self, x: Tensor, past: KeysValues | None = None, seen: list[Tensor] | None = None
+    ) -> tuple[Tensor, KeysValues]:
         """Attend over all positions, or over new ones behind those of ``past``.
 
         Args:
             x: (rows, streams, target, width), stream 0 first.
             past: keys and values of stream 0's earlier positions, (rows, heads, past, head width).
+            seen: where the weights of stream 0 (rows, heads, target, source) are put behind those of lower
+                layers.
 
         Returns:
             the same shape, and the longer cache.
@@ -55,6 +59,8 @@ class StreamAttention(nn.Module):
         source = cache.keys.shape[2]
         scores = scores + self.bias(x, source)
         weights = masked_softmax(scores, stream_mask(streams, target, source, x.device)[:, None])
+        if seen is not None:
+            seen.append(weights[:, 0, ..., :-1])
         weights = dropout(weights, self.dropout if self.training else 0.0)
         context = weights[..., :-1] @ cache.values[:, None] + weights[..., -1:] * values
         out: Tensor = self.output(context.transpose(2, 3).reshape(rows, streams, target, width))
