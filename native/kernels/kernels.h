@@ -94,10 +94,12 @@ struct SelfAttention {
     float scale = 1;
     const float* relative = nullptr;  // or relative[d] is added to the score of a key d places after its query, which
     int64_t max_distance = 0;         // counts as max_distance where it is farther (Raffel et al. 2020, section 2.1)
-    float* scratch = nullptr;         // (head_width + 4, padded_keys(length))
+    float* scratch = nullptr;         // (head_width + 4, padded_keys(length)); its last rows hold the weights of the last
+                                      // queries after: of all, where no more than queries_at_once were asked for
     float* context = nullptr;         // (length, context_stride)
     int64_t context_stride = 0;
 };
+constexpr int64_t queries_at_once = 4;
 constexpr int64_t padded_keys(int64_t length) { return (length + 31) / 32 * 32; }  // to two of the widest vectors
 
 struct Kernels {

@@ -33,10 +33,12 @@ struct Pass {
     Workspace& ws;
     std::vector<int64_t> lengths = {};  // of each sentence
     int64_t rows = 0;
+    Buffer<uint16_t> halves = {};  // keys and values in float16
 
     void begin(const std::vector<const std::vector<int32_t>*>& sentences);
     const float* project(const Linear& linear, Rows& in);
-    void self_attend(const Linear& in, const Linear& out, const Norm& norm, bool causal, const std::vector<float*>& to);
+    void encoder_attend(const EncoderLayer& layer, const std::vector<float*>& to);
+    void decoder_attend(const DecoderLayer& layer, const std::vector<float*>& to);
     void cross_attend(const DecoderLayer& layer, std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to);
     void finish(const Linear& out, const Norm& norm);
     void recur_layer(const DecoderLayer& layer);
@@ -69,15 +71,14 @@ const float* Pass::project(const Linear& linear, Rows& in) {
     return projected;
 }
 
-// One sentence's queries over its keys, whose values lie behind them, and a copy of the weights of each.
+// One sentence's queries over its keys, whose values lie behind them, as a step attends, and a copy of the weights.
 struct Looking {
     const float* queries;
     int64_t query_stride, count;  // queries
     const void* keys;
     int64_t key_stride, length;  // keys
-    bool causal;
-    const Side* side;  // whose relative positions count, or null
-    float* to;         // (heads, count, length)
+    bool causal;  // self-attention, of which each query sees those before it and itself
+    float* to;    // (heads, count, length)
 };
 void look(const Model& model, const Heads& heads, const Looking& at, float* context, Workspace& ws) {
     const int64_t context_stride = stride_of(heads.inner());
@@ -87,7 +88,7 @@ void look(const Model& model, const Heads& heads, const Looking& at, float* cont
     for (int64_t query = 0; query < at.count; ++query) {
         if (query % rows_between_checks == rows_between_checks - 1) model.workers.check();
         const int64_t length = at.causal ? query + 1 : at.length;
-        const float* bias = at.side ? relative_bias(model, *at.side, heads, query, length, ws) : nullptr;
+        const float* bias = at.causal ? relative_bias(model, model.target, heads, query, length, ws) : nullptr;
         attend_cached(model, heads, at.queries + query * at.query_stride, at.keys, offsets, length, bias, weights, context + query * context_stride);
         for (int64_t head = 0; head < heads.count; ++head) {
             std::copy_n(weights + head * length, length, at.to + (head * at.count + query) * at.length);
@@ -95,15 +96,52 @@ void look(const Model& model, const Heads& heads, const Looking& at, float* cont
     }
 }
 
-void Pass::self_attend(const Linear& in, const Linear& out, const Norm& norm, bool causal, const std::vector<float*>& to) {
+// As the encoder attends, but only so many queries at once that their weights can be copied.
+void Pass::encoder_attend(const EncoderLayer& layer, const std::vector<float*>& to) {
+    const int64_t inner = heads.inner(), context_stride = stride_of(inner);
+    Rows source = block_input(model, layer.self_norm, ws.x.get(), rows, ws);
+    const float* projected = project(layer.query_key_value, source);  // (rows, query | key | value)
+    float* context = ws.context.ensure(rows * context_stride);
+    SelfAttention one;
+    one.stride = stride_of(3 * inner);
+    one.head_width = heads.width;
+    one.scale = heads.scale;
+    one.max_distance = model.shape.max_distance;
+    one.context_stride = context_stride;
+    for (std::size_t s = 0; s < lengths.size(); ++s) {
+        const int64_t length = one.length = lengths[s], padded = padded_keys(length);
+        one.scratch = ws.weights.ensure((heads.width + queries_at_once) * padded);
+        for (int64_t head = 0; head < heads.count; ++head) {
+            one.queries = projected + head * heads.width;
+            one.keys = one.queries + inner;
+            one.values = one.keys + inner;
+            if (side.relative_bias) one.relative = side.relative_bias + head * (2 * one.max_distance + 1) + one.max_distance;
+            one.context = context + head * heads.width;
+            for (one.first = 0; one.first < length; one.first = one.last) {
+                one.last = std::min(one.first + queries_at_once, length);
+                if (one.first % rows_between_checks == 0) model.workers.check();
+                model.kernels->self_attend(one);
+                for (int64_t query = one.first; query < one.last; ++query) {
+                    const float* weights = one.scratch + (heads.width + query - one.first) * padded;
+                    std::copy_n(weights, length, to[s] + (head * length + query) * length);
+                }
+            }
+        }
+        projected += length * one.stride;
+        context += length * context_stride;
+    }
+    finish(layer.self_output, layer.self_norm);
+}
+
+void Pass::decoder_attend(const DecoderLayer& layer, const std::vector<float*>& to) {
     const int64_t inner = heads.inner(), stride = stride_of(3 * inner), context_stride = stride_of(inner), size = model.cache_element_size();
-    Rows source = block_input(model, norm, ws.x.get(), rows, ws);
-    const float* projected = project(in, source);  // (rows, query | key | value)
+    Rows source = block_input(model, layer.self_norm, ws.x.get(), rows, ws);
+    const float* projected = project(layer.query_key_value, source);  // (rows, query | key | value)
     const void* cache = projected + inner;
     int64_t key_stride = stride;
     if (model.shape.float16_cache) {
         key_stride = 2 * inner;
-        uint16_t* half = ws.float16.ensure(rows * key_stride);
+        uint16_t* half = halves.ensure(rows * key_stride);
         for (int64_t row = 0; row < rows; ++row) model.kernels->to_float16(projected + row * stride + inner, key_stride, half + row * key_stride);
         cache = half;
     }
@@ -111,10 +149,10 @@ void Pass::self_attend(const Linear& in, const Linear& out, const Norm& norm, bo
     int64_t first = 0;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
         const void* keys = static_cast<const uint8_t*>(cache) + first * key_stride * size;
-        look(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], causal, &side, to[s]}, context + first * context_stride, ws);
+        look(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], true, to[s]}, context + first * context_stride, ws);
         first += lengths[s];
     }
-    finish(out, norm);
+    finish(layer.self_output, layer.self_norm);
 }
 
 void Pass::cross_attend(const DecoderLayer& layer, std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to) {
@@ -127,7 +165,7 @@ void Pass::cross_attend(const DecoderLayer& layer, std::size_t l, const std::vec
         const EncodedSentence& source = *sources[s];
         const int64_t first_key = (static_cast<int64_t>(l) * source.chunk->rows + source.first) * entry;
         const void* keys = source.chunk->page.data + first_key * model.cache_element_size();
-        look(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, nullptr, to[s]}, context + first * stride, ws);
+        look(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, to[s]}, context + first * stride, ws);
         first += lengths[s];
     }
     finish(layer.cross_output, layer.cross_norm);
@@ -175,7 +213,7 @@ std::shared_ptr<const Chunk> encode_group(const Model& model, const std::vector<
     for (std::size_t l = 0; l < model.encoder.size(); ++l) {
         const EncoderLayer& layer = model.encoder[l];
         model.workers.check();
-        pass.self_attend(layer.query_key_value, layer.self_output, layer.self_norm, false, of_layer(to, sizes, l));
+        pass.encoder_attend(layer, of_layer(to, sizes, l));
         pass.feed(layer.feed_forward);
     }
     if (model.shape.pre_norm) normalise(model, model.encoder_norm, ws.x.get(), pass.rows, ws.x.get());
@@ -202,7 +240,7 @@ void record_group(const Model& model, const std::vector<Reading>& readings, cons
         const DecoderLayer& layer = model.decoder[l];
         model.workers.check();
         if (model.shape.recurrent) pass.recur_layer(layer);
-        else pass.self_attend(layer.query_key_value, layer.self_output, layer.self_norm, true, of_layer(decoder, squares, l));
+        else pass.decoder_attend(layer, of_layer(decoder, squares, l));
         if (model.has_source()) pass.cross_attend(layer, l, sources, of_layer(cross, oblongs, l));
         if (l + 1 < model.decoder.size()) pass.feed(layer.feed_forward);
     }

@@ -1,6 +1,6 @@
 // Self-attention of whole sentences, over Vec. Included inside an unnamed namespace after attention.inl.
 
-constexpr int64_t queries_at_once = 4;  // with two vectors of keys each: eight sums, which wait for none of the others
+// queries_at_once, with two vectors of keys each: eight sums, which wait for none of the others.
 
 // scores[i][t] = query i . key t; keys lie turned round, (head_width, padded), so that a vector holds one number of many keys.
 inline void dot_scores_turned(const float* const (&query)[queries_at_once], const float* turned, int64_t padded, int64_t head_width, float* scores) {
