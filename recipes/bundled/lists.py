@@ -93,7 +93,7 @@ def cldr(src: Path) -> Pairs:
         for key, source in names[0].items():
             if key in names[1] and ":" not in source:
                 yield source, names[1][key]
-    names = []
+    places = []
     for language in ("en", "de"):
         tree = ElementTree.parse(root / "main" / f"{language}.xml")
         found = {}
@@ -104,7 +104,7 @@ def cldr(src: Path) -> Pairs:
             city = zone.find("exemplarCity")
             if city is not None:
                 found["city", zone.get("type"), None] = city.text or ""
-        names.append(found)
-    for key, source in names[0].items():
-        if key in names[1] and source:
-            yield source, names[1][key]
+        places.append(found)
+    for key, source in places[0].items():
+        if key in places[1] and source:
+            yield source, places[1][key]

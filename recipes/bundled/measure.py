@@ -68,7 +68,7 @@ class Measure:
             lines = list(rows(self.tatoeba / f"{part}.en-de.tsv.gz", "--tatoeba names its folder"))
             out = self.translate([line[0] for line in lines])
             every = [
-                [line[at] if len(line) > at else None for line in lines]
+                [line[at] if len(line) > at else "" for line in lines]  # no reference
                 for at in range(1, max(map(len, lines)))
             ]
             first = sacrebleu.corpus_bleu(out, every[:1])

@@ -53,7 +53,8 @@ def licences(work: Path, package: str) -> str:
     if not path.exists():
         return "see its copyright file"
     text = path.read_text(encoding="utf-8", errors="replace")
-    named = Counter(re.findall(r"^License:[ \t]*(\S[^\n]*)", text, re.MULTILINE))
+    lines = re.findall(r"^License:[ \t]*(\S[^\n]*)", text, re.MULTILINE)
+    named = Counter(name for line in lines for name in re.split(r",?\s+(?:and|or)\s+", line.strip()))
     if named:
         more = ", others" if len(named) > MOST else ""
         return ", ".join(name for name, _ in named.most_common(MOST)) + more
