@@ -105,6 +105,6 @@ def cldr(src: Path) -> Pairs:
             if city is not None:
                 found["city", zone.get("type"), None] = city.text or ""
         places.append(found)
-    for key, source in places[0].items():
-        if key in places[1] and source:
-            yield source, places[1][key]
+    for place, name in places[0].items():
+        if place in places[1] and name:
+            yield name, places[1][place]
