@@ -1,0 +1,34 @@
+"""GNU's catalogues of messages (.mo), as its manual has them: https://www.gnu.org/software/gettext/manual."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+from paragraphs import Pairs
+
+MAGIC = 0x950412DE
+
+
+def catalogue(path: Path) -> Pairs:
+    """Each message that has no plural, and its translation; of a file that is no catalogue nothing."""
+    data = path.read_bytes()
+    order = next((order for order in "<>" if data[:4] == struct.pack(f"{order}I", MAGIC)), None)
+    if order is None:
+        return
+    count, keys, values = struct.unpack_from(f"{order}3I", data, 8)
+    charset = "ascii"
+    for number in range(count):
+        key, value = (
+            data[start : start + length]
+            for length, start in (
+                struct.unpack_from(f"{order}2I", data, at + 8 * number) for at in (keys, values)
+            )
+        )
+        if not key:  # the catalogue's own header
+            named = re.search(rb"charset=([\w-]+)", value)
+            charset = named[1].decode() if named else charset
+        elif b"\0" not in key:
+            text = key.decode(charset)
+            yield text.split("\x04")[-1].split("^")[-1], value.decode(charset)  # behind its context

@@ -1,0 +1,107 @@
+"""What the scripts share: the work folder, corpora of others, the sentences of test sets, a dictionary."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal, TextIO, cast
+
+WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+
+
+def arguments(about: str | None) -> ArgumentParser:
+    """The options that every script has."""
+    parser = ArgumentParser(description=(about or "").partition("\n")[0])
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=Path(os.environ.get("BUNDLED_WORK", ".")),
+        help="the work folder: data/ and src/ are in it; $BUNDLED_WORK or the current folder if not given",
+    )
+    return parser
+
+
+def add_corpora(parser: ArgumentParser) -> None:
+    """The options of a script that reads Tatoeba and Multi30k."""
+    parser.add_argument(
+        "--tatoeba", type=Path, default=Path("tatoeba"), help="folder of {train,dev,test}.en-de.tsv.gz"
+    )
+    parser.add_argument(
+        "--multi30k",
+        type=Path,
+        default=Path("multi30k"),
+        help="folder of Multi30k's .en.gz and .de.gz; nothing of it is trained on",
+    )
+
+
+def existing(path: Path, made_by: str) -> Path:
+    """The path, if there is a file or folder; else the script ends and says what makes it."""
+    if not path.exists():
+        sys.exit(f"error: {path} is not there; {made_by}")
+    return path
+
+
+def open_text(path: Path, mode: Literal["rt", "wt"]) -> TextIO:
+    """A text file, packed by gzip where its name ends so."""
+    if path.suffix == ".gz":
+        return cast("TextIO", gzip.open(path, mode, encoding="utf-8", compresslevel=4))
+    return cast("TextIO", path.open(mode, encoding="utf-8"))
+
+
+def rows(path: Path, made_by: str = "see the README of recipes/bundled") -> Iterator[list[str]]:
+    """The cells of each line of a TSV file, which may be packed by gzip."""
+    existing(path, made_by)
+    with open_text(path, "rt") as file:
+        for line in file:
+            yield line.rstrip("\n").split("\t")
+
+
+def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
+    """Write a TSV file, packed by gzip where the name ends so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open_text(path, "wt") as file:
+        file.writelines(f"{source}\t{target}\n" for source, target in pairs)
+
+
+def key(text: str) -> str:
+    """What counts as the same sentence: letters and digits alone, lower case."""
+    return re.sub(r"[\W_]+", " ", unicodedata.normalize("NFKC", text).lower()).strip()
+
+
+def held_sentences(options: Namespace) -> set[str]:
+    """The keys of every sentence of Tatoeba's dev and test sets and of Multi30k, in both languages."""
+    found: set[str] = set()
+    for part in ("dev", "test"):
+        for cells in rows(options.tatoeba / f"{part}.en-de.tsv.gz", "--tatoeba names its folder"):
+            found.update(map(key, cells))
+    paths = [path for language in ("en", "de") for path in sorted(options.multi30k.glob(f"*.{language}.gz"))]
+    if not paths:
+        sys.exit(
+            f"error: {options.multi30k} holds no .en.gz and .de.gz of Multi30k "
+            "(github.com/multi30k/dataset); its sentences are kept out of the training data, and "
+            "--multi30k names its folder"
+        )
+    for path in paths:
+        found.update(key(cells[0]) for cells in rows(path))
+    return found
+
+
+def unknown_words(work: Path, words: Iterable[str]) -> list[str]:
+    """Those that the German dictionary of the package hunspell-de-de does not know, in their order."""
+    folder = work / "src/hunspell-de-de/usr/share/hunspell"
+    existing(folder / "de_DE.dic", "download.sh unpacks it")
+    command = ["hunspell", "-d", str(folder / "de_DE"), "-i", "utf-8", "-l"]
+    try:
+        said = subprocess.run(
+            command, input="\n".join(words), capture_output=True, text=True, encoding="utf-8", check=True
+        )
+    except FileNotFoundError:
+        sys.exit("error: there is no program hunspell; apt-get install hunspell")
+    return said.stdout.split("\n")[:-1]
