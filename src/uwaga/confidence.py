@@ -110,7 +110,7 @@ def confidence_of(
 
     Args:
         words: from :func:`words_of`.
-        token_scores: as there.
+        token_scores: natural log-probabilities of the tokens and, unless truncated, of the end symbol.
         entropies: likewise.
     """
     if not token_scores:

@@ -351,13 +351,13 @@ class Translation(JsonRecord):
     truncated: bool = False
     source_tokens: tuple[str, ...] = ()
     attention: Floats | None = None
-    attentions: Attentions | None = None
     alternatives: tuple[Translation, ...] = field(default=())
     source: str = ""
     warnings: tuple[str, ...] = ()
     error: UwagaError | None = None
     steps: tuple[Translation, ...] = ()
     entropies: tuple[float, ...] = ()
+    attentions: Attentions | None = None
 
     def __str__(self) -> str:
         return self.text
