@@ -194,3 +194,15 @@ def test_learns_to_reverse(name: str) -> None:
         list(hypotheses[0].tokens) == word[::-1] for hypotheses, word in zip(found, tested, strict=True)
     )
     assert right / len(tested) > 0.9
+
+
+@pytest.mark.parametrize("name", list(LEARNERS))
+def test_a_seed_gives_the_same_weights(name: str) -> None:
+    """Wherever in memory they lie: drawn in the order of a set of tensors, they once changed places."""
+    untied = LEARNERS[name].model_copy(update={"tie": "none"})
+    models = []  # all kept, so that each lies elsewhere
+    for _ in range(12):
+        torch.manual_seed(3)
+        models.append(build_model(untied, SYMBOLS, 9, 11).state_dict())
+    for other in models[1:]:
+        assert all(torch.equal(tensor, other[key]) for key, tensor in models[0].items())

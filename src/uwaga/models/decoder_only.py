@@ -102,7 +102,7 @@ class DecoderOnly(Seq2Seq):
         )
         self.output_bias = nn.Parameter(torch.zeros(vocabulary)) if settings.output_bias else None
         self.dropout = Dropout(settings.dropout)
-        for table in {self.embedding.weight, self.output_weight}:
+        for table in dict.fromkeys((self.embedding.weight, self.output_weight)):
             nn.init.normal_(table, std=settings.width**-0.5)
 
     @property

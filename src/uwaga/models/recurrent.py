@@ -136,7 +136,9 @@ class Recurrent(Seq2Seq):
         )
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary))
         self.dropout = SequenceDropout(settings.dropout, settings.variational)
-        for table in {self.source_embedding.weight, self.target_embedding.weight, self.output_weight}:
+        for table in dict.fromkeys(
+            (self.source_embedding.weight, self.target_embedding.weight, self.output_weight)
+        ):
             nn.init.uniform_(table, -0.1, 0.1)  # Luong 2015 §4.1
 
     @abstractmethod

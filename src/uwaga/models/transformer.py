@@ -128,7 +128,9 @@ class Transformer(Seq2Seq):
         )
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary)) if settings.output_bias else None
         self.dropout = Dropout(settings.dropout)
-        for table in {self.source_embedding.weight, self.target_embedding.weight, self.output_weight}:
+        for table in dict.fromkeys(
+            (self.source_embedding.weight, self.target_embedding.weight, self.output_weight)
+        ):
             nn.init.normal_(table, std=settings.width**-0.5)
 
     @property
