@@ -26,7 +26,6 @@ from uwaga.decoding.constraints import (
     step_limit,
 )
 from uwaga.decoding.decoder_batch import DecoderBatch, searched_by_decoder
-from uwaga.decoding.entropy import with_entropies
 from uwaga.decoding.length_batching import free_slots, length_batches
 from uwaga.decoding.options import SearchOptions
 
@@ -90,6 +89,8 @@ def search(
             results: list[list[Hypothesis]] = finished.value
             if not options.entropy:
                 return results
+            from uwaga.decoding.entropy import with_entropies
+
             start = start_token(options, decoder.symbols)
             return with_entropies(decoder, sources, results, start, options.batch_tokens)
         if on_token is not None:

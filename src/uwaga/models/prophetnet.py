@@ -15,6 +15,7 @@ from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import EncoderBlock, ResidualBlock, norm
 from uwaga.models.recording import Recording
 from uwaga.models.transformer import TransformerMemory, TransformerState
+from uwaga.nn.attention import needed
 from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.feedforward import FeedForward
@@ -133,7 +134,7 @@ class ProphetNet(Seq2Seq):
         x = self.embedding(source) + self.source_positions(0, source.shape[1])
         x = self.dropout(self.source_norm(x))
         for block in self.encoder:
-            x = block(x, _needed(mask), seen=None if seen is None else seen.encoder)
+            x = block(x, needed(mask), seen=None if seen is None else seen.encoder)
         return x, mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
@@ -150,7 +151,7 @@ class ProphetNet(Seq2Seq):
         x = self._embed(target_in, 0, ngram)
         for block in self._blocks():
             # Padding stands behind the target, where no real token looks.
-            x, _, _ = block(x, None, block.cross_attention.project(encodings), _needed(mask), seen=seen)
+            x, _, _ = block(x, None, block.cross_attention.project(encodings), needed(mask), seen=seen)
         return x[:, 1:]
 
     @torch.inference_mode()
@@ -178,7 +179,7 @@ class ProphetNet(Seq2Seq):
     @torch.inference_mode()
     def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
-        x, mask = self._embed(ids, state.position, 1), _needed(state.memory.mask)
+        x, mask = self._embed(ids, state.position, 1), needed(state.memory.mask)
         caches: list[KeysValues] = []
         weights = None
         for index, block in enumerate(self._blocks()):
@@ -202,8 +203,3 @@ class ProphetNet(Seq2Seq):
         predicting = self.streams.weight[:ngram, None] + further  # (ngram, target, width)
         x = torch.cat([reading[:, None], predicting.expand(rows, -1, -1, -1)], dim=1)
         return self.dropout(self.target_norm(x))  # type: ignore[no-any-return]
-
-
-def _needed(mask: Tensor) -> Tensor | None:
-    """The mask, or None where nothing is masked: attention without a mask is quicker."""
-    return None if bool(mask.all()) else mask

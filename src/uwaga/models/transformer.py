@@ -15,7 +15,7 @@ from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, norm
 from uwaga.models.recording import Recording
 from uwaga.models.watched import watched_weights
-from uwaga.nn.attention import causal_mask
+from uwaga.nn.attention import causal_mask, needed
 from uwaga.nn.choose import choose
 from uwaga.nn.dropout import Dropout
 from uwaga.nn.multihead import KeysValues
@@ -144,7 +144,7 @@ class Transformer(Seq2Seq):
         x = self._embed(self.source_embedding, self.source_positions, self.source_norm, source, 0)
         bias = _bias(self.source_positions, 0, source.shape[1])
         for block in self.encoder:
-            x = block(x, _needed(mask), bias, None if seen is None else seen.encoder)
+            x = block(x, needed(mask), bias, None if seen is None else seen.encoder)
         return self.encoder_norm(x), mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ class Transformer(Seq2Seq):
         for block in self._decoder_blocks():
             # Padding stands behind the target, where causal rows of real tokens never look.
             memory = block.cross_attention.project(encodings)
-            x, _, _ = block(x, None, causal, memory, _needed(mask), bias=bias, seen=seen)
+            x, _, _ = block(x, None, causal, memory, needed(mask), bias=bias, seen=seen)
         return self._finished(x)
 
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,7 +187,7 @@ class Transformer(Seq2Seq):
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
         x = self._embed(self.target_embedding, self.target_positions, self.target_norm, ids, state.position)
         bias = _bias(self.target_positions, state.position, 1)
-        mask = _needed(state.memory.mask)
+        mask = needed(state.memory.mask)
         caches = []
         weights = None
         for index, block in enumerate(self._decoder_blocks()):
@@ -237,8 +237,3 @@ def _bias(positions: Positions, start: int, length: int) -> Tensor | None:
         bias: Tensor = positions(start, length, start + length)
         return bias
     return None
-
-
-def _needed(mask: Tensor) -> Tensor | None:
-    """The mask, or None where nothing is masked: attention without a mask is quicker."""
-    return None if bool(mask.all()) else mask

@@ -86,3 +86,8 @@ def _fused(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
     sighted = mask.any(dim=-1, keepdim=True)  # (..., target, 1)
     context = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask | ~sighted)
     return context.masked_fill(~sighted, 0.0)
+
+
+def needed(mask: Tensor) -> Tensor | None:
+    """The mask, or None where nothing is masked: attention without a mask is quicker."""
+    return None if bool(mask.all()) else mask

@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from uwaga.nn.attention import attention_weights
-from uwaga.nn.multihead import KeysValues, MultiHeadAttention
+from uwaga.nn.multihead import KeysValues, MultiHeadAttention, SharedAttention
 
 Edit = Callable[[Tensor, Tensor | None], Tensor]
 """From weights (batch, heads, target, source) and the mask to others of that shape."""
 
 
-class EditedAttention(MultiHeadAttention):
+class EditedAttention(SharedAttention):
     """Multi-head attention with edits of its weights; it shares the layers of the one given.
 
     It never takes the fused path, so that without an edit it equals it to rounding.
     """
 
     def __init__(self, plain: MultiHeadAttention) -> None:
-        nn.Module.__init__(self)
-        self.heads, self.dropout = plain.heads, plain.dropout
-        self.query, self.key_value, self.output = plain.query, plain.key_value, plain.output
-        self.score = plain.score
+        super().__init__(plain)
         self.edits: list[Edit] = []
 
     def forward(

@@ -95,6 +95,16 @@ class MultiHeadAttention(nn.Module):
         return out, weights
 
 
+class SharedAttention(MultiHeadAttention):
+    """Multi-head attention with the layers of the one given, for what runs them in another way."""
+
+    def __init__(self, plain: MultiHeadAttention) -> None:
+        nn.Module.__init__(self)
+        self.heads, self.dropout = plain.heads, plain.dropout
+        self.query, self.key_value, self.output = plain.query, plain.key_value, plain.output
+        self.score = plain.score
+
+
 def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
     """The cache with the new positions behind the past ones."""
     if past is None:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from threading import local
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from uwaga.nn.multihead import KeysValues, MultiHeadAttention
+from uwaga.nn.multihead import KeysValues, MultiHeadAttention, SharedAttention
 
 
-class WatchedAttention(MultiHeadAttention):
+class WatchedAttention(SharedAttention):
     """Multi-head attention that in training keeps a head's weights; it shares the layers of the one given.
 
     Each thread has weights of its own, as threads share a model in training.
     """
 
     def __init__(self, plain: MultiHeadAttention, head: int) -> None:
-        nn.Module.__init__(self)
-        self.heads, self.dropout = plain.heads, plain.dropout
-        self.query, self.key_value, self.output = plain.query, plain.key_value, plain.output
-        self.score = plain.score
+        super().__init__(plain)
         self.head = head
         self._latest = local()
 
