@@ -1,0 +1,5 @@
+"""What stands in a text beside language: tags, and later what carries them across a translation."""
+
+from uwaga.markup.inline import Inline, Tag, plain_text
+
+__all__ = ["Inline", "Tag", "plain_text"]
