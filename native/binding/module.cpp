@@ -7,6 +7,9 @@
 
 #include <chrono>
 #include <thread>
+#ifdef __linux__
+#include <malloc.h>
+#endif
 
 #include "binding/model.h"
 #include "binding/record.h"
@@ -32,6 +35,13 @@ void check_signals() {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
+// What the C library keeps of memory that was freed goes back to the system.
+void trim_heap() {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -45,6 +55,7 @@ NB_MODULE(_core, m) {
     nb::class_<WeightArena>(m, "WeightArena").def(nb::init<>());
     m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a, "arena"_a.none() = nb::none());
     m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a, "arena"_a.none() = nb::none());
+    m.def("trim_heap", &trim_heap);
     m.def("lexical_checksum", &lexical_checksum, "words"_a);
     m.def("pack_bfloat16", &packed_bfloat16, "weight"_a, "arena"_a.none() = nb::none());
     m.def("pack_float", &packed_float, "weight"_a, "arena"_a.none() = nb::none());

@@ -19,11 +19,10 @@ void check_shortlist(const PyShortlist* shortlist, const std::shared_ptr<Handle>
 namespace {
 
 // Tokens [first, last) must be in the vocabulary and rise.
-void check_rising(const Tokens& tokens, int64_t first, int64_t last, int64_t vocabulary, const char* what) {
+void check_rising(const int32_t* tokens, int64_t first, int64_t last, int64_t vocabulary, const char* what) {
     for (int64_t i = first; i < last; ++i) {
-        const int32_t token = tokens[static_cast<std::size_t>(i)];
-        checked_token(token, vocabulary);
-        if (i > first && token <= tokens[static_cast<std::size_t>(i - 1)]) refuse(std::string(what) + ": the tokens do not rise");
+        checked_token(tokens[i], vocabulary);
+        if (i > first && tokens[i] <= tokens[i - 1]) refuse(std::string(what) + ": the tokens do not rise");
     }
 }
 
@@ -83,20 +82,19 @@ Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool wh
 
 PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool own, int64_t multiple) {
     const Model& model = *handle->model;
-    const auto copied = [](const Shaped<int32_t, 1>& array) { return Tokens(array.data(), array.data() + array.size()); };
-    Tokens all = copied(common), starts = copied(first), of_each = copied(targets);
+    const int64_t sources = model.source_vocabulary;
+    const int32_t *starts = first.data(), *of_each = targets.data();
     if (multiple < 1 || multiple > model.target_vocabulary) refuse("multiple: impossible");
-    if (own && model.source_vocabulary != model.target_vocabulary) refuse("own: the two sides have different tokens");
-    if (all.empty()) refuse("common: at least the end symbol is wanted");
-    check_rising(all, 0, static_cast<int64_t>(all.size()), model.target_vocabulary, "common");
-    if (static_cast<int64_t>(starts.size()) != model.source_vocabulary + 1) refuse("first: one offset is wanted for each source token, and the end");
-    if (starts.front() != 0 || starts.back() != static_cast<int64_t>(of_each.size())) refuse("first: it does not go from the beginning to the end of targets");
-    for (std::size_t s = 0; s + 1 < starts.size(); ++s) {
+    if (own && sources != model.target_vocabulary) refuse("own: the two sides have different tokens");
+    if (!common.size()) refuse("common: at least the end symbol is wanted");
+    check_rising(common.data(), 0, static_cast<int64_t>(common.size()), model.target_vocabulary, "common");
+    if (static_cast<int64_t>(first.size()) != sources + 1) refuse("first: one offset is wanted for each source token, and the end");
+    if (starts[0] != 0 || starts[sources] != static_cast<int64_t>(targets.size())) refuse("first: it does not go from the beginning to the end of targets");
+    for (int64_t s = 0; s < sources; ++s) {
         if (starts[s] > starts[s + 1]) refuse("first: the offsets fall");
     }
-    for (std::size_t s = 0; s + 1 < starts.size(); ++s) check_rising(of_each, starts[s], starts[s + 1], model.target_vocabulary, "targets");
-    const nb::gil_scoped_release free;
-    return {Shortlist(model, std::move(all), std::move(starts), std::move(of_each), own, multiple), handle};
+    for (int64_t s = 0; s < sources; ++s) check_rising(of_each, starts[s], starts[s + 1], model.target_vocabulary, "targets");
+    return {Shortlist(model, Tokens(common.data(), common.data() + common.size()), starts, of_each, own, multiple), handle, first, targets};
 }
 
 uint64_t lexical_checksum(Shaped<uint64_t, 1> words) {

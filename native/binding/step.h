@@ -22,6 +22,7 @@ struct PyState {
 struct PyShortlist {
     Shortlist shortlist;
     std::shared_ptr<Handle> handle;
+    Shaped<int32_t, 1> first, targets;  // which the shortlist reads: some MB that are not copied
 };
 
 PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool own, int64_t multiple);

@@ -81,16 +81,14 @@ class TokenSet {
 
 }  // namespace
 
-Shortlist::Shortlist(const Model& model, Tokens common, Tokens first, Tokens targets, bool own, int64_t multiple)
-    : model_(model), common_(std::move(common)), first_(std::move(first)), targets_(std::move(targets)), own_(own),
-      multiple_(multiple), weights_(by_token(model.output_weight)) {}
+Shortlist::Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets, bool own, int64_t multiple)
+    : model_(model), common_(std::move(common)), first_(first), targets_(targets), own_(own), multiple_(multiple), weights_(by_token(model.output_weight)) {}
 
 AllowedPtr Shortlist::of(const std::vector<int32_t>& source) const {
     TokenSet set(model_.target_vocabulary);
     for (const int32_t token : common_) set.add(token);
     for (const int32_t token : source) {
-        const std::size_t at = static_cast<std::size_t>(token);
-        for (int32_t i = first_[at]; i < first_[at + 1]; ++i) set.add(targets_[static_cast<std::size_t>(i)]);
+        for (int32_t i = first_[token]; i < first_[token + 1]; ++i) set.add(targets_[i]);
         if (own_) set.add(token);
     }
     const int64_t wanted = (multiple_ - set.count() % multiple_) % multiple_;

@@ -30,14 +30,16 @@ using AllowedPtr = std::shared_ptr<const Allowed>;
 // Which target tokens go with each source token, and which with all.
 class Shortlist {
   public:
-    // common and, for each source token s, targets[first[s]] to targets[first[s + 1]] rise. own: a source token may
-    // stay itself. A list is filled up to a multiple of `multiple` with the lowest tokens that are not in it.
-    Shortlist(const Model& model, Tokens common, Tokens first, Tokens targets, bool own, int64_t multiple);
+    // common and, for each source token s, targets[first[s]] to targets[first[s + 1]] rise; first and targets are kept
+    // by whoever holds the shortlist. own: a source token may stay itself. A list is filled up to a multiple of
+    // `multiple` with the lowest tokens that are not in it.
+    Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets, bool own, int64_t multiple);
     AllowedPtr of(const std::vector<int32_t>& source) const;
 
   private:
     const Model& model_;  // which whatever holds a shortlist holds too
-    Tokens common_, first_, targets_;
+    Tokens common_;
+    const int32_t *first_, *targets_;
     bool own_;
     int64_t multiple_;
     std::shared_ptr<const Buffer<uint8_t>> weights_;

@@ -1,7 +1,8 @@
 """The native CPU engine: the Transformer in C++ behind the contract of every decoder. It needs no torch."""
 
+from uwaga.engine._core import trim_heap
 from uwaga.engine.model import NativeModel
 from uwaga.engine.packing import Packed, Precision, pack
 from uwaga.engine.shortlist import Shortlist
 
-__all__ = ["NativeModel", "Packed", "Precision", "Shortlist", "pack"]
+__all__ = ["NativeModel", "Packed", "Precision", "Shortlist", "pack", "trim_heap"]

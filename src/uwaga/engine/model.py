@@ -95,7 +95,7 @@ class NativeModel:
 
         The end symbol and the unknown token are in every list, and so is a forced token for its step.
         Log-probabilities are those of a sentence's own list: the tokens outside it have none, and the others
-        share theirs.
+        share theirs. The shortlist's arrays are read where they lie: they must not be changed.
 
         Raises:
             ModelError: the shortlist is of other vocabularies, or the model is decoder-only.

@@ -17,7 +17,7 @@ from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.checks import check_one_of, check_whole, check_word
-from uwaga.engine import NativeModel
+from uwaga.engine import NativeModel, trim_heap
 from uwaga.engine.model import MOST_THREADS
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
 from uwaga.text.framed import FramedTokeniser
@@ -170,6 +170,7 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
     if _natively(checkpoint, wanted):
         decoder: Decoder = _native(checkpoint, wanted)
         scorer = step_scorer(decoder)
+        trim_heap()  # reading leaves some MB of holes
     elif wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
         raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
     else:
