@@ -1,7 +1,8 @@
-"""What stages 2 and 3 learn from a model itself: its own translations that hold German words alone.
+"""What stages 2 to 5 learn from a model itself: its own translations that hold German words alone.
 
     python own.py MODEL data/own.tsv --seed 17 --copies data/more.copy.tsv
     python own.py MODEL data/own2.tsv --seed 29 --sentences 76000
+    python own.py MODEL data/own3.tsv --seed 41 --sentences 60000
 
 English sentences (Tatoeba's, our scenes, WordNet's examples, scenes with WordNet's nouns) and of the
 model's eight best translations by beam search, among those without a word that hunspell does not know

@@ -41,7 +41,7 @@ LAST_OBJECTS = set(
 
 
 def stem(adjective: str) -> str:
-    return {"dunkel": "dunkl", "lila": "lila"}.get(adjective, adjective)
+    return {"dunkel": "dunkl", "lila": "lila", "müde": "müd"}.get(adjective, adjective)
 
 
 def ending(adjective: str, end: str) -> str:

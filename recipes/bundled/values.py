@@ -221,3 +221,24 @@ class HardValues(Values):
         if rng.random() < 0.5:
             return f"{sign}{amount}", f"{german} {sign}"
         return f"{amount} {words[0]}", f"{german} {words[1]}"
+
+
+class TwiceValues(HardValues):
+    """Letters and digits that stand twice in a row, of which a model drops one or makes three."""
+
+    def invented(self) -> str:
+        name = super().invented()
+        for _ in range(self.rng.choice([0, 1, 1, 2])):
+            at = self.rng.randrange(1, len(name))
+            if name[at].isalpha():
+                name = name[:at] + name[at] + name[at:]
+        return name
+
+    def phone(self) -> tuple[str, str]:
+        english, _ = super().phone()
+        digits = list(english)
+        for at in range(1, len(digits)):
+            if digits[at].isdigit() and digits[at - 1].isdigit() and self.rng.random() < 0.25:
+                digits[at] = digits[at - 1]
+        self.copied.pop()
+        return (self.note("".join(digits)),) * 2

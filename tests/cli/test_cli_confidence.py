@@ -13,7 +13,7 @@ from uwaga.cli.confidence import DOUBTFUL, UNSURE, confident_text, shows_colours
 from uwaga.cli.main import app
 from uwaga.contracts import Translation
 
-TEXT = "The old professor forgot his umbrella in the lecture hall. Yes!"
+TEXT = "A bewildered plumber juggles seventeen lobsters. Yes!"
 
 
 def run(*arguments):

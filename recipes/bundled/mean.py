@@ -1,0 +1,40 @@
+"""The mean of two models of one shape: ``python mean.py MODEL OTHER OUTPUT``.
+
+Two stages, one of which starts from the other, lie in one basin; their mean has some of both (Wortsman 2022,
+"Model soups").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+
+def main() -> None:
+    if len(sys.argv) != 4:
+        sys.exit("usage: python mean.py MODEL OTHER OUTPUT")
+    one, other, output = map(Path, sys.argv[1:])
+    if output.exists():
+        sys.exit(f"error: {output} is there already; choose another name")
+    first, second = (load_file(folder / "model.safetensors") for folder in (one, other))
+    if {n: t.shape for n, t in first.items()} != {n: t.shape for n, t in second.items()}:
+        sys.exit(f"error: {one} and {other} are models of different shapes")
+    mean = {
+        name: ((tensor.astype(np.float64) + second[name]) / 2).astype(tensor.dtype)
+        for name, tensor in first.items()
+    }
+    shutil.copytree(one, output)
+    save_file(mean, output / "model.safetensors")
+    config = json.loads((output / "config.json").read_text(encoding="utf-8"))
+    config["sha256"] = hashlib.sha256((output / "model.safetensors").read_bytes()).hexdigest()
+    (output / "config.json").write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""What stages 4 and 5 learn from beside own translations.
+
+    python polish_stage.py copies     data/twice.copy.tsv: values in which letters and digits stand twice
+    python polish_stage.py captions   data/captions.tsv: captions without their first article
+
+A model that has learnt to copy names took a word that begins a caption for one: "Woman in sandals" became
+"Woman in Sandalen". A German nominative behind "ein" or "eine" has the endings that it has alone, so that the
+article can go on both sides, of the templates' scenes and of what own.py made of them (data/own3.tsv).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from argparse import Namespace
+from pathlib import Path
+
+from templates import COPY, fill
+from values import TwiceValues, training_names, upper
+from workplace import WORD, add_corpora, arguments, held_sentences, key, rows, unknown_words, write_pairs
+
+HARD = re.compile(r"\{(phone|clock|mail|address|full|first|last)")
+DRAWN = 160_000
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("what", choices=("copies", "captions"))
+    add_corpora(parser)
+    options = parser.parse_args()
+    made = copies(options) if options.what == "copies" else captions(options)
+    print(f"{made} pairs")
+
+
+def copies(options: Namespace) -> int:
+    """Values to copy, three of four in templates that are hard."""
+    data: Path = options.work / "data"
+    tested = held_sentences(options) | {key(row[0]) for row in rows(data / "test.copy.tsv")}
+    rng = random.Random(23)
+    values = TwiceValues(rng, training_names())
+    hard = [template for template in COPY if HARD.search(template)]
+    drawn = {fill(rng.choice(hard if number % 4 else COPY), values) for number in range(DRAWN)}
+    kept = [(source, target) for source, target in sorted(drawn) if key(source) not in tested]
+    write_pairs(data / "twice.copy.tsv", kept)
+    return len(kept)
+
+
+def captions(options: Namespace) -> int:
+    """Captions without their first article, of words that the dictionary knows."""
+    data: Path = options.work / "data"
+    held = held_sentences(options)
+    pairs = [row for name in ("clean.scenes", "own3") for row in rows(data / f"{name}.tsv")]
+    bare = {found for source, target, *_ in pairs if (found := without_article(source, target))}
+    kept = sorted(pair for pair in bare if not {key(side) for side in pair} & held)
+    unknown = set(unknown_words(options.work, sorted({word for _, t in kept for word in WORD.findall(t)})))
+    kept = [(source, target) for source, target in kept if not set(WORD.findall(target)) & unknown]
+    write_pairs(data / "captions.tsv", kept)
+    return len(kept)
+
+
+def without_article(source: str, target: str) -> tuple[str, str] | None:
+    """The pair without "a" and "ein", None if it does not begin with them."""
+    english, _, source = source.partition(" ")
+    german, _, target = target.partition(" ")
+    if english not in ("A", "An") or german not in ("Ein", "Eine") or source.count(" ") < 2:
+        return None
+    return upper(source), upper(target)
+
+
+if __name__ == "__main__":
+    main()
