@@ -77,6 +77,14 @@ Heads = Annotated[
         show_default="mean",
     ),
 ]
+Attribution = Annotated[
+    str | None,
+    typer.Option(
+        help="Beside the attention, what each source token contributes to each target token's "
+        "log-probability: `integrated` gradients, or `gradient_input`. Of a Transformer, in torch.",
+        show_default=False,
+    ),
+]
 
 
 def attend(
@@ -87,6 +95,7 @@ def attend(
     layer: Layers = None,
     head: Heads = None,
     words: Words = False,
+    attribution: Attribution = None,
     output: Drawing = None,
     as_json: AsJson = False,
     device: the.Device = "auto",
@@ -117,6 +126,8 @@ def attend(
 
         uwaga attend --kind encoder --kind cross --layer all --head all "I want to buy a car." -o every.png
 
+        uwaga attend --attribution integrated --words "I want to buy a car." --output why.svg
+
         uwaga attend --model models/bert-base-uncased --layer 5 --head 10 "The cat sat on the mat."
 
         uwaga attend --json "I want to buy a car." | jq .weights
@@ -132,12 +143,39 @@ def attend(
     if output is not None:
         inspection.check_drawing(output)
     select = selection(kind, layer, head)
-    found = inspection.align_systems(
-        models, text, target, words=words, select=select, device=device, dtype=dtype, threads=threads
-    )
+    if attribution is not None:
+        if select is not None or dtype != "auto":
+            raise SettingsError(
+                "--attribution goes with no choice of matrices: leave out --kind, --layer, --head and --dtype"
+            )
+        found = explained(models, text, target, attribution, words, device, threads)
+    else:
+        found = inspection.align_systems(
+            models, text, target, words=words, select=select, device=device, dtype=dtype, threads=threads
+        )
     if not model:
         found = [replace(one, title=one.title.removeprefix(BUNDLED).removeprefix(": ")) for one in found]
     show(found, output, as_json, multiples=select is not None)
+
+
+def explained(
+    models: dict[str, str | None],
+    text: str,
+    target: str | None,
+    method: Any,
+    words: bool,
+    device: str,
+    threads: int,
+) -> list[Alignment]:
+    """Attention and attribution of each model, side by side."""
+    from uwaga import inspection
+    from uwaga.translator import Translator
+
+    found = []
+    for name, place in models.items():
+        translator = Translator.load(place, engine="torch", device=device, threads=threads)
+        found += inspection.contributions(translator, text, target, method, words=words, title=name)
+    return found
 
 
 def show(found: list[Alignment], output: Path | None, as_json: bool, multiples: bool) -> None:

@@ -20,6 +20,7 @@ from uwaga.cli.errors import INTERRUPTED, guarded_output, reported, terminable
 from uwaga.cli.evaluate import evaluate
 from uwaga.cli.fill import fill
 from uwaga.cli.generate import generate
+from uwaga.cli.heads import heads
 from uwaga.cli.info import info
 from uwaga.cli.lengths import lengths
 from uwaga.cli.lines import TEXTS_ONLY
@@ -40,7 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 VERBS = (
-    *(translate, train, score, evaluate, attend, lengths),
+    *(translate, train, score, evaluate, attend, heads, lengths),
     *(generate, fill, info, convert, shortlist, average, clean, report),
     *(distil, backtranslate, merge),
 )

@@ -2,6 +2,8 @@
 
 from uwaga.inspection.alignment import Alignment, align
 from uwaga.inspection.alignment_figure import draw_alignments
+from uwaga.inspection.contributions import METHODS, contributions
+from uwaga.inspection.importance import HeadImportance, draw_importance, measure_heads
 from uwaga.inspection.length_figure import draw_lengths
 from uwaga.inspection.lengths import Bucket, Cell, LengthTable, by_length
 from uwaga.inspection.matrices import KINDS, Selection, matrices
@@ -12,21 +14,26 @@ from uwaga.inspection.terminal import heat_map, heat_maps
 
 __all__ = [
     "KINDS",
+    "METHODS",
     "Alignment",
     "Bucket",
     "Cell",
+    "HeadImportance",
     "LengthTable",
     "Selection",
     "align",
     "align_systems",
     "by_length",
     "check_drawing",
+    "contributions",
     "draw_alignments",
+    "draw_importance",
     "draw_lengths",
     "draw_matrices",
     "heat_map",
     "heat_maps",
     "matrices",
+    "measure_heads",
     "save_figure",
     "translate_systems",
 ]

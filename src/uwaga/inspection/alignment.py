@@ -19,8 +19,9 @@ class Alignment(JsonRecord):
     ``weights`` (target, source) float32 belong to ``target`` and ``source``, the labels of rows and columns.
     Of self-attention both are tokens of one side: ``target`` those that look, ``source`` those looked at.
 
-    ``kind`` is ``cross``, ``encoder`` or ``decoder``. ``layer`` is the layer's number, from 1, where one was
-    chosen, and ``head`` the head's; None is the mean over the heads.
+    ``kind`` is ``cross``, ``encoder`` or ``decoder``; of ``attribution`` the weights are nats, which may be
+    below 0 and above 1 (:func:`uwaga.inspection.contributions`). ``layer`` is the layer's number, from 1,
+    where one was chosen, and ``head`` the head's; None is the mean over the heads.
     """
 
     source: tuple[str, ...]
@@ -38,6 +39,12 @@ class Alignment(JsonRecord):
                 f"{len(self.source)} source labels"
             )
 
+    @property
+    def shades(self) -> Floats:
+        """``weights`` between -1 and 1, as pictures shade them: nats over the largest of the matrix."""
+        largest = float(np.abs(self.weights).max(initial=0.0))
+        return self.weights / largest if self.kind == "attribution" and largest else self.weights
+
     def to_dict(self) -> dict[str, object]:
         """What JSON can hold of it, under the same names; weights to six decimals.
 
@@ -47,6 +54,7 @@ class Alignment(JsonRecord):
         return {
             "title": self.title,
             **(chosen if self.layer is not None else {}),
+            **({"kind": self.kind} if self.kind == "attribution" else {}),
             "source": list(self.source),
             "target": list(self.target),
             "weights": [[json_number(weight) for weight in row] for row in self.weights.tolist()],

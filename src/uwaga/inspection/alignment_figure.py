@@ -22,7 +22,7 @@ LARGEST = 100.0  # beyond some 60,000 dots matplotlib refuses
 def draw_alignments(alignments: Sequence[Alignment]) -> Figure:
     """One matrix per alignment, from left to right: target tokens downwards, source tokens across.
 
-    White is 0 and black is 1 in all of them.
+    White is 0 and black is 1 in all of them; of an attribution black is the largest, and red speaks against.
 
     Raises:
         SettingsError: there is nothing to draw.
@@ -44,7 +44,9 @@ def draw_alignments(alignments: Sequence[Alignment]) -> Figure:
 
 def _draw(axes: Axes, one: Alignment) -> None:
     # Cells as rectangles, not pixels, so that SVG and PDF stay sharp; light lines part them.
-    axes.pcolormesh(one.weights, cmap="Greys", vmin=0.0, vmax=1.0, edgecolors="#dddddd", linewidth=0.4)
+    signed = one.kind == "attribution"
+    colours, least = ("RdGy", -1.0) if signed else ("Greys", 0.0)
+    axes.pcolormesh(one.shades, cmap=colours, vmin=least, vmax=1.0, edgecolors="#dddddd", linewidth=0.4)
     axes.invert_yaxis()
     axes.set_aspect("equal")
     axes.xaxis.tick_top()

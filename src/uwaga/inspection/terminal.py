@@ -49,13 +49,15 @@ def _block(alignment: Alignment, margin: int, first: int, stop: int) -> Iterator
         yield _trimmed(line)
     for row, label in enumerate(alignment.target):
         line = Text(" " * (margin - 1 - cell_len(label)) + label + " ")
-        for weight in alignment.weights[row, first:stop].tolist():
-            shade = next(shade for bound, shade in SHADES if weight < bound)
+        for weight in alignment.shades[row, first:stop].tolist():
+            shade = next(shade for bound, shade in SHADES if abs(weight) < bound)
             line.append(shade, style=_style(weight))
         yield _trimmed(line)
 
 
 def _style(weight: float) -> str:
+    if weight < -SHADES[0][0]:
+        return "red"
     return "bright_yellow" if weight >= 0.4 else "yellow" if weight >= 0.2 else "blue"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -68,13 +68,27 @@ def compare(
     return Effect(before, after, translator.score(pair)[0].log_prob, changed.score(pair)[0].log_prob)
 
 
-def head_importance(translator: Translator, pairs: Sequence[tuple[str, str]], kind: Kind = "cross") -> Floats:
+def head_counts(translator: Translator, kind: Kind) -> tuple[int, int]:
+    """Layers with a kind of attention, and the heads of each; SettingsError of no Transformer in torch."""
+    model = torch_transformer(translator)
+    if kind == "encoder":
+        return len(model.encoder), model.settings.heads
+    return len(model.decoder), model.settings.decoder_heads or model.settings.heads
+
+
+def head_importance(
+    translator: Translator,
+    pairs: Sequence[tuple[str, str]],
+    kind: Kind = "cross",
+    on_head: Callable[[], None] = lambda: None,
+) -> Floats:
     """How much log-probability per target token is lost where one head is silent (Michel 2019 §3.2).
 
     Args:
         translator: of a Transformer in torch.
         pairs: sources and targets, on which the mean is taken.
         kind: of attention: ``encoder``, ``decoder`` or ``cross``.
+        on_head: called when a head is done.
 
     Returns:
         (layers, heads) float32: in nats; below 0 where the model does better without the head.
@@ -84,20 +98,14 @@ def head_importance(translator: Translator, pairs: Sequence[tuple[str, str]], ki
     """
     from uwaga.models.interventions import Heads
 
-    model = torch_transformer(translator)
-    blocks = model.encoder if kind == "encoder" else model.decoder
-    heads = (
-        model.settings.heads if kind == "encoder" else model.settings.decoder_heads or model.settings.heads
-    )
+    layers, heads = head_counts(translator, kind)
     whole = _mean_log_prob(translator, pairs)
-    found = [
-        [
-            whole - _mean_log_prob(intervene(translator, Heads(kind, layer, head, "silent")), pairs)
-            for head in range(1, heads + 1)
-        ]
-        for layer in range(1, len(blocks) + 1)
-    ]
-    return np.array(found, dtype=np.float32)
+    found = np.zeros((layers, heads), dtype=np.float32)
+    for layer, head in np.ndindex(layers, heads):
+        silenced = intervene(translator, Heads(kind, layer + 1, head + 1, "silent"))
+        found[layer, head] = whole - _mean_log_prob(silenced, pairs)
+        on_head()
+    return found
 
 
 def _mean_log_prob(translator: Translator, pairs: Sequence[tuple[str, str]]) -> float:
