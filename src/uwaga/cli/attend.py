@@ -108,29 +108,21 @@ def attend(
     is a target token and sums to 1 over the source tokens; the darker, the more it looked there. Of a
     Transformer that is the mean over the heads of the last decoder layer's cross-attention.
 
-    --kind, --layer and --head show any other matrix, or all of them: how source tokens look at each other in
-    the encoder, or target tokens at those before them in the decoder (`<s>` is what decoding starts from). Of
-    BERT there is the encoder alone, of GPT-2 the decoder, over the text itself. Without --output they are
-    shown in the terminal, the tokens looked at written from top to bottom; in a picture they are small
-    multiples, a row a layer and a column a head.
+    --kind, --layer and --head show any other matrix: how source tokens look at each other in the encoder, or
+    target tokens at those before them in the decoder; of BERT the encoder alone, of GPT-2 the decoder. In a
+    picture (--output) they are small multiples, a row a layer and a column a head.
 
     **Examples**
 
         uwaga attend "I want to buy a car."
 
-        uwaga attend --words "I want to buy a car." --output car.svg
-
         uwaga attend "I want to buy a car." --target "Ich möchte ein Auto kaufen."
 
-        uwaga attend --kind encoder --layer 1 --head all "I want to buy a car."
-
-        uwaga attend --kind encoder --kind cross --layer all --head all "I want to buy a car." -o every.png
+        uwaga attend --kind encoder --layer all --head all "I want to buy a car." -o every.png
 
         uwaga attend --attribution integrated --words "I want to buy a car." --output why.svg
 
         uwaga attend --model models/bert-base-uncased --layer 5 --head 10 "The cat sat on the mat."
-
-        uwaga attend --json "I want to buy a car." | jq .weights
 
         uwaga attend "a man rides a bicycle ." -m Bahdanau=runs/bahdanau/model -m runs/luong/model -o two.png
     """
@@ -146,13 +138,12 @@ def attend(
     if attribution is not None:
         if select is not None or dtype != "auto":
             raise SettingsError(
-                "--attribution goes with no choice of matrices: leave out --kind, --layer, --head and --dtype"
+                "--attribution chooses what is shown: leave out --kind, --layer, --head, --dtype"
             )
         found = explained(models, text, target, attribution, words, device, threads)
     else:
-        found = inspection.align_systems(
-            models, text, target, words=words, select=select, device=device, dtype=dtype, threads=threads
-        )
+        chosen: Any = {"select": select, "words": words, "device": device, "dtype": dtype, "threads": threads}
+        found = inspection.align_systems(models, text, target, **chosen)
     if not model:
         found = [replace(one, title=one.title.removeprefix(BUNDLED).removeprefix(": ")) for one in found]
     show(found, output, as_json, multiples=select is not None)

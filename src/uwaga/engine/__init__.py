@@ -1,7 +1,6 @@
 """The native CPU engine: the Transformer in C++ behind the contract of every decoder. It needs no torch."""
 
-from uwaga.engine._core import trim_heap
-from uwaga.engine.model import NativeModel
+from uwaga.engine.model import NativeModel, trim_heap
 from uwaga.engine.packing import Packed, Precision, pack
 from uwaga.engine.shortlist import Shortlist
 

@@ -259,6 +259,11 @@ class RecordingModel(NativeModel):
         ]
 
 
+def trim_heap() -> None:
+    """Give back to the system what the C library keeps of memory that was freed."""
+    _core.trim_heap()
+
+
 def _encoder(memory: _core.Memory) -> list[Floats]:
     """The encoder's matrices of a memory that was recorded."""
     assert memory.encoder is not None
