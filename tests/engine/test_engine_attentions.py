@@ -118,7 +118,7 @@ def test_in_torch_padding_leaves_no_trace():
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_recording_model_encodes_once_and_the_same(precision):
     engine = native(MODEL, precision)
-    recorder = engine.recording()
+    recorder = engine.recording(True)
     plain, kept = engine.encode(SOURCES), recorder.encode(SOURCES)
     assert plain.lengths.tolist() == kept.lengths.tolist()
     states = [engine.start(plain, 1), recorder.start(kept, 1)]

@@ -10,6 +10,7 @@ import numpy as np
 from uwaga.contracts import Attentions, BeamRules, Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.checks import check_whole
 from uwaga.decoding.choose import every_token
+from uwaga.decoding.one_head import one_head
 from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch
 from uwaga.engine.cores import usable_cores
@@ -208,9 +209,19 @@ class NativeModel:
             DataError: a side is empty or holds an id outside the vocabulary.
             ModelError: the weights lie in a shared file, which was changed.
         """
-        return self.recording().attentions(sources, targets)
+        return self.recording(True).attentions(sources, targets)
 
-    def recording(self) -> RecordingModel:
+    def cross_attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
+    ) -> list[Floats]:
+        """See :attr:`uwaga.contracts.Decoder.cross_attention`; errors are those of :meth:`attentions`.
+
+        Raises:
+            SettingsError: the model has no such layer or head.
+        """
+        return self.recording(False).cross_attention(sources, targets, layer, head)
+
+    def recording(self, whole: bool) -> RecordingModel:
         """See :attr:`uwaga.contracts.Decoder.recording`."""
         return RecordingModel(self)
 
@@ -257,6 +268,12 @@ class RecordingModel(NativeModel):
             Attentions(_encoder(memory)[at], *decoder)
             for memory, at, decoder in zip(memories, places, decoders, strict=True)
         ]
+
+    def cross_attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
+    ) -> list[Floats]:
+        """As :meth:`NativeModel.cross_attention`."""
+        return [one_head(one.cross, layer, head) for one in self.attentions(sources, targets)]
 
 
 def _encoder(memory: _core.Memory) -> list[Floats]:

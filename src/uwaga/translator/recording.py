@@ -40,15 +40,16 @@ def with_attentions(
     return [[_seen(one, next(made)) for one in ways] for ways in lists]
 
 
-def recorder(decoder: Decoder) -> Decoder:
-    """The decoder that is to search where its attentions will be asked for.
+def recorder(decoder: Decoder, *, whole: bool) -> Decoder:
+    """The decoder that is to search where all its attentions, or only some of the cross-attention, will be
+    asked for.
 
     Raises:
-        SettingsError: the decoder is an ensemble.
+        SettingsError: the decoder is an ensemble, and all are asked for.
     """
-    if decoder.attentions is None:
+    if whole and decoder.attentions is None:
         raise no_attentions()
-    return decoder if decoder.recording is None else decoder.recording()
+    return decoder if decoder.recording is None else decoder.recording(whole)
 
 
 def no_attentions() -> SettingsError:
