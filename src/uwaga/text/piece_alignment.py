@@ -43,7 +43,7 @@ def align_words(
         target: likewise of the translation.
     """
     links: set[tuple[int, int]] = set()
-    sides = _Words(source), _Words(target)
+    sides = WordIndex(source), WordIndex(target)
     for one in sentences:
         if not one.weights.size:
             continue
@@ -72,7 +72,7 @@ def chained(steps: Sequence[WordAlignment | None]) -> WordAlignment | None:
     return whole
 
 
-class _Words:
+class WordIndex:
     """The words of a text, to be found by their places."""
 
     def __init__(self, spans: Sequence[Span]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 
 from uwaga.text.subwords import Subwords
@@ -55,13 +55,22 @@ def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span
 def _laid_out(text: str, pieces: Sequence[str | None]) -> list[Span | None]:
     places = [at for at, character in enumerate(text) if not character.isspace()]
     letters = "".join([text[at] for at in places]) if len(places) < len(text) else text
+    plain = ["" if piece is None else _surface(piece) for piece in pieces]
     found: list[Span | None] = [None] * len(pieces)
-    for (_, first, last), start, stop in _matched(pieces, letters):
-        for piece in range(first, last + 1):
-            one = found[piece]
-            begin, end = places[start], places[stop - 1] + 1
-            found[piece] = (begin, end) if one is None else (min(begin, one[0]), max(end, one[1]))
-    _place_spaces(pieces, found, len(text))
+    if "".join(plain) == letters:  # as nearly always
+        at = 0
+        for number, surface in enumerate(plain):
+            if surface:
+                found[number] = (places[at], places[at + len(surface) - 1] + 1)
+                at += len(surface)
+    else:
+        for first, last, start, stop in _matched(pieces, plain, letters):
+            for number in range(first, last + 1):
+                one = found[number]
+                begin, end = places[start], places[stop - 1] + 1
+                found[number] = (begin, end) if one is None else (min(begin, one[0]), max(end, one[1]))
+    if "" in plain:
+        _place_spaces(pieces, found, len(text))
     return found
 
 
@@ -72,34 +81,31 @@ def _place_spaces(pieces: Sequence[str | None], found: list[Span | None], end: i
         piece, span = pieces[at], found[at]
         if span is not None:
             following = span[0]
-        elif piece is not None and not _bare(piece):
+        elif piece is not None and not _surface(piece):
             found[at] = (following, following)
 
 
-def _bare(piece: str) -> str:
-    return piece.replace(MARK, "").replace(LETTER_SPACE, "").strip()
-
-
-def _matched(pieces: Sequence[str | None], letters: str) -> Iterator[tuple[tuple[str, int, int], int, int]]:
-    """Letters of pieces, each with its first and last piece, and the letters of the text, from and to."""
-    ways = list(_spellings(pieces))
+def _matched(
+    pieces: Sequence[str | None], plain: Sequence[str], letters: str
+) -> Iterator[tuple[int, int, int, int]]:
+    """Of each letter of the pieces its first piece and its last, and the letters of the text, from and to."""
+    ways = list(_spellings(pieces, plain))
     for spelt, first, last in ways:
         if spelt == letters:
-            for at, owned in enumerate(zip(spelt, first, last, strict=True)):
-                yield owned, at, at + 1
+            for at in range(len(spelt)):
+                yield first[at], last[at], at, at + 1
             return
     text, owners = _folded(letters)
     folded = [(*_folded(spelt), first, last) for spelt, first, last in ways]
     same = next((one for one in folded if one[0] == text), None)
     spelt, own, first, last = same or max(folded, key=lambda one: _likeness(one[0], text))
     for at, start, stop in _along(spelt, text):
-        piece = own[at]
-        yield (spelt[at], first[piece], last[piece]), owners[start], owners[stop - 1] + 1
+        letter = own[at]
+        yield first[letter], last[letter], owners[start], owners[stop - 1] + 1
 
 
-def _spellings(pieces: Sequence[str | None]) -> Iterator[Owned]:
+def _spellings(pieces: Sequence[str | None], plain: Sequence[str]) -> Iterator[Owned]:
     """What the pieces may spell: as they are, with WordPiece's marks taken off, or byte by byte."""
-    plain = ["" if piece is None else _surface(piece) for piece in pieces]
     if any(piece is not None and _is_byte(piece) for piece in pieces):
         yield _decoded([_bytes(piece) for piece in pieces])
     else:
@@ -111,9 +117,10 @@ def _spellings(pieces: Sequence[str | None]) -> Iterator[Owned]:
         yield _decoded([bytes(table[letter] for letter in piece) for piece in plain])
 
 
+@lru_cache(1 << 16)
 def _surface(piece: str) -> str:
-    bare = piece.replace(MARK, "").replace(LETTER_SPACE, "")
-    return bare if bare.isalnum() else "".join(bare.split())
+    """The letters of a piece, without white space and what stands for it."""
+    return "".join(piece.replace(MARK, "").replace(LETTER_SPACE, "").split())
 
 
 def _is_byte(piece: str) -> bool:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 
 from uwaga.contracts import Decoder, Floats, Hypothesis, Translation
+from uwaga.decoding.checks import check_one_of
 from uwaga.errors import SettingsError
 from uwaga.settings import AlignmentHead
 from uwaga.text.piece_alignment import PieceAlignment, align_words
 from uwaga.text.piece_spans import piece_spans
 from uwaga.text.subwords import Subwords
-from uwaga.text.words import word_spans
+from uwaga.text.words import WordKind, word_spans
 from uwaga.translator.joining import COPIED, best_ways, sentence_text
 from uwaga.translator.segmentation import Passage
-from uwaga.word_alignment import Span
+from uwaga.word_alignment import Span, WordAlignment
 
 LAST_BUT_ONE = -2
 """A layer, counted from the last as :attr:`uwaga.contracts.Decoder.cross_attention` does."""
@@ -92,6 +94,40 @@ def _rows(weights: Floats, tokens: int, reading: bool) -> Floats:
     return rows if len(rows) == tokens else np.concatenate([rows, weights[-1:]])
 
 
+def align_pairs(
+    decoder: Decoder,
+    head: AlignmentHead | None,
+    pairs: Sequence[tuple[str, str]],
+    ids: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]],
+    sides: tuple[Subwords, Subwords],
+    start: int | None,
+    words: WordKind,
+) -> list[WordAlignment]:
+    """The links between texts and translations that are known.
+
+    Args:
+        decoder: the model.
+        head: whose attention aligns; None as for :func:`token_alignments`.
+        pairs: the texts.
+        ids: their tokens, end symbols included.
+        sides: the tokenisers of both sides.
+        start: token that decoding starts from, None for the decoder's own.
+        words: what the links count.
+
+    Raises:
+        SettingsError: the decoder has no cross-attention, or not this head.
+    """
+    check_one_of("words", words, get_args(WordKind))
+    targets = [row[:-1] for row in ids[1]]
+    made = token_alignments(decoder, head, ids[0], targets, start)
+    found = []
+    for (source, target), read, written, weights in zip(pairs, ids[0], targets, made, strict=True):
+        spans = piece_spans(source, read, sides[0]), piece_spans(target, written, sides[1])
+        pieces = PieceAlignment(tuple(spans[0]), tuple(spans[1]), weights)
+        found.append(align_words([pieces], word_spans(source, words), word_spans(target, words)))
+    return found
+
+
 def with_word_alignment(
     translation: Translation,
     passage: Passage,
@@ -150,4 +186,6 @@ def sentence_alignments(
 
 
 def _moved(spans: Sequence[Span | None], by: int) -> tuple[Span | None, ...]:
-    return tuple(None if span is None else (span[0] + by, span[1] + by) for span in spans)
+    if not by:
+        return tuple(spans)
+    return tuple([None if span is None else (span[0] + by, span[1] + by) for span in spans])

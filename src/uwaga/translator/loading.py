@@ -190,6 +190,7 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
         checkpoint.text,
         languages,
         checkpoint.usual,
+        checkpoint.alignment_head,
     )
 
 

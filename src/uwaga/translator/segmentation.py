@@ -302,6 +302,35 @@ def prefix_ids(
     ]
 
 
+def pair_ids(
+    pairs: Iterable[tuple[str, str]],
+    segmenter: Segmenter,
+    target: Subwords,
+    limits: tuple[int | None, int | None],
+    first: int,
+) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """The token ids of both sides of every pair; see :meth:`uwaga.translator.Translator.pair_ids`.
+
+    Args:
+        pairs: source and target texts.
+        segmenter: of the model.
+        target: tokeniser of the target side.
+        limits: most tokens of each side, None for no limit.
+        first: the number of the first pair, for error messages.
+
+    Raises:
+        TextTooLongError: a side is longer than the model can take; names the pair.
+        DataError: a text is not valid Unicode.
+    """
+    sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
+    for number, (source, written) in enumerate(pairs, start=first):
+        ids = segmenter.ids(source) or tuple(segmenter.source.add_special_tokens([]))
+        sources.append(within(ids, limits[0], f"pair {number}", "source"))
+        ids = tuple(target.add_special_tokens(target.encode(written.strip())))
+        targets.append(within(ids, limits[1], f"pair {number}", "target"))
+    return sources, targets
+
+
 def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
     """The tokens of one side of a pair, if the model can take so many.
 

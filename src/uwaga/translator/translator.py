@@ -16,14 +16,16 @@ from uwaga.errors import DataError
 from uwaga.settings import AlignmentHead
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
+from uwaga.text.words import WordKind
+from uwaga.translator.aligning import align_pairs
 from uwaga.translator.forced_decoding import no_attention
-from uwaga.translator.joining import assemble
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot import PivotTranslator
-from uwaga.translator.recording import force_recorded
+from uwaga.translator.recording import led_translation
 from uwaga.translator.scoring import Score, Scorer, as_score, in_batches, step_scorer
-from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed, listed_prefixes, within
+from uwaga.translator.segmentation import Segmenter, Split, listed, listed_prefixes, pair_ids
 from uwaga.translator.summary import summary, whence
+from uwaga.word_alignment import WordAlignment
 
 
 class Translator:
@@ -375,6 +377,34 @@ class Translator:
         rows = zip(pairs, sources, targets, scored, strict=True)
         return [as_score(*row, here.source, here.target) for row in rows]
 
+    def align(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        words: WordKind = "words",
+        first: int = 1,
+    ) -> list[WordAlignment]:
+        """Which words of given translations stand for which of their sources, by leading the model along
+        them.
+
+        Args:
+            pairs: source and target texts. Neither is split.
+            source: code of the language to translate from, as for :meth:`translate`.
+            target: code of the language to translate to.
+            words: what links count: ``words`` and punctuation marks, or stretches between ``spaces``.
+            first: the number of the first pair, for error messages.
+
+        Raises:
+            TextTooLongError: a side is longer than the model can take; names the pair.
+            DataError: a text is not valid Unicode.
+            SettingsError: the model has no attention to a source, or there is no such kind of words.
+        """
+        here, pairs = self.between(source, target), list(pairs)
+        ids, sides = here.pair_ids(pairs, first), (here.source, here.target)
+        return align_pairs(here.decoder, self.alignment_head, pairs, ids, sides, here.decoding.start, words)
+
     def attend(self, source: str, target: str | None = None) -> Translation:
         """Where the model looks: a translation with ``attention`` and, unless of an ensemble, ``attentions``.
 
@@ -398,30 +428,21 @@ class Translator:
                 raise no_attention()
             return best
         [ids], [wanted] = here.pair_ids([(source, target)], 1)
-        led = force_recorded(here.decoder, ids, wanted, here.decoding.start)
-        passage = Passage("", (Sentence(ids, ""),), text=source)
-        return assemble(passage, [[led]], 1, here.source, here.target)
+        sides = here.source, here.target
+        return led_translation(here.decoder, source, ids, wanted, here.decoding.start, sides)
 
     def pair_ids(
         self, pairs: Iterable[tuple[str, str]], first: int = 1
     ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-        """The token ids of both sides of every pair, end symbols included.
-
-        Args:
-            pairs: source and target texts.
-            first: the number of the first pair, for error messages.
+        """The token ids of both sides of every pair of texts, end symbols included, the first called
+        ``first``.
 
         Raises:
             TextTooLongError: a side is longer than the model can take; names the pair.
             DataError: a text is not valid Unicode.
         """
-        sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
-        for number, (source, target) in enumerate(pairs, start=first):
-            ids = self._segmenter.ids(source) or tuple(self.source.add_special_tokens([]))
-            sources.append(within(ids, self.decoder.max_source, f"pair {number}", "source"))
-            ids = tuple(self.target.add_special_tokens(self.target.encode(target.strip())))
-            targets.append(within(ids, self.decoder.max_target, f"pair {number}", "target"))
-        return sources, targets
+        limits = self.decoder.max_source, self.decoder.max_target
+        return pair_ids(pairs, self._segmenter, self.target, limits, first)
 
     def pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
         """The path that the texts of a call take through this model."""
