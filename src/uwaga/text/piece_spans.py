@@ -44,7 +44,8 @@ def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span
         such as the tag of a language.
     """
     symbols = tokeniser.symbols
-    special = {symbols.start, symbols.end, symbols.pad} - {symbols.unknown}
+    special = {symbols.start, symbols.end, symbols.pad, *tokeniser.add_special_tokens([])}
+    special.discard(symbols.unknown)
     surfaces = [
         None if token in special else UNKNOWN if token == symbols.unknown else piece
         for token, piece in zip(ids, tokeniser.pieces(list(ids)), strict=True)
@@ -75,14 +76,14 @@ def _laid_out(text: str, pieces: Sequence[str | None]) -> list[Span | None]:
 
 
 def _place_spaces(pieces: Sequence[str | None], found: list[Span | None], end: int) -> None:
-    """Give pieces of white space alone the empty span where the next piece begins."""
-    following = end
+    """Give pieces of white space alone an empty span where the next begins, if no other reaches over it."""
+    ends, following = [0, *accumulate((0 if span is None else span[1] for span in found), max)], end
     for at in range(len(pieces) - 1, -1, -1):
         piece, span = pieces[at], found[at]
         if span is not None:
             following = span[0]
         elif piece is not None and not _surface(piece):
-            found[at] = (following, following)
+            found[at] = (following, max(following, ends[at]))
 
 
 def _matched(
