@@ -110,3 +110,12 @@ def test_a_guided_run_writes_the_head_that_it_taught():
     values["model"] = {"family": "bahdanau"}
     values["training"] = {"guided_alignment": {"step": "reading"}}
     assert taught_head(parse(Settings, values, "settings")) == AlignmentHead(layer=1, step="reading")
+
+
+def test_what_a_model_is_says_it_too(model):
+    assert formats.describe(model).alignment_head == "2.1 reading"
+    assert formats.describe(model).to_dict()["alignment_head"] == "2.1 reading"
+    (model / HEAD_FILE).write_text("{")
+    assert HEAD_FILE in formats.describe(model).problems[-1]
+    (model / HEAD_FILE).unlink()
+    assert "alignment_head" not in formats.describe(model).to_dict()

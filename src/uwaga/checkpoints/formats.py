@@ -71,7 +71,12 @@ def describe(place: Path) -> Description:
     Raises:
         ModelError: it is in no known format, or its settings cannot be read.
     """
-    return _format(place).describe(place)
+    found = _format(place).describe(place)
+    try:
+        head = read_head(place)
+    except ModelError as error:
+        return replace(found, problems=(*found.problems, str(error)))
+    return replace(found, alignment_head=None if head is None else str(head))
 
 
 def files() -> Files:

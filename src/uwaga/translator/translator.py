@@ -170,8 +170,8 @@ class Translator:
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Translator:
         """The same translator over another decoder of the same vocabularies; by default scored by steps."""
-        sides = (self.source, self.target)
-        return Translator(decoder, *sides, self.decoding, self.languages, scorer, self.text, self._known)
+        shared = self.source, self.target, self.decoding, self.languages
+        return Translator(decoder, *shared, scorer, self.text, self._known, None, self.alignment_head)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
