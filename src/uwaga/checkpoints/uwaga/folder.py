@@ -86,10 +86,8 @@ def save_model(
         SOURCE: source.model_bytes,
         CARD: card.encode("utf-8"),
     }
-    if alignment_head is not None:
-        files[HEAD_FILE] = head_bytes(alignment_head)
-    if not joint:
-        files[TARGET] = target.model_bytes
+    files |= {} if alignment_head is None else {HEAD_FILE: head_bytes(alignment_head)}
+    files |= {} if joint else {TARGET: target.model_bytes}
     write_folder(folder, files)
 
 
