@@ -18,13 +18,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 import uwaga
 from uwaga.alignment import WordAligner, align_corpus
 from uwaga.data.corpus import Pair, read_corpus
-from uwaga.data.guide import piece_widths, word_places
 from uwaga.evaluation import evaluate
 from uwaga.evaluation.alignment_error import (
     HandAlignment,
@@ -32,10 +28,10 @@ from uwaga.evaluation.alignment_error import (
     check_pairs,
     read_hand_alignments,
 )
-from uwaga.inspection.word_links import attention_links
 from uwaga.settings import CorpusSettings, Settings, parse, read_yaml
 from uwaga.text.words import split_words
 from uwaga.training.train import train
+from uwaga.translator.head_choice import head_errors
 
 HERE = Path(__file__).resolve().parent
 RECIPE = HERE.parent / "recipes" / "multi30k-guided.yaml"
@@ -53,62 +49,21 @@ def pairs(paths: list[Path]) -> list[Pair]:
     return list(read_corpus(CorpusSettings(files=tuple(map(str, paths)))))
 
 
-def heads(translator: Any, source: list[int], target: list[int]) -> np.ndarray:
-    """(layers, heads, target, source) cross-attention along a known target, from the model in torch."""
-    seen: list[torch.Tensor] = []
-    model = translator.decoder
-    hooks = [
-        block.cross_attention.register_forward_hook(
-            lambda layer, inputs, output: seen.append(layer_weights(layer, inputs))
-        )
-        for block in model.decoder
-    ]
-    with torch.inference_mode():
-        model.features(torch.tensor([source]), torch.tensor([[model.symbols.start, *target[:-1]]]))
-    for hook in hooks:
-        hook.remove()
-    return torch.cat(seen).numpy()
-
-
-def layer_weights(layer: Any, inputs: Any) -> torch.Tensor:
-    """(1, heads, target, source) weights of what a layer was called with."""
-    x, memory = inputs[:2]
-    query = layer.query(x).view(1, x.shape[1], layer.heads, -1).transpose(1, 2)
-    return layer.score(query, layer.score.prepare(memory.keys)).softmax(-1)
-
-
 def errors(translator: Any, found: list[Pair], gold: list[HandAlignment]) -> dict[str, dict[str, float]]:
-    """Alignment error by head, ``LAYER.HEAD`` from 1, mean of a layer's, and mean of all, for both steps."""
-    sides = translator.source, translator.target
-    widths = [piece_widths(side) for side in sides]
-    links: dict[str, dict[str, list[frozenset[tuple[int, int]]]]] = {"predicting": {}, "reading": {}}
-    for pair in found:
-        texts = pair.source, pair.references[0]
-        [source], [target] = translator.pair_ids([texts])
-        places = [
-            word_places([len(word.encode()) for word in split_words(text)], width[np.array(ids)])
-            for text, width, ids in zip(texts, widths, (source, target), strict=True)
-        ]
-        weights = heads(translator, list(source), list(target))
-        named = {
-            f"{layer + 1}.{head + 1}": weights[layer, head] for layer, head in np.ndindex(weights.shape[:2])
-        }
-        named |= {f"{layer + 1}.mean": weights[layer].mean(0) for layer in range(len(weights))}
-        named["mean"] = weights.mean((0, 1))
-        for step, kept in links.items():
-            for name, matrix in named.items():
-                kept.setdefault(name, []).append(attention_links(matrix, *places, reading=step == "reading"))
-    return {
-        step: {name: alignment_error_rate(one, gold) for name, one in kept.items()}
-        for step, kept in links.items()
-    }
+    """Alignment error by head, ``LAYER.HEAD`` from 1, and mean of a layer's, for both steps."""
+    pairs = [(pair.source, pair.references[0]) for pair in found]
+    made = head_errors(translator, pairs, [(one.sure, one.possible) for one in gold])
+    rows: dict[str, dict[str, float]] = {"predicting": {}, "reading": {}}
+    for head, error in sorted(made.items(), key=lambda item: (item[0].layer, item[0].head or 1 << 30)):
+        rows[head.step][f"{head.layer}.{head.head or 'mean'}"] = error
+    return rows
 
 
 def measure(place: str, test: list[Pair], gold: list[HandAlignment]) -> dict[str, Any]:
     """Errors of all heads and BLEU of a model."""
-    translator = uwaga.load(place, device="cpu", engine="torch", threads=1)
+    translator = uwaga.load(place, device="cpu", threads=1)
     row: dict[str, Any] = errors(translator, [test[one.line - 1] for one in gold], gold)
-    texts = [one.text for one in uwaga.load(place, threads=1).translate([pair.source for pair in test])]
+    texts = [one.text for one in translator.translate([pair.source for pair in test])]
     row["bleu"] = evaluate(texts, [pair.references[:1] for pair in test], ("bleu",))["bleu"].value
     return row
 

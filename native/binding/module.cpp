@@ -99,7 +99,8 @@ NB_MODULE(_core, m) {
         .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())
         .def("encode_recorded", &encode_recorded_sources, "sources"_a, "shortlist"_a.none() = nb::none())
-        .def("attentions", &attentions_of, "memories"_a, "sentences"_a, "targets"_a);
+        .def("attentions", &attentions_of, "memories"_a, "sentences"_a, "targets"_a)
+        .def("cross_attention", &cross_attention_of, "memories"_a, "sentences"_a, "targets"_a, "layer"_a, "head"_a);
 
     nb::class_<PyBeamSearch>(m, "BeamSearch")
         .def("__init__", &make_search, "model"_a, "beams"_a, "nbest"_a, "start"_a, "end"_a, "never"_a, "min_length"_a, "stopping"_a,

@@ -51,6 +51,13 @@ PyMemory encode_recorded_sources(const std::shared_ptr<Handle>& handle, const st
     return {std::move(memory), handle, std::move(encoder)};
 }
 
+const EncodedSentence& source_of(const Model& model, const PyMemory* memory, int64_t sentence) {
+    if (!memory || memory->handle->model.get() != &model) refuse("attentions: a memory of another model");
+    const std::vector<EncodedSentence>& encoded = memory->memory.sentences;
+    if (sentence < 0 || sentence >= static_cast<int64_t>(encoded.size())) refuse("attentions: there is no such sentence");
+    return encoded[static_cast<std::size_t>(sentence)];
+}
+
 nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<const PyMemory*>& memories, const std::vector<int64_t>& sentences, const std::vector<std::vector<int64_t>>& targets) {
     const Model& model = *handle->model;
     const Shape& shape = model.shape;
@@ -65,16 +72,34 @@ nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<
         nb::object decoder = nb::none(), cross = nb::none();
         if (!shape.recurrent) decoder = matrices(to[t].decoder, model.decoder.size(), shape.decoder.count, target, target);
         if (model.has_source()) {
-            if (!memories[t] || memories[t]->handle->model != handle->model) refuse("attentions: a memory of another model");
-            const std::vector<EncodedSentence>& encoded = memories[t]->memory.sentences;
-            if (sentences[t] < 0 || sentences[t] >= static_cast<int64_t>(encoded.size())) refuse("attentions: there is no such sentence");
-            readings[t].source = &encoded[static_cast<std::size_t>(sentences[t])];
+            readings[t].source = &source_of(model, memories[t], sentences[t]);
             cross = matrices(to[t].cross, model.decoder.size(), shape.decoder.count, target, readings[t].source->length);
         }
         found.append(nb::make_tuple(decoder, cross));
     }
     const nb::gil_scoped_release free;
     record(model, readings, to);
+    return found;
+}
+
+nb::list cross_attention_of(const std::shared_ptr<Handle>& handle, const std::vector<const PyMemory*>& memories, const std::vector<int64_t>& sentences, const std::vector<std::vector<int64_t>>& targets, int64_t layer, int64_t head) {
+    const Model& model = *handle->model;
+    const int64_t heads = model.shape.decoder.count;
+    if (!model.has_source()) refuse("a decoder-only model has no cross-attention");
+    if (memories.size() != targets.size() || sentences.size() != targets.size()) refuse("attentions: one memory and sentence are wanted for each target");
+    if (layer < 0 || layer >= static_cast<int64_t>(model.decoder.size()) || head < -1 || head >= heads) refuse("attentions: there is no such layer or head");
+    std::vector<Reading> readings(targets.size());
+    std::vector<float*> to(targets.size());
+    nb::list found;
+    for (std::size_t t = 0; t < targets.size(); ++t) {
+        readings[t] = {&source_of(model, memories[t], sentences[t]), checked_target(model, targets[t], t)};
+        const std::size_t kept = head < 0 ? static_cast<std::size_t>(heads) : 1, queries = readings[t].target.size(), keys = static_cast<std::size_t>(readings[t].source->length);
+        Buffer<float> made = allocate<float>(static_cast<int64_t>(kept * queries * keys));
+        to[t] = made.get();
+        found.append(owned(std::move(made), {kept, queries, keys}));
+    }
+    const nb::gil_scoped_release free;
+    record_cross(model, readings, to, {layer, head});
     return found;
 }
 

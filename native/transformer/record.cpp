@@ -39,7 +39,7 @@ struct Pass {
     const float* project(const Linear& linear, Rows& in);
     void encoder_attend(const EncoderLayer& layer, const std::vector<float*>& to);
     void decoder_attend(const DecoderLayer& layer, const std::vector<float*>& to);
-    void cross_attend(const DecoderLayer& layer, std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to);
+    void cross_attend(const DecoderLayer& layer, std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head = -1);
     void finish(const Linear& out, const Norm& norm);
     void recur_layer(const DecoderLayer& layer);
     void feed(const FeedForward& layer) { feed_forward(model, layer, ws.x.get(), rows, ws, ws, ThreadSlice{}); }
@@ -78,7 +78,8 @@ struct Looking {
     const void* keys;
     int64_t key_stride, length;  // keys
     bool causal;  // self-attention, of which each query sees those before it and itself
-    float* to;    // (heads, count, length)
+    float* to;    // (heads, count, length), or null
+    int64_t head = -1;  // the only one that is copied, as (count, length); below 0 all are
 };
 void look(const Model& model, const Heads& heads, const Looking& at, float* context, Workspace& ws) {
     const int64_t context_stride = stride_of(heads.inner());
@@ -90,6 +91,11 @@ void look(const Model& model, const Heads& heads, const Looking& at, float* cont
         const int64_t length = at.causal ? query + 1 : at.length;
         const float* bias = at.causal ? relative_bias(model, model.target, heads, query, length, ws) : nullptr;
         attend_cached(model, heads, at.queries + query * at.query_stride, at.keys, offsets, length, bias, weights, context + query * context_stride);
+        if (!at.to) continue;
+        if (at.head >= 0) {
+            std::copy_n(weights + at.head * length, length, at.to + query * at.length);
+            continue;
+        }
         for (int64_t head = 0; head < heads.count; ++head) {
             std::copy_n(weights + head * length, length, at.to + (head * at.count + query) * at.length);
         }
@@ -155,7 +161,7 @@ void Pass::decoder_attend(const DecoderLayer& layer, const std::vector<float*>& 
     finish(layer.self_output, layer.self_norm);
 }
 
-void Pass::cross_attend(const DecoderLayer& layer, std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to) {
+void Pass::cross_attend(const DecoderLayer& layer, std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head) {
     const int64_t inner = heads.inner(), stride = stride_of(inner), entry = model.key_value_width();
     Rows in = block_input(model, layer.cross_norm, ws.x.get(), rows, ws);
     const float* queries = project(layer.query, in);
@@ -165,7 +171,7 @@ void Pass::cross_attend(const DecoderLayer& layer, std::size_t l, const std::vec
         const EncodedSentence& source = *sources[s];
         const int64_t first_key = (static_cast<int64_t>(l) * source.chunk->rows + source.first) * entry;
         const void* keys = source.chunk->page.data + first_key * model.cache_element_size();
-        look(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, to[s]}, context + first * stride, ws);
+        look(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, to[s], head}, context + first * stride, ws);
         first += lengths[s];
     }
     finish(layer.cross_output, layer.cross_norm);
@@ -195,10 +201,10 @@ void Pass::recur_layer(const DecoderLayer& layer) {
     }
 }
 
-// The places of a layer in matrices of which each sentence's begins at `to`.
+// The places of a layer in matrices of which each sentence's begins at `to`, null where that is.
 std::vector<float*> of_layer(const std::vector<float*>& to, const std::vector<int64_t>& sizes, std::size_t l) {
     std::vector<float*> places;
-    for (std::size_t s = 0; s < to.size(); ++s) places.push_back(to[s] + static_cast<int64_t>(l) * sizes[s]);
+    for (std::size_t s = 0; s < to.size(); ++s) places.push_back(to[s] ? to[s] + static_cast<int64_t>(l) * sizes[s] : nullptr);
     return places;
 }
 
@@ -246,6 +252,37 @@ void record_group(const Model& model, const std::vector<Reading>& readings, cons
     }
 }
 
+// As far as the cross-attention of the chosen layer.
+void record_cross_group(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& all, const Group& group, const CrossHead& chosen, Workspace& ws) {
+    Pass pass{model, model.shape.decoder, model.target, ws};
+    std::vector<const std::vector<int32_t>*> sentences;
+    std::vector<const EncodedSentence*> sources;
+    std::vector<float*> to;
+    for (std::size_t s = group.first; s < group.last; ++s) {
+        sentences.push_back(&readings[s].target);
+        sources.push_back(readings[s].source);
+        to.push_back(all[s]);
+    }
+    const std::vector<float*> nowhere(to.size(), nullptr);
+    pass.begin(sentences);
+    for (std::size_t l = 0;; ++l) {
+        const DecoderLayer& layer = model.decoder[l];
+        const bool last = static_cast<int64_t>(l) == chosen.layer;
+        model.workers.check();
+        if (model.shape.recurrent) pass.recur_layer(layer);
+        else pass.decoder_attend(layer, nowhere);
+        pass.cross_attend(layer, l, sources, last ? to : nowhere, chosen.head);
+        if (last) return;
+        pass.feed(layer.feed_forward);
+    }
+}
+
+std::vector<Group> grouped_targets(const std::vector<Reading>& readings) {
+    std::vector<int64_t> lengths;
+    for (const Reading& reading : readings) lengths.push_back(static_cast<int64_t>(reading.target.size()));
+    return grouped(lengths);
+}
+
 }  // namespace
 
 Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources, const std::vector<float*>& to) {
@@ -270,12 +307,18 @@ Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int3
 }
 
 void record(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& to) {
-    std::vector<int64_t> lengths;
-    for (const Reading& reading : readings) lengths.push_back(static_cast<int64_t>(reading.target.size()));
-    const std::vector<Group> groups = grouped(lengths);
+    const std::vector<Group> groups = grouped_targets(readings);
     model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model.workspaces);
         record_group(model, readings, to, groups[static_cast<std::size_t>(part)], *ws);
+    });
+}
+
+void record_cross(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to, const CrossHead& chosen) {
+    const std::vector<Group> groups = grouped_targets(readings);
+    model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
+        WorkspacePool::Loan ws(model.workspaces);
+        record_cross_group(model, readings, to, groups[static_cast<std::size_t>(part)], chosen, *ws);
     });
 }
 

@@ -28,4 +28,11 @@ Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int3
 // Those of the decoder. No output layer is computed.
 void record(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& to);
 
+// One layer's cross-attention alone: of one head, (1, query, key), or below 0 of all, (heads, query, key). No layer behind
+// it is computed.
+struct CrossHead {
+    int64_t layer = 0, head = -1;
+};
+void record_cross(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to, const CrossHead& chosen);
+
 }  // namespace uwaga

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from uwaga.contracts import Attentions, Hypothesis, Translation
 from uwaga.errors import UwagaError
+from uwaga.word_alignment import WordAlignment
 
 if TYPE_CHECKING:
     from uwaga.translator import (
@@ -38,6 +39,7 @@ __all__ = [
     "Translation",
     "Translator",
     "UwagaError",
+    "WordAlignment",
     "__version__",
     "load",
 ]

@@ -22,6 +22,7 @@ from uwaga.records import equal_fields as equal_fields
 from uwaga.records import json_number as json_number
 from uwaga.records import json_numbers
 from uwaga.records import shortened as shortened
+from uwaga.word_alignment import WordAlignment
 
 WIDEST_BEAM = 1024
 """Hypotheses per sentence: memory grows with their square, and translations get worse long before."""
@@ -225,6 +226,9 @@ class Attentions:
         return {name: np.round(one.astype(np.float64), 6).tolist() for name, one in there.items()}
 
 
+CrossAttention = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]], int, int | None], "list[Floats]"]
+
+
 class Decoder(Protocol):
     """A model as search sees it: encode once, start, then step by step."""
 
@@ -259,8 +263,19 @@ class Decoder(Protocol):
         ...
 
     @property
-    def recording(self) -> Callable[[], Decoder] | None:
-        """The decoder for one call that will ask for ``attentions`` of what it finds.
+    def cross_attention(self) -> CrossAttention | None:
+        """Cross-attention (target, source) of one head or one layer's mean; None of a decoder that cannot
+        tell.
+
+        The first two arguments are those of ``attentions``; then the layer from 0, or below 0 from the last,
+        or the first where it has so few; and the head, or None for the mean of the layer's.
+        """
+        ...
+
+    @property
+    def recording(self) -> Callable[[bool], Decoder] | None:
+        """The decoder for one call that will ask for ``attentions`` (True) or ``cross_attention`` of what it
+        finds.
 
         It keeps what it encodes, so that this is done once, and finds the same, to the bit. None of a decoder
         that keeps nothing.
@@ -306,7 +321,7 @@ class Hypothesis:
     and, unless ``truncated``, of the end symbol after them; ``score`` is their sum after length
     normalisation, ``log_prob`` before it. ``attention`` (target, source) where asked for, a row per
     entry of ``token_scores``, and ``attentions`` likewise; ``entropies`` too, in nats, of the distribution
-    that each was taken from.
+    that each was taken from. ``alignment`` (tokens, source), where asked for, is where each token comes from.
     """
 
     tokens: tuple[int, ...]
@@ -317,6 +332,7 @@ class Hypothesis:
     attention: Floats | None = None
     attentions: Attentions | None = None
     entropies: tuple[float, ...] = ()
+    alignment: Floats | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hypothesis) and equal_fields(self, other)
@@ -336,7 +352,9 @@ class Translation(JsonRecord):
     ``entropies``, ``attention``, ``attentions`` and ``truncated`` are as in :class:`Hypothesis`.
     ``alternatives`` holds the rest of the n-best list, best first, without this one. ``warnings`` says in
     words why it may be no good translation, or what was done to the text to get one; ``error`` why there is
-    none, where a call asked not to raise it.
+    none, where a call asked not to raise it. ``alignment``, where asked for, links the words of ``source``
+    and
+    ``text``.
 
     ``steps`` holds the translations of a text that went through several models, one by each: the ``text`` of
     one is the ``source`` of the next. ``score``, ``tokens`` and what belongs to them are then the last
@@ -358,6 +376,7 @@ class Translation(JsonRecord):
     steps: tuple[Translation, ...] = ()
     entropies: tuple[float, ...] = ()
     attentions: Attentions | None = None
+    alignment: WordAlignment | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -416,6 +435,8 @@ class Translation(JsonRecord):
             values["attention"] = [[json_number(weight) for weight in row] for row in self.attention.tolist()]
         if self.attentions is not None:
             values["attentions"] = self.attentions.to_dict()
+        if self.alignment is not None:
+            values["alignment"] = self.alignment.to_dict()
         if self.entropies:
             values["entropies"] = [json_number(entropy) for entropy in self.entropies]
         if confidence:

@@ -12,8 +12,9 @@ from precision import close_for
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 
 from uwaga.contracts import Attentions, Choice
+from uwaga.decoding.one_head import one_head
 from uwaga.engine.isa import usable
-from uwaga.errors import DataError, TextTooLongError
+from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 pytestmark = pytest.mark.numerical
@@ -118,7 +119,7 @@ def test_in_torch_padding_leaves_no_trace():
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_recording_model_encodes_once_and_the_same(precision):
     engine = native(MODEL, precision)
-    recorder = engine.recording()
+    recorder = engine.recording(True)
     plain, kept = engine.encode(SOURCES), recorder.encode(SOURCES)
     assert plain.lengths.tolist() == kept.lengths.tolist()
     states = [engine.start(plain, 1), recorder.start(kept, 1)]
@@ -131,6 +132,45 @@ def test_a_recording_model_encodes_once_and_the_same(precision):
     recorder.encode = lambda sources: calls.append(sources)
     assert recorder.attentions(SOURCES, FED) == engine.attentions(SOURCES, FED)
     assert calls == []
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(shapes(), st.integers(0, 1000), st.sampled_from(PRECISIONS), st.integers(1, 3))
+@example(BASE, 0, "float32", 1)
+def test_a_layers_cross_attention_alone_is_that_of_all(shape, seed, precision, threads):
+    engine = native(random_model(shape, seed), precision, threads=threads)
+    sources, fed = sentences(5, seed), [[SYMBOLS.start, *one] for one in sentences(5, seed + 1)]
+    whole = [one.cross for one in engine.attentions(sources, fed)]
+    layers, heads = whole[0].shape[:2]
+    for layer in range(-2, layers):
+        for head in (None, *range(heads)):
+            found = engine.cross_attention(sources, fed, layer, head)
+            for one, cross in zip(found, whole, strict=True):
+                assert np.array_equal(one, one_head(cross, layer, head))
+    keeper = engine.recording(False)
+    keeper.encode(sources[:3])
+    again = keeper.cross_attention(sources, fed, 0, 0)
+    assert all(map(np.array_equal, again, engine.cross_attention(sources, fed, 0, 0)))
+
+
+def test_M10_one_heads_cross_attention_in_torch():
+    for model in (MODEL, SSRU, RELATIVE):
+        whole = [one.cross for one in model.attentions(SOURCES, FED)]
+        for layer, head in ((0, 1), (1, None), (-2, 0), (-9, None)):
+            for one, cross in zip(model.cross_attention(SOURCES, FED, layer, head), whole, strict=True):
+                assert np.array_equal(one, one_head(cross, layer, head))
+
+
+def test_heads_that_are_not_there_are_refused():
+    for model in (MODEL, native(MODEL)):
+        for layer, head, message in ((2, 0, "no layer 3"), (0, 2, "no head 3"), (0, -1, "no head 0")):
+            with pytest.raises(SettingsError, match=message):
+                model.cross_attention(SOURCES, FED, layer, head)
+    with pytest.raises(DataError, match="outside the"):
+        native(MODEL).cross_attention([[99]], [[2]], 0, 0)
+    alone = DecoderOnlySettings(layers=1, width=8, heads=2, feed_forward=8, max_length=8)
+    with pytest.raises(SettingsError, match="no attention to a source"):
+        native_decoder(random_decoder(alone)).cross_attention([[3]], [[3]], 0, 0)
 
 
 def test_what_cannot_be_recorded_is_refused():

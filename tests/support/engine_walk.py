@@ -121,7 +121,7 @@ def recorded(rng, model, sources, target):
     """Every attention matrix: each row sums to 1, and what was encoded for a search is the same."""
     fed = [rng.integers(0, target, int(rng.integers(1, 19))).tolist() for _ in sources]
     found = model.attentions(sources, fed)
-    keeping = model.recording()
+    keeping = model.recording(True)
     keeping.encode(sources)
     assert keeping.attentions(sources, fed) == found
     for one in found:

@@ -11,7 +11,7 @@ from uwaga.checkpoints.card import Card
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Symbols
 from uwaga.decoding import SearchOptions
-from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings
+from uwaga.settings import AlignmentHead, DecoderOnlySettings, EncoderOnlySettings
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 
@@ -60,6 +60,7 @@ class Checkpoint:
         usual: what its scores usually are, where its folder says it.
         precision: what the engine computes in unless told otherwise, where the weights are of whole numbers.
         shortlist: reads the vocabulary shortlist that lies beside the model, which then runs with it.
+        alignment_head: whose attention aligns words, where it has been chosen.
     """
 
     place: Path
@@ -81,6 +82,7 @@ class Checkpoint:
     usual: UsualScore | None = None
     precision: Precision | None = None
     shortlist: Callable[[], Shortlist] | None = None
+    alignment_head: AlignmentHead | None = None
 
     @property
     def task(self) -> Task:

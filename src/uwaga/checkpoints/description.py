@@ -56,6 +56,7 @@ class Description:
         licence: as the model card states it, None where it does not.
         decoding: how it translates unless told otherwise.
         problems: why parts are not known, or why the model will not load.
+        alignment_head: whose attention aligns words, as ``1.2 reading``, where that has been chosen.
     """
 
     place: str
@@ -68,11 +69,15 @@ class Description:
     licence: str | None
     decoding: Mapping[str, object]
     problems: tuple[str, ...] = field(default=())
+    alignment_head: str | None = None
 
     def to_dict(self) -> dict[str, object]:
         """The description for JSON, its languages by their side."""
         source, target = self.languages
-        return asdict(self) | {"languages": {"source": list(source), "target": list(target)}}
+        values = asdict(self) | {"languages": {"source": list(source), "target": list(target)}}
+        if self.alignment_head is None:
+            del values["alignment_head"]
+        return values
 
 
 def attempt(read: Callable[[], Found], otherwise: Found, problems: list[str]) -> Found:

@@ -5,9 +5,11 @@ A new format is one file that ends in ``register(Format(...))``. Nothing else as
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uwaga.checkpoints.alignment_head import read_head
 from uwaga.checkpoints.argos.format import ARGOS
 from uwaga.checkpoints.ctranslate2.format import CTRANSLATE2
 from uwaga.checkpoints.format import Files, Format
@@ -50,13 +52,17 @@ def read(place: Path, shared: bool = False) -> Checkpoint:
     """
     found = _format(place)
     if not shared:
-        return found.read(place)
+        return _with_head(found.read(place), place)
     if found.read_shared is None:
         raise SettingsError(
             f"{place}: memory 'shared' needs weights that are used as they lie in their file, which is so of "
             "int8 folders alone: make one with `uwaga convert --int8`, or leave it out"
         )
-    return found.read_shared(place)
+    return _with_head(found.read_shared(place), place)
+
+
+def _with_head(checkpoint: Checkpoint, place: Path) -> Checkpoint:
+    return replace(checkpoint, alignment_head=read_head(place))
 
 
 def describe(place: Path) -> Description:
@@ -65,7 +71,12 @@ def describe(place: Path) -> Description:
     Raises:
         ModelError: it is in no known format, or its settings cannot be read.
     """
-    return _format(place).describe(place)
+    found = _format(place).describe(place)
+    try:
+        head = read_head(place)
+    except ModelError as error:
+        return replace(found, problems=(*found.problems, str(error)))
+    return replace(found, alignment_head=None if head is None else str(head))
 
 
 def files() -> Files:

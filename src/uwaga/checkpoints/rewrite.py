@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD, README
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.atomic import write_folder
@@ -57,9 +58,11 @@ def rewrite(checkpoint: Checkpoint, folder: Path, read: Read, card: str, half: b
     own = checkpoint.format == UWAGA.name
     names = FILES if own else {*HUGGING_FACE.files.beside} - {README}
     beside = {path.name: path.read_bytes() for path in checkpoint.place.iterdir() if path.name in names}
-    _check_replaceable(folder, {*beside, WEIGHTS, CARD})
+    _check_replaceable(folder, {*beside, WEIGHTS, CARD, HEAD_FILE})
     content = aligned_bytes(stored_tensors(weights, read, half), {"format": "pt"})
     files = beside | {WEIGHTS: content, CARD: card.encode()}
+    if checkpoint.alignment_head is not None:
+        files[HEAD_FILE] = head_bytes(checkpoint.alignment_head)
     if own:
         files[CONFIG] = _config(checkpoint, content, half)
     write_folder(folder, files)

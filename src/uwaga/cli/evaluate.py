@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli import options as the
+from uwaga.cli.evaluate_links import evaluate_links
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -46,6 +47,14 @@ Source = Annotated[
     typer.Option("--source", "-s", help="The texts that were translated, for comet.", show_default=False),
 ]
 CometModel = Annotated[str, typer.Option(help="COMET's model.")]
+Alignments = Annotated[
+    bool,
+    typer.Option(
+        "--alignments",
+        help="Score word links instead: HYPOTHESES and --reference hold links, 0-0 1-2 a line; of "
+        "a reference those that are only possible are written 1?1.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -61,9 +70,10 @@ def evaluate(
     sentences: Sentences = False,
     source: Source = None,
     comet_model: CometModel = "Unbabel/wmt22-comet-da",
+    alignments: Alignments = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score translations with sacreBLEU.
+    """Score translations with sacreBLEU, or word links by their alignment error rate.
 
     The signature printed beside a score says how it was computed: report them together.
 
@@ -80,14 +90,18 @@ def evaluate(
         uwaga evaluate output.de -r test.de --sentences | sort -k2,2n | head    # the worst sentences
 
         uwaga evaluate output.de -r test.de -m bleu,comet --source test.en    # pip install unbabel-comet
+
+        uwaga align test.en test.de | uwaga evaluate --alignments - -r test.gold
     """
+    if alignments:
+        evaluate_links(hypotheses, reference, as_json)
+        return
     from uwaga import evaluation
     from uwaga.evaluation import files
 
     metrics = [name.strip().lower() for name in metric.split(",") if name.strip()]
     references = files.read_references(reference, columns)
-    lines = _translations(hypotheses, str(reference[0]), len(references))
-    learned: CometScores | None = None
+    lines, learned = _translations(hypotheses, str(reference[0]), len(references)), None
     if COMET in metrics:
         learned = _comet(source, hypotheses, lines, references, comet_model)
         metrics.remove(COMET)
@@ -102,13 +116,28 @@ def evaluate(
         rows = evaluation.compare(
             lines, others, references, metrics, tokenize=tokenize, lowercase=lowercase, samples=samples
         )
+    report = _report(lines, references, metrics, learned, tokenize, lowercase)
+    _print(report, rows, hypotheses.name, against.name if against else None, as_json)
+
+
+def _report(
+    lines: Sequence[str],
+    references: References,
+    metrics: Sequence[str],
+    learned: CometScores | None,
+    tokenize: str,
+    lowercase: bool,
+) -> Report:
+    """The metrics' scores, and behind them COMET's."""
+    from uwaga import evaluation
+
     report = evaluation.Report(len(lines), ())
     if metrics or learned is None:
         report = evaluation.evaluate(lines, references, metrics, tokenize=tokenize, lowercase=lowercase)
     if learned is not None:
         found = evaluation.MetricScore(COMET, learned.value, learned.model)
         report = evaluation.Report(report.sentences, (*report.scores, found))
-    _print(report, rows, hypotheses.name, against.name if against else None, as_json)
+    return report
 
 
 def _comet(

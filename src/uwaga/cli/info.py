@@ -87,6 +87,8 @@ def _rows(found: Description) -> Iterator[tuple[str, str]]:
     yield "licence", found.licence or "not stated"
     for name, default in found.decoding.items():
         yield f"decoding: {name.replace('_', ' ')}", str(default)
+    if found.alignment_head is not None:
+        yield "words aligned by", f"head {found.alignment_head}"
     for problem in found.problems:
         yield "note", problem
 

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from uwaga import __version__
+from uwaga.cli.align import align
 from uwaga.cli.attend import attend
 from uwaga.cli.average import average
 from uwaga.cli.backtranslate import backtranslate
@@ -41,7 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 VERBS = (
-    *(translate, train, score, evaluate, attend, heads, lengths),
+    *(translate, train, score, evaluate, align, attend, heads, lengths),
     *(generate, fill, info, convert, shortlist, average, clean, report),
     *(distil, backtranslate, merge),
 )

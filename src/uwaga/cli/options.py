@@ -233,12 +233,14 @@ Columns = Annotated[
 ]
 
 
-def check_resume(resume: bool, output: Path | None) -> None:
-    """Refuse to go on with a file that is not named.
+def check_resume(resume: bool, output: Path | None, alignments: Path | None = None) -> None:
+    """Refuse to go on with a file that is not named, or beside links that are not kept.
 
     Raises:
-        SettingsError: it is not.
+        SettingsError: either is so.
     """
+    if resume and alignments is not None:
+        raise SettingsError("--resume has no links of the lines that are done: leave out it or --alignments")
     if resume and output is None:
         raise SettingsError("--resume goes on with a file: add the --output that was interrupted")
 

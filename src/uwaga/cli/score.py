@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import zip_longest
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uwaga.cli import options as the
-from uwaga.errors import DataError, SettingsError
+from uwaga.cli.pairs import Files, pairs_of
 
 if TYPE_CHECKING:
-    from uwaga.cli.lines import Chunk
     from uwaga.translator import Score
 
-MOST_FILES = 2
-
-
-class Pairs(NamedTuple):
-    """Pairs that follow each other; ``chunk`` holds their source lines."""
-
-    chunk: Chunk
-    pairs: list[tuple[str, str]]
-
-
-Files = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        help="One TSV of source and target, or two aligned files; standard input (TSV) without any.",
-        show_default=False,
-    ),
-]
 Tokens = Annotated[bool, typer.Option("--tokens", help="Add each target token with its own log-probability.")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object per line: log_prob, mean, perplexity, tokens...")
@@ -77,7 +56,7 @@ def score(
     from uwaga.cli.lines import lines_out
     from uwaga.cli.meter import meter
 
-    chunks = _pairs(files or [])
+    chunks = pairs_of(files or [])
     from uwaga.translator import Translator
     from uwaga.translator.loading import LoadOptions, named_by
 
@@ -88,44 +67,6 @@ def score(
             scores = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)
             write("".join((_json(one) if as_json else _plain(one, tokens)) + "\n" for one in scores))
             advance(chunk)
-
-
-def _pairs(files: list[Path]) -> Iterator[Pairs]:
-    from uwaga.cli.lines import STANDARD_INPUT, file_chunks, standard_input_chunks
-
-    if len(files) > MOST_FILES:
-        raise SettingsError(f"{len(files)} files: give one TSV, or a file of sources and one of targets")
-    if len(files) == MOST_FILES:
-        return _aligned(files[0], files[1])
-    if files:
-        return _columns(file_chunks(files[0]), str(files[0]))
-    return _columns(standard_input_chunks(), STANDARD_INPUT)
-
-
-def _columns(chunks: Iterator[Chunk], name: str) -> Iterator[Pairs]:
-    for chunk in chunks:
-        pairs = []
-        for number, line in enumerate(chunk.lines, start=chunk.first):
-            cells = line.split("\t")
-            if len(cells) < 2:
-                raise DataError(f"{name}: line {number} has no tab: put source, tab, target on a line")
-            pairs.append((cells[0], cells[1]))
-        yield Pairs(chunk, pairs)
-
-
-def _aligned(source: Path, target: Path) -> Iterator[Pairs]:
-    from uwaga.cli.lines import file_chunks
-
-    counts = [0, 0]
-    for left, right in zip_longest(file_chunks(source), file_chunks(target)):
-        counts = [
-            count + (len(part.lines) if part else 0)
-            for count, part in zip(counts, (left, right), strict=True)
-        ]
-        if counts[0] == counts[1]:
-            yield Pairs(left, list(zip(left.lines, right.lines, strict=True)))
-    if counts[0] != counts[1]:
-        raise DataError(f"{source} has {counts[0]} lines but {target} has {counts[1]}: they must be aligned")
 
 
 def _plain(score: Score, tokens: bool) -> str:

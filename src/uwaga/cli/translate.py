@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -19,8 +21,6 @@ from uwaga.cli.notes import Notes
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from uwaga.cli.lines import Chunk, Pace
     from uwaga.contracts import Translation
     from uwaga.decoding import SearchOptions, SearchOverrides
@@ -61,6 +61,15 @@ Confident = Annotated[
     ),
 ]
 
+Alignments = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file for word links, a line each as Moses has them (0-0 1-2): words and punctuation "
+        "marks, from 0.",
+        show_default=False,
+    ),
+]
+
 EXAMPLES = """
         uwaga translate "I want to buy a car."
 
@@ -79,6 +88,8 @@ EXAMPLES = """
         uwaga translate --sample --temperature 0.7 --seed 1 "Say it another way."
 
         uwaga translate --confidence "I want to buy a car."
+
+        uwaga translate --input talk.en --output talk.de --alignments talk.links
 
         uwaga translate --mbr 64 --seed 1 "The sample that agrees with the others."
 
@@ -124,6 +135,7 @@ def translate(
     on_error: the.OnError = the.ErrorChoice.stop,
     resume: the.Resume = False,
     attention: the.Attention = False,
+    alignments: Alignments = None,
     batch_tokens: the.BatchTokens = None,
     source: the.FromLanguage = None,
     target: the.ToLanguage = None,
@@ -142,19 +154,19 @@ def translate(
 
     how = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
     how.check(attention, nbest, beam, sample)
-    the.check_resume(resume, output)
+    the.check_resume(resume, output, alignments)
     pace = Pace() if sys.stderr.isatty() else None
     chunks = chunks_of(text, input_, pace)
     asked: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
     asked |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
     asked |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
     asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
-    asked |= {"entropy": as_json and confidence}
+    asked |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
     loaded, bundled = load_for_texts(model, wanted, via)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
     notes = Notes("text" if text else "line", bundled)
-    job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace)
+    job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace, alignments)
     job.run(chunks, input_, output, resume)
 
 
@@ -206,6 +218,8 @@ class _Job:
     on_error: OnError
     notes: Notes
     pace: Pace | None
+    alignments: Path | None = None
+    write_links: Callable[[str], None] | None = None
 
     def run(self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, resume: bool) -> None:
         """Translate every chunk, with ``resume`` not what an interrupted call has done; end with notes."""
@@ -218,7 +232,11 @@ class _Job:
         work = self._stream if self.shape.streams else self._translate
         done = 0
         try:
-            with lines_out(output, partial) as write, meter(source, "translating") as advance:
+            with contextlib.ExitStack() as files:
+                write = files.enter_context(lines_out(output, partial))
+                advance = files.enter_context(meter(source, "translating"))
+                if self.alignments is not None:
+                    self.write_links = files.enter_context(lines_out(self.alignments))
                 if partial is not None and resume:
                     done = copy_lines(partial, write)
                 last = 0
@@ -258,6 +276,8 @@ class _Job:
             write("".join(moses_lines(one, at) for at, one in enumerate(translations, chunk.first - 1)))
         else:
             write("".join(self.shape.show(translation) + "\n" for translation in translations))
+        if self.write_links is not None:
+            self.write_links("".join(f"{one.alignment or ''}\n" for one in translations))
         for number, translation in enumerate(translations, start=chunk.first):
             self.notes.take(number, translation)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uwaga.checkpoints.alignment_head import write_head
 from uwaga.translator.loading import LoadOptions, load_translator
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
     from uwaga.checkpoints.huggingface.export import write_hugging_face
 
     source, target = loaded.source, loaded.target
-    return write_hugging_face(
+    lost = write_hugging_face(
         out, to, loaded.decoder, source, target, loaded.decoding, loaded.text, loaded.languages
     )
+    if loaded.alignment_head is not None:
+        write_head(out, loaded.alignment_head)
+    return lost

@@ -65,7 +65,8 @@ class SearchOptions:
     Other:
         ``attention``: return cross-attention weights: True for (target, source), the mean over the heads of
         the last layer; ``"all"`` for every matrix of the model, which the translator records of what is
-        found: to the search it is as if off. ``entropy``: measure the entropy of the model's distribution at
+        found: to the search it is as if off. ``alignment``: link the words of text and translation, which the
+        translator does likewise. ``entropy``: measure the entropy of the model's distribution at
         each token, by another pass over what was found. ``batch_tokens``: source tokens decoded together,
         padding and beams counted.
 
@@ -99,6 +100,7 @@ class SearchOptions:
     utility: Utility = "chrf"
     attention: bool | Literal["all"] = False
     entropy: bool = False
+    alignment: bool = False
     batch_tokens: int = 4096
 
     def __post_init__(self) -> None:
@@ -195,6 +197,8 @@ class SearchOptions:
         """
         if self.mbr:
             raise SettingsError("streaming shows one sample as it grows, and mbr chooses among whole ones")
+        if self.alignment:
+            raise SettingsError("streaming shows tokens as they grow, and words are aligned afterwards")
         if self.entropy:
             raise SettingsError("streaming shows tokens as they grow, and entropy is measured afterwards")
         if self.rows != 1:
@@ -235,6 +239,7 @@ class SearchOverrides(TypedDict, total=False):
     utility: Utility | None
     attention: bool | Literal["all"] | None
     entropy: bool | None
+    alignment: bool | None
     batch_tokens: int | None
 
 
@@ -252,7 +257,7 @@ def _known(overrides: SearchOverrides) -> dict[str, Any]:
     return values
 
 
-_FLAGS = ("score_forced", "force_end", "unknown", "renormalise", "sample", "entropy")
+_FLAGS = ("score_forced", "force_end", "unknown", "renormalise", "sample", "entropy", "alignment")
 _WHOLE = {
     "beam": (1, WIDEST_BEAM),
     "nbest": (1, MOST_SAMPLES),

@@ -100,6 +100,14 @@ class Model:
     def attentions(
         self, memories: Sequence[Memory], sentences: Sequence[int], targets: Sequence[Sequence[int]]
     ) -> list[tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]]: ...
+    def cross_attention(
+        self,
+        memories: Sequence[Memory],
+        sentences: Sequence[int],
+        targets: Sequence[Sequence[int]],
+        layer: int,
+        head: int,
+    ) -> list[NDArray[np.float32]]: ...
 
 class BeamSearch:
     def __init__(

@@ -10,6 +10,7 @@ import numpy as np
 from uwaga.contracts import Attentions, BeamRules, Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.checks import check_whole
 from uwaga.decoding.choose import every_token
+from uwaga.decoding.one_head import one_head, which_layer
 from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch
 from uwaga.engine.cores import usable_cores
@@ -26,6 +27,10 @@ ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 UNLIMITED = (1 << 31) - 1
 MOST_THREADS = 1024
 """Beyond any machine: a larger number is a mistake."""
+MOST_KEPT = 1 << 28
+"""Bytes of encoded sources that wait for their words to be aligned."""
+TOGETHER = 256
+"""Sentences encoded again at once."""
 
 
 class NativeModel:
@@ -208,29 +213,44 @@ class NativeModel:
             DataError: a side is empty or holds an id outside the vocabulary.
             ModelError: the weights lie in a shared file, which was changed.
         """
-        return self.recording().attentions(sources, targets)
+        return self.recording(True).attentions(sources, targets)
 
-    def recording(self) -> RecordingModel:
+    def cross_attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
+    ) -> list[Floats]:
+        """See :attr:`uwaga.contracts.Decoder.cross_attention`; errors are those of :meth:`attentions`.
+
+        Raises:
+            SettingsError: the model has no such layer or head.
+        """
+        return self.recording(False).cross_attention(sources, targets, layer, head)
+
+    def recording(self, whole: bool) -> RecordingModel:
         """See :attr:`uwaga.contracts.Decoder.recording`."""
-        return RecordingModel(self)
+        return RecordingModel(self, whole)
 
 
 class RecordingModel(NativeModel):
     """A model for one call, which keeps what it encodes and so records the decoder alone; one thread has it.
 
-    What it encodes is the same, to the bit.
+    What it encodes is the same, to the bit. With ``whole`` the encoder's matrices are kept too; without, no
+    more than :data:`MOST_KEPT` bytes are, and what is beyond them is encoded again.
     """
 
-    def __init__(self, model: NativeModel) -> None:
+    def __init__(self, model: NativeModel, whole: bool) -> None:
         vars(self).update(vars(model))
+        self._whole = whole
         self._kept: dict[tuple[int, ...], tuple[_core.Memory, int]] = {}
+        self._room = MOST_KEPT // _memory_bytes(self.settings, self.precision)
 
     def encode(self, sources: Sequence[Sequence[int]]) -> _core.Memory:
         """As :meth:`NativeModel.encode`."""
         if isinstance(self.settings, DecoderOnlySettings):
             return super().encode(sources)
-        memory = self._encoded(sources, self._core.encode_recorded)
-        self._kept.update((tuple(source), (memory, at)) for at, source in enumerate(sources))
+        memory = self._encoded(sources, self._core.encode_recorded if self._whole else self._core.encode)
+        self._room -= sum(map(len, sources))
+        if self._whole or self._room >= 0:
+            self._kept.update((tuple(source), (memory, at)) for at, source in enumerate(sources))
         return memory
 
     def attentions(
@@ -257,6 +277,52 @@ class RecordingModel(NativeModel):
             Attentions(_encoder(memory)[at], *decoder)
             for memory, at, decoder in zip(memories, places, decoders, strict=True)
         ]
+
+    def cross_attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
+    ) -> list[Floats]:
+        """As :meth:`NativeModel.cross_attention`; what is far more than can be kept is worked on in parts."""
+        if not isinstance(self.settings, TransformerSettings):
+            return [one_head(None, layer, head) for _ in sources]
+        sizes = Sizes.of(self.settings)
+        layer = which_layer(layer, head, sizes.decoder_layers, sizes.decoder_heads)
+        found: dict[int, Floats] = {}
+        keys = list(map(tuple, sources))
+        missing = [at for at, key in enumerate(keys) if key not in self._kept]
+        parts = [[at for at, key in enumerate(keys) if key in self._kept]]
+        parts += [missing[at : at + TOGETHER] for at in range(0, len(missing), TOGETHER)]
+        for part in filter(None, parts):
+            memories = [self._kept.get(keys[at]) for at in part]
+            if memories[0] is None:
+                memory = self._encoded([sources[at] for at in part], self._core.encode)
+                memories = [(memory, row) for row in range(len(part))]
+            made = self._cross([one for one in memories if one], [targets[at] for at in part], layer, head)
+            found |= zip(part, made, strict=True)
+        return [found[at] for at in range(len(keys))]
+
+    def _cross(
+        self,
+        memories: Sequence[tuple[_core.Memory, int]],
+        targets: Sequence[Sequence[int]],
+        layer: int,
+        head: int | None,
+    ) -> list[Floats]:
+        """Of each target's source the memory that holds it, and its place there."""
+        whole, places = zip(*memories, strict=True)
+        try:
+            made = self._core.cross_attention(whole, places, targets, layer, -1 if head is None else head)
+        except _core.TooLongError as error:
+            raise TextTooLongError(str(error)) from None
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        return [one_head(one[None], 0, None if head is None else 0) for one in made]
+
+
+def _memory_bytes(settings: EngineSettings, precision: str) -> int:
+    """Of a source token's keys and values in all layers of a decoder."""
+    sizes = Sizes.of(settings)
+    numbers = 2 * sizes.decoder_layers * sizes.decoder_heads * sizes.decoder_head_width
+    return numbers * (4 if precision == "float32" else 2)
 
 
 def trim_heap() -> None:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Attentions, Choice, Ids, Memory, State, Step, Symbols
+from uwaga.contracts import Attentions, Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.length_batching import length_batches
+from uwaga.decoding.one_head import one_head
 from uwaga.errors import SettingsError
 from uwaga.nn.precision import at_least_float32
 
@@ -93,6 +94,17 @@ class Seq2Seq(nn.Module):
             made = self.record([sources[at] for at in indices], [targets[at] for at in indices])
             found |= zip(indices, made, strict=True)
         return [found[at] for at in range(len(sources))]
+
+    def cross_attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
+    ) -> list[Floats]:
+        """See :attr:`uwaga.contracts.Decoder.cross_attention`.
+
+        Raises:
+            SettingsError: the model has no cross-attention, or no such layer or head.
+        """
+        seen = [one.cross for one in self.attentions(sources, targets)]
+        return [one_head(cross, layer, head) for cross in seen]
 
     @abstractmethod
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:

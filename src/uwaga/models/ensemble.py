@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Choice, Decoder, Floats, Ids, Memory, State, Step, Symbols
+from uwaga.contracts import Choice, CrossAttention, Decoder, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.choose import choose
 from uwaga.errors import SettingsError
 
@@ -61,6 +61,11 @@ class Ensemble:
     attentions: None = None
     """Each member has its own: ask it."""
     recording: None = None
+
+    @property
+    def cross_attention(self) -> CrossAttention | None:
+        """See :attr:`uwaga.contracts.Decoder.cross_attention`: the first member's."""
+        return self.members[0].cross_attention
 
     def __init__(self, members: Sequence[Decoder], names: Sequence[str] | None = None) -> None:
         called = list(names or (f"member {number}" for number in range(1, len(members) + 1)))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from uwaga.settings.adapt import AdaptSettings, LoraSettings
+    from uwaga.settings.alignment import AlignmentHead
     from uwaga.settings.base import Probability, StrictModel
     from uwaga.settings.corpora import CorpusSettings, DataSettings, FilterSettings
     from uwaga.settings.parsing import change_setting, load_settings, parse, read_yaml
@@ -44,6 +45,7 @@ __all__ = [
     "PRESETS",
     "TAG",
     "AdaptSettings",
+    "AlignmentHead",
     "BahdanauSettings",
     "BlockSettings",
     "ChoSettings",
@@ -82,6 +84,7 @@ _HOMES = {
         "AdaptSettings",
         "LoraSettings",
     ),
+    "alignment": ("AlignmentHead",),
     "base": (
         "Probability",
         "StrictModel",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from uwaga.errors import SettingsError
 from uwaga.models.adapters import adapters_of
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
-from uwaga.settings import Settings
+from uwaga.settings import AlignmentHead, Settings, TransformerSettings
 from uwaga.text.subwords import TrainingSubwords
 from uwaga.text.tokeniser import Tokeniser
 from uwaga.training.base import Base
@@ -61,6 +62,7 @@ def write_finished(
             card,
             dtype=settings.training.save_dtype,
             usual=usual,
+            alignment_head=taught_head(settings) or (base.checkpoint.alignment_head if base else None),
         )
         return
     assert base is not None
@@ -71,7 +73,19 @@ def write_finished(
         values: Floats = state[name].detach().cpu().numpy().astype(np.float32, copy=False)
         return values
 
-    rewrite(base.checkpoint, folder, read, card, half=settings.training.save_dtype == "float16")
+    kept = replace(base.checkpoint, alignment_head=taught_head(settings) or base.checkpoint.alignment_head)
+    rewrite(kept, folder, read, card, half=settings.training.save_dtype == "float16")
+
+
+def taught_head(settings: Settings) -> AlignmentHead | None:
+    """The head that a run teaches to align, None where it teaches none."""
+    guide = settings.training.guided_alignment
+    if guide is None:
+        return None
+    if not isinstance(settings.model, TransformerSettings):
+        return AlignmentHead(layer=1, step=guide.step)
+    layer = guide.layer or max(1, settings.model.decoder_layers - 1)
+    return AlignmentHead(layer=layer, head=guide.head or 1, step=guide.step)
 
 
 def check_dtype(settings: Settings, base: Base | None) -> None:

@@ -20,6 +20,7 @@ from uwaga.decoding.checks import check_one_of, check_whole, check_word
 from uwaga.engine import NativeModel, trim_heap
 from uwaga.engine.model import MOST_THREADS
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
+from uwaga.settings import AlignmentHead
 from uwaga.text.framed import FramedTokeniser
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
@@ -58,6 +59,7 @@ class LoadedTranslator(NamedTuple):
     text: TextOptions
     known: Languages
     usual: UsualScore | None
+    alignment_head: AlignmentHead | None = None
 
 
 class LoadOptions(NamedTuple):
@@ -188,6 +190,7 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
         checkpoint.text,
         languages,
         checkpoint.usual,
+        checkpoint.alignment_head,
     )
 
 

@@ -12,7 +12,10 @@ from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions
 from uwaga.decoding.checks import check_one_of
 from uwaga.errors import DataError
+from uwaga.settings import AlignmentHead
+from uwaga.text.piece_alignment import PieceAlignment
 from uwaga.text.subwords import Subwords
+from uwaga.translator.aligning import with_alignments, with_word_alignment
 from uwaga.translator.guards import warnings_of
 from uwaga.translator.joining import COPIED, assemble, sentence_text
 from uwaga.translator.nbest import search_texts
@@ -27,16 +30,24 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class TranslatedPassage:
-    """A translation and how it came about: the text taken apart, and the translation of each sentence."""
+    """A translation and how it came about: the text taken apart, and the translation of each sentence.
+
+    ``pieces`` says of each sentence, where the options ask for ``alignment``, which of its translation's
+    pieces come from which of its own.
+    """
 
     translation: Translation
     passage: Passage
     sentences: tuple[str, ...]
+    pieces: tuple[PieceAlignment, ...] = ()
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What all texts of a call have in common; ``usual`` are the model's own figures, if it has any."""
+    """What all texts of a call have in common.
+
+    ``usual`` are the model's own figures, if it has any; ``head`` is whose attention aligns words, if chosen.
+    """
 
     decoder: Decoder
     segmenter: Segmenter
@@ -44,6 +55,7 @@ class Pipeline:
     options: SearchOptions
     split: Split
     usual: UsualScore | None = None
+    head: AlignmentHead | None = None
 
     def run(
         self,
@@ -131,16 +143,23 @@ class Pipeline:
         copied = [one.copy is not None and not tokens for one, tokens in zip(sentences, flat, strict=True)]
         searched = [at for at, is_copied in enumerate(copied) if not is_copied]
         ids, begun = [sentences[at].ids for at in searched], [flat[at] for at in searched]
-        seeing = self.options.attention == "all"
-        decoder = recorder(self.decoder) if seeing else self.decoder
-        ways = search_texts(decoder, ids, self.options, begun, self._text)
-        ways = with_attentions(decoder, ids, ways, self.options.start) if seeing else ways
+        options = self.options
+        seeing, decoder = options.attention == "all", self.decoder
+        if seeing or options.alignment:
+            decoder = recorder(decoder, whole=seeing)
+        ways = search_texts(decoder, ids, options, begun, self._text)
+        ways = with_attentions(decoder, ids, ways, options.start) if seeing else ways
+        ways = with_alignments(decoder, self.head, ids, ways, options.start) if options.alignment else ways
         lists = iter(ways)
         found = iter([[COPIED] if is_copied else next(lists) for is_copied in copied])
         made = []
         for passage in passages:
             own = list(islice(found, len(passage.sentences)))
-            one = assemble(passage, own, self.options.nbest, self.segmenter.source, self.target)
+            sides = self.segmenter.source, self.target
+            one = assemble(passage, own, options.nbest, *sides)
+            pieces: tuple[PieceAlignment, ...] = ()
+            if options.alignment:
+                one, pieces = with_word_alignment(one, passage, own, *sides)
             best = [nbest[0] for nbest in own]
             doubts = warnings_of([sentence.ids for sentence in passage.sentences], best, self.usual)
             one = replace(one, warnings=(*one.warnings, *doubts)) if doubts else one
@@ -148,7 +167,7 @@ class Pipeline:
                 (sentence.copy or "") if hypothesis is COPIED else self._text(hypothesis.tokens)
                 for sentence, hypothesis in zip(passage.sentences, best, strict=True)
             )
-            made.append(TranslatedPassage(one, passage, texts))
+            made.append(TranslatedPassage(one, passage, texts, pieces))
         return made
 
     def _text(self, tokens: Sequence[int]) -> str:

@@ -12,6 +12,7 @@ from uwaga.contracts import Translation
 from uwaga.decoding import SearchOptions, SearchOverrides
 from uwaga.errors import SettingsError, shown
 from uwaga.text.language_codes import same_language
+from uwaga.text.piece_alignment import chained
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot_options import PivotOptions
 from uwaga.translator.segmentation import Split, listed, listed_prefixes
@@ -308,9 +309,12 @@ class PivotTranslator:
             "attention": None,
             "attentions": None,
         }  # no model looks from the last text to the first
+        before = [step.alignment for step in trail[:-1]]
 
         def from_first(one: Translation) -> Translation:
-            return replace(one, source=first.source, source_tokens=first.source_tokens, **unseen)
+            linked = chained([*before, one.alignment])
+            sources: Any = {"source": first.source, "source_tokens": first.source_tokens}
+            return replace(one, alignment=linked, **sources, **unseen)
 
         return replace(
             from_first(last),

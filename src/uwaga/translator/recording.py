@@ -11,9 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from uwaga.contracts import Attentions, Decoder, Floats, Hypothesis
+from uwaga.contracts import Attentions, Decoder, Floats, Hypothesis, Translation
 from uwaga.errors import SettingsError
+from uwaga.text.subwords import Subwords
 from uwaga.translator.forced_decoding import force
+from uwaga.translator.joining import assemble
+from uwaga.translator.segmentation import Passage, Sentence
 
 
 def with_attentions(
@@ -40,15 +43,16 @@ def with_attentions(
     return [[_seen(one, next(made)) for one in ways] for ways in lists]
 
 
-def recorder(decoder: Decoder) -> Decoder:
-    """The decoder that is to search where its attentions will be asked for.
+def recorder(decoder: Decoder, *, whole: bool) -> Decoder:
+    """The decoder that is to search where all its attentions, or only some of the cross-attention, will be
+    asked for.
 
     Raises:
-        SettingsError: the decoder is an ensemble.
+        SettingsError: the decoder is an ensemble, and all are asked for.
     """
-    if decoder.attentions is None:
+    if whole and decoder.attentions is None:
         raise no_attentions()
-    return decoder if decoder.recording is None else decoder.recording()
+    return decoder if decoder.recording is None else decoder.recording(whole)
 
 
 def no_attentions() -> SettingsError:
@@ -78,6 +82,29 @@ def force_recorded(
     """As :func:`uwaga.translator.forced_decoding.force`, with ``attentions`` too where a decoder can tell."""
     led = force(decoder, source, target, start)
     return led if decoder.attentions is None else with_attentions(decoder, [source], [[led]], start)[0][0]
+
+
+def led_translation(
+    decoder: Decoder,
+    text: str,
+    source: tuple[int, ...],
+    target: Sequence[int],
+    start: int | None,
+    sides: tuple[Subwords, Subwords],
+) -> Translation:
+    """A text's translation that is given, with where the decoder looks as it is led along it.
+
+    Args:
+        decoder: the model.
+        text: the source.
+        source: its token ids, end symbol included.
+        target: the translation's, likewise.
+        start: token that decoding starts from, None for the decoder's own.
+        sides: the tokenisers of both sides.
+    """
+    led = force_recorded(decoder, source, target, start)
+    passage = Passage("", (Sentence(source, "", place=(0, len(text))),), text=text)
+    return assemble(passage, [[led]], 1, *sides)
 
 
 def mean_of_heads(cross: Floats) -> Floats:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 from typing import Literal, get_args
 
 from uwaga.decoding.checks import check_one_of
@@ -18,6 +19,7 @@ from uwaga.text.sentences import split_sentences
 from uwaga.text.subwords import Subwords
 from uwaga.translator.cutting import cut_to_fit
 from uwaga.translator.guards import is_copied, translates, unlike_language
+from uwaga.word_alignment import Span
 
 Split = Literal["auto", "sentences", "never"]
 
@@ -38,13 +40,14 @@ class Sentence:
 
     ``ids`` are its tokens, end symbol included; ``after`` stands between its translation and the next.
     ``copy`` is its translation where that is the text itself, else None. ``glued``: it is a part of a
-    sentence that was cut inside a word, which goes on in the next.
+    sentence that was cut inside a word, which goes on in the next. ``place`` is where it stands in the text.
     """
 
     ids: tuple[int, ...]
     after: str
     copy: str | None = None
     glued: bool = False
+    place: Span = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,10 @@ class Segmenter:
         """
         check_one_of("split", split, get_args(Split))
         pieces, warnings = LINE_BREAK.split(text), self._doubts(text)
+        starts = [0, *accumulate(map(len, pieces))]
         lines = [
-            (list(self._line(line, split, name, warnings)), line_break)
-            for line, line_break in zip(pieces[::2], [*pieces[1::2], ""], strict=True)
+            (list(self._line(line, start, split, name, warnings)), line_break)
+            for line, start, line_break in zip(pieces[::2], starts[::2], [*pieces[1::2], ""], strict=True)
         ]
         before, sentences = _joined("", lines)
         return Passage(before, sentences, tuple(warnings), text)
@@ -116,8 +120,10 @@ class Segmenter:
             TextTooLongError, SettingsError: as :meth:`cut`.
         """
         warnings, lines, line = self._doubts(text), list[tuple[list[Sentence], str]](), list[Sentence]()
+        start = len(passage.before)
         for number, (sentence, translated) in enumerate(zip(passage.sentences, sentences, strict=True), 1):
-            added = list(self._line(translated, split, name, warnings))
+            added = list(self._line(translated, start, split, name, warnings))
+            start += len(translated) + len(sentence.after)
             if added and sentence.glued:
                 added[-1] = replace(added[-1], after="", glued=True)
             line += added
@@ -147,35 +153,42 @@ class Segmenter:
         ids = self.source.encode(text.lower() if self.options.lower_capitals and in_capitals(text) else text)
         return tuple(self.source.add_special_tokens(ids)) if ids else ()
 
-    def _line(self, line: str, split: Split, name: str, warnings: list[str]) -> Iterator[Sentence]:
+    def _line(
+        self, line: str, start: int, split: Split, name: str, warnings: list[str]
+    ) -> Iterator[Sentence]:
+        """The sentences of a line that begins at a place of the text."""
         whole = self.ids(line)
         if not whole:
             return
         bounds = [bound for bound in (self.limit, self.options.split_above or None) if bound is not None]
         fits = len(whole) <= min(bounds, default=len(whole))
         if split == "never":
-            yield self._sentence(within(whole, self.limit, name, f"sentence {_shortened(line)!r}"), line)
+            yield self._sentence(
+                within(whole, self.limit, name, f"sentence {_shortened(line)!r}"), line, start
+            )
             return
         if split == "auto" and fits:
-            yield self._sentence(whole, line)
+            yield self._sentence(whole, line, start)
             return
         lead = self.source.language_prefix(line.strip())
+        stop = start
         for number, part in enumerate(split_sentences(line, self.languages[0])):
+            start, stop = stop, stop + len(part)
             before = "" if number == 0 else lead
             ids = self.ids(before + part)
             if self.limit is None or len(ids) <= self.limit:
                 if ids:
-                    yield self._sentence(ids, part)
+                    yield self._sentence(ids, part, start)
                 continue
             rest = part if number else part.strip().removeprefix(lead.strip())
-            parts = list(self._cut(rest, lead, self.limit))
+            parts = list(self._cut(rest, start + part.index(rest), lead, self.limit))
             warnings.append(
                 f"the sentence {_shortened(part)!r} has {len(ids)} tokens, end symbol included, the model "
                 f"takes at most {self.limit}: it was translated in {len(parts)} parts"
             )
             yield from parts
 
-    def _cut(self, sentence: str, lead: str, limit: int) -> Iterator[Sentence]:
+    def _cut(self, sentence: str, start: int, lead: str, limit: int) -> Iterator[Sentence]:
         """A sentence that is too long as several, each behind the ``lead`` that says its language."""
         framing = max(len(self.ids(lead)), len(self.source.add_special_tokens([])))
         if framing >= limit:
@@ -188,19 +201,22 @@ class Segmenter:
         def count(part: str) -> int:
             return max(0, len(ids(part)) - framing)
 
-        parts = [part for part in cut_to_fit(sentence, limit - framing, count) if count(part)]
-        for part, following in zip(parts, [*parts[1:], " "], strict=True):
+        every = cut_to_fit(sentence, limit - framing, count)
+        starts = accumulate(map(len, every), initial=start)
+        placed = [(part, at) for part, at in zip(every, starts, strict=False) if count(part)]
+        for (part, at), (following, _) in zip(placed, [*placed[1:], (" ", 0)], strict=True):
             apart = part[-1:].isspace() or following[:1].isspace()
-            whole = self._sentence(ids(part), part)
+            whole = self._sentence(ids(part), part, at)
             yield whole if apart else replace(whole, after="", glued=True)
 
     def _doubts(self, text: str) -> list[str]:
         strange = unlike_language(text, self.languages[0]) if translates(self.languages) else None
         return [] if strange is None else [strange]
 
-    def _sentence(self, ids: tuple[int, ...], part: str) -> Sentence:
+    def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
         copied = translates(self.languages) and is_copied(part)
-        return Sentence(ids, self._space(), BLANKS.sub(" ", part.strip()) if copied else None)
+        copy = BLANKS.sub(" ", part.strip()) if copied else None
+        return Sentence(ids, self._space(), copy, place=(start, start + len(part)))
 
     def _space(self) -> str:
         """What stands between two sentences of the target language."""
@@ -284,6 +300,35 @@ def prefix_ids(
         [start if number == 0 else [] for number in range(len(passage.sentences))]
         for passage, start in zip(passages, tokens, strict=True)
     ]
+
+
+def pair_ids(
+    pairs: Iterable[tuple[str, str]],
+    segmenter: Segmenter,
+    target: Subwords,
+    limits: tuple[int | None, int | None],
+    first: int,
+) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """The token ids of both sides of every pair; see :meth:`uwaga.translator.Translator.pair_ids`.
+
+    Args:
+        pairs: source and target texts.
+        segmenter: of the model.
+        target: tokeniser of the target side.
+        limits: most tokens of each side, None for no limit.
+        first: the number of the first pair, for error messages.
+
+    Raises:
+        TextTooLongError: a side is longer than the model can take; names the pair.
+        DataError: a text is not valid Unicode.
+    """
+    sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
+    for number, (source, written) in enumerate(pairs, start=first):
+        ids = segmenter.ids(source) or tuple(segmenter.source.add_special_tokens([]))
+        sources.append(within(ids, limits[0], f"pair {number}", "source"))
+        ids = tuple(target.add_special_tokens(target.encode(written.strip())))
+        targets.append(within(ids, limits[1], f"pair {number}", "target"))
+    return sources, targets
 
 
 def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:

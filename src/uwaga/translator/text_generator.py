@@ -173,7 +173,7 @@ class TextGenerator:
                 - ``unknown``: whether the unknown token may be produced.
                 - ``banned``: token ids never produced.
                 - ``first``: token id that every continuation begins with.
-                - ``attention``, ``start``: of translators alone; a prompt is no source, and begins by itself.
+                - ``attention``, ``alignment``, ``start``: of translators alone; a prompt is no source.
                 - ``mbr``, ``utility``: of translators alone, too: continuations need not be alike.
 
         Returns:
@@ -305,9 +305,9 @@ class TextGenerator:
 
 def _check_prompted(options: SearchOptions) -> None:
     """Refuse what only a decoder beside an encoder can be asked for."""
-    if options.attention or options.start is not None:
+    if options.attention or options.alignment or options.start is not None:
         raise SettingsError(
-            "attention and start are a translator's: a continuation has no source to look at, and goes on "
+            "attention, alignment and start are a translator's: a continuation has no source, and goes on "
             "where its prompt ends; leave them out (`attend` shows where the model looks in a text)"
         )
     if options.mbr:

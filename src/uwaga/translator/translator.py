@@ -6,26 +6,26 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import Unpack, overload
 
 from uwaga.checkpoints.languages import LanguagePair, Languages
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions, SearchOverrides
-from uwaga.errors import DataError, SettingsError
+from uwaga.errors import DataError
+from uwaga.settings import AlignmentHead
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
+from uwaga.text.words import WordKind
+from uwaga.translator.aligning import align_pairs
 from uwaga.translator.forced_decoding import no_attention
-from uwaga.translator.joining import assemble
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot import PivotTranslator
-from uwaga.translator.recording import force_recorded
+from uwaga.translator.recording import led_translation
 from uwaga.translator.scoring import Score, Scorer, as_score, in_batches, step_scorer
-from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed, listed_prefixes, within
+from uwaga.translator.segmentation import Segmenter, Split, listed, listed_prefixes, pair_ids
 from uwaga.translator.summary import summary, whence
-
-if TYPE_CHECKING:
-    from uwaga.translator.loading import LoadOptions
+from uwaga.word_alignment import WordAlignment
 
 
 class Translator:
@@ -44,6 +44,8 @@ class Translator:
         text: how the model wants its texts.
         known: the languages that calls may choose from; None for a model of the one pair.
         usual: what its scores usually are, where that has been measured.
+        alignment_head: whose attention aligns words; None for the mean of the heads of the last layer but
+            one.
     """
 
     def __init__(
@@ -57,9 +59,11 @@ class Translator:
         text: TextOptions | None = None,
         known: Languages | None = None,
         usual: UsualScore | None = None,
+        alignment_head: AlignmentHead | None = None,
     ) -> None:
         self.decoder = decoder
         self.usual = usual
+        self.alignment_head = alignment_head
         self.source = source
         self.target = target
         self.decoding = decoding or SearchOptions()
@@ -116,36 +120,12 @@ class Translator:
                 tokenisers, or a language that the model lacks.
             MissingExtraError: the model needs torch, which is not installed.
         """
-        from uwaga.translator.loading import LoadOptions, load_translator, model_names
+        from uwaga.translator.ensembles import load_named
+        from uwaga.translator.loading import LoadOptions
 
         languages = source_language, target_language
         wanted = LoadOptions(device, dtype, threads, engine, *languages, shortlist, memory, adapter)
-        if name is not None and not isinstance(name, (str, Path)):
-            return cls._together(model_names(name), wanted)
-        return cls(*load_translator(name, wanted))
-
-    @classmethod
-    def _together(cls, names: Sequence[str], wanted: LoadOptions) -> Translator:
-        """One translator of several models."""
-        if len(names) < 2:
-            return cls.load(names[0] if names else None, *wanted)
-        from uwaga.models.ensemble import Ensemble
-
-        members = [cls.load(name, *wanted) for name in names]
-        first = members[0]
-        for name, member in zip(names, members, strict=True):
-            for side, ours, theirs in (
-                ("source", first.source, member.source),
-                ("target", first.target, member.target),
-            ):
-                if ours.model_bytes != theirs.model_bytes:
-                    raise SettingsError(
-                        f"{name}: its {side} tokeniser is not that of {names[0]}; "
-                        "the models of an ensemble must share their vocabularies"
-                    )
-        ensemble = Ensemble([member.decoder for member in members], names)
-        sides = (first.source, first.target)
-        return cls(ensemble, *sides, first.decoding, first.languages, text=first.text, known=first._known)
+        return cls(*load_named(name, wanted))
 
     def __repr__(self) -> str:
         return f"Translator({whence(self._known.where, self.languages)}, {summary(self.decoder)})"
@@ -176,6 +156,7 @@ class Translator:
             self.text,
             self._known.chosen(source, target),
             self.usual,
+            self.alignment_head,
         )
 
     @staticmethod
@@ -189,8 +170,8 @@ class Translator:
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Translator:
         """The same translator over another decoder of the same vocabularies; by default scored by steps."""
-        sides = (self.source, self.target)
-        return Translator(decoder, *sides, self.decoding, self.languages, scorer, self.text, self._known)
+        shared = self.source, self.target, self.decoding, self.languages
+        return Translator(decoder, *shared, scorer, self.text, self._known, None, self.alignment_head)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
@@ -235,8 +216,7 @@ class Translator:
         is translated sentence by sentence, and a sentence that still is in parts, with a warning. A text
         without anything to read gives an empty translation; one without letters is copied.
 
-        A model's settings may say that it samples (``do_sample`` in a checkpoint's generation_config.json):
-        it then does unless ``beam``, or ``sample`` False, asks for the best translation instead.
+        A model whose settings say ``do_sample`` samples, unless ``beam``, or ``sample`` False, is given.
 
         Args:
             text: one text, or any number of them: a list, a generator.
@@ -258,13 +238,14 @@ class Translator:
                   the distribution at a ``temperature``, from the ``top_k`` most probable tokens, or from the
                   fewest of at least the probability ``top_p``; ``seed`` and the text decide the draws. With
                   ``mbr`` of so many the one most like all is taken, by the ``utility`` ``chrf`` or ``bleu``.
-                - ``attention``: return it (target, source), or ``"all"`` matrices; ``entropy``: each token's.
+                - ``attention``: return it (target, source), or ``"all"``; ``entropy``: each token's;
+                  ``alignment``: link the words of the text and its translation.
                 - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``batch_tokens``,
                   ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
 
         Returns:
-            a translation for a text, a list of them, in the same order, for several.
+            a translation for a text, a list of them, in order, for several.
 
         Raises:
             TextTooLongError: with ``never``, a text is longer than the model can take.
@@ -396,6 +377,34 @@ class Translator:
         rows = zip(pairs, sources, targets, scored, strict=True)
         return [as_score(*row, here.source, here.target) for row in rows]
 
+    def align(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        words: WordKind = "words",
+        first: int = 1,
+    ) -> list[WordAlignment]:
+        """Which words of given translations stand for which of their sources, by leading the model along
+        them.
+
+        Args:
+            pairs: source and target texts. Neither is split.
+            source: code of the language to translate from, as for :meth:`translate`.
+            target: code of the language to translate to.
+            words: what links count: ``words`` and punctuation marks, or stretches between ``spaces``.
+            first: the number of the first pair, for error messages.
+
+        Raises:
+            TextTooLongError: a side is longer than the model can take; names the pair.
+            DataError: a text is not valid Unicode.
+            SettingsError: the model has no attention to a source, or there is no such kind of words.
+        """
+        here, pairs = self.between(source, target), list(pairs)
+        ids, sides = here.pair_ids(pairs, first), (here.source, here.target)
+        return align_pairs(here.decoder, self.alignment_head, pairs, ids, sides, here.decoding.start, words)
+
     def attend(self, source: str, target: str | None = None) -> Translation:
         """Where the model looks: a translation with ``attention`` and, unless of an ensemble, ``attentions``.
 
@@ -419,31 +428,23 @@ class Translator:
                 raise no_attention()
             return best
         [ids], [wanted] = here.pair_ids([(source, target)], 1)
-        led = force_recorded(here.decoder, ids, wanted, here.decoding.start)
-        passage = Passage("", (Sentence(ids, ""),), text=source)
-        return assemble(passage, [[led]], 1, here.source, here.target)
+        sides = here.source, here.target
+        return led_translation(here.decoder, source, ids, wanted, here.decoding.start, sides)
 
     def pair_ids(
         self, pairs: Iterable[tuple[str, str]], first: int = 1
     ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-        """The token ids of both sides of every pair, end symbols included.
-
-        Args:
-            pairs: source and target texts.
-            first: the number of the first pair, for error messages.
+        """The token ids of both sides of every pair of texts, end symbols included, the first called
+        ``first``.
 
         Raises:
             TextTooLongError: a side is longer than the model can take; names the pair.
             DataError: a text is not valid Unicode.
         """
-        sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
-        for number, (source, target) in enumerate(pairs, start=first):
-            ids = self._segmenter.ids(source) or tuple(self.source.add_special_tokens([]))
-            sources.append(within(ids, self.decoder.max_source, f"pair {number}", "source"))
-            ids = tuple(self.target.add_special_tokens(self.target.encode(target.strip())))
-            targets.append(within(ids, self.decoder.max_target, f"pair {number}", "target"))
-        return sources, targets
+        limits = self.decoder.max_source, self.decoder.max_target
+        return pair_ids(pairs, self._segmenter, self.target, limits, first)
 
     def pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
         """The path that the texts of a call take through this model."""
-        return Pipeline(self.decoder, self._segmenter, self.target, options, split, self.usual)
+        own = self.usual, self.alignment_head
+        return Pipeline(self.decoder, self._segmenter, self.target, options, split, *own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uwaga.checkpoints.alignment_head import HEAD_FILE
 from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.format import Files, Format
 from uwaga.checkpoints.uwaga.names import CONFIG
@@ -18,7 +19,7 @@ FILES = Files(
         *(CONFIG, "generation_config.json", "tokenizer_config.json", "tokenizer.json", "vocab.json"),
         *("target_vocab.json", "source.spm", "target.spm", "merges.txt", "vocab.txt", "spiece.model"),
         *("sentencepiece.bpe.model", "sentencepiece.model", "special_tokens_map.json"),
-        *("added_tokens.json", "prophetnet.tokenizer", "README.md"),
+        *("added_tokens.json", "prophetnet.tokenizer", "README.md", HEAD_FILE),
     ),
     weights=("model.safetensors", "model.safetensors.index.json", "model-*.safetensors"),
     rather_not=("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin"),

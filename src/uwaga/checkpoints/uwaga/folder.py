@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.files.atomic import write_folder
 from uwaga.checkpoints.files.json_file import peek
@@ -24,7 +25,7 @@ from uwaga.checkpoints.uwaga.schema import FolderConfig
 from uwaga.checkpoints.uwaga.weights import weight_bytes
 from uwaga.errors import ModelError
 from uwaga.models.build import build_model
-from uwaga.settings import DecodingSettings, ModelSettings, StrictModel
+from uwaga.settings import AlignmentHead, DecodingSettings, ModelSettings, StrictModel
 from uwaga.text.tokeniser import Tokeniser
 
 
@@ -39,6 +40,7 @@ def save_model(
     card: str,
     dtype: schema.Dtype = "float32",
     usual: UsualScore | None = None,
+    alignment_head: AlignmentHead | None = None,
 ) -> None:
     """Write a model folder in one step, replacing an older model of the same name.
 
@@ -53,6 +55,7 @@ def save_model(
         card: Markdown: data, licence, metrics with their sacreBLEU signatures.
         dtype: number format of the stored weights.
         usual: what its scores usually are, where that has been measured.
+        alignment_head: whose attention aligns words, where it has been chosen.
 
     Raises:
         ModelError: the parts do not fit each other, the folder holds something that is not a uwaga model,
@@ -83,8 +86,8 @@ def save_model(
         SOURCE: source.model_bytes,
         CARD: card.encode("utf-8"),
     }
-    if not joint:
-        files[TARGET] = target.model_bytes
+    files |= {} if alignment_head is None else {HEAD_FILE: head_bytes(alignment_head)}
+    files |= {} if joint else {TARGET: target.model_bytes}
     write_folder(folder, files)
 
 

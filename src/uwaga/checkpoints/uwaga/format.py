@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uwaga.checkpoints.alignment_head import HEAD_FILE
 from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.format import Files, Format
@@ -53,12 +54,16 @@ def _describe_int8(place: Path) -> Description:
     return describe_int8(place)
 
 
-UWAGA = Format("uwaga", _is_float, _read, _describe, Files((CONFIG, SOURCE, TARGET, CARD), (WEIGHTS,)))
+UWAGA = Format(
+    "uwaga", _is_float, _read, _describe, Files((CONFIG, SOURCE, TARGET, CARD, HEAD_FILE), (WEIGHTS,))
+)
 UWAGA_INT8 = Format(
     "uwaga int8",
     _is_int8,
     _read_int8,
     _describe_int8,
-    Files((CONFIG, SOURCE, TARGET, CARD, "source.vocab.json", "target.vocab.json"), (INT8_WEIGHTS,)),
+    Files(
+        (CONFIG, SOURCE, TARGET, CARD, "source.vocab.json", "target.vocab.json", HEAD_FILE), (INT8_WEIGHTS,)
+    ),
     _share_int8,
 )

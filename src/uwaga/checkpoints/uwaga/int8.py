@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD, read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.atomic import write_folder
@@ -57,7 +58,7 @@ from uwaga.errors import ModelError
 from uwaga.settings import DecoderOnlySettings
 from uwaga.text.options import TextOptions
 
-FILES = frozenset({CONFIG, WEIGHTS, CARD, *int8_tokenisers.FILES})
+FILES = frozenset({CONFIG, WEIGHTS, CARD, HEAD_FILE, *int8_tokenisers.FILES})
 PANEL, DEPTH = 32, 64
 """Outputs of a panel, and what int8 inputs are padded to."""
 
@@ -78,6 +79,8 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
     _check_replaceable(folder)
     settings, source, target = checkpoint.settings, checkpoint.source, checkpoint.target
     files = tokeniser_files(source, target)
+    if checkpoint.alignment_head is not None:
+        files = files | {HEAD_FILE: head_bytes(checkpoint.alignment_head)}
     content = aligned_bytes(_tensors(packed))
     matrices = packed.matrices
     values: dict[str, Any] = {

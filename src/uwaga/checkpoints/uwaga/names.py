@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from uwaga.checkpoints.alignment_head import HEAD_FILE
 from uwaga.checkpoints.card import CARD
 
 FORMAT = "uwaga model"
@@ -11,4 +12,4 @@ INT8_FORMAT, INT8_WEIGHTS = "uwaga int8 model", "engine.safetensors"
 """Of int8 folders."""
 SOURCE = "source.spm"
 TARGET = "target.spm"
-FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD})
+FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD, HEAD_FILE})

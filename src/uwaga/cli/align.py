@@ -1,0 +1,261 @@
+"""``uwaga align``: which words of given translations stand for which of their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uwaga.cli import options as the
+from uwaga.cli.pairs import Files, pairs_of
+from uwaga.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from uwaga.settings import AlignmentHead
+    from uwaga.translator import Translator
+    from uwaga.translator.head_choice import Links
+    from uwaga.translator.loading import LoadOptions
+
+MOST_PAIRS = 2000
+"""Pairs that a head is chosen by: more change nothing."""
+Pair = tuple[str, str]
+
+
+class WordsChoice(StrEnum):
+    """What links count."""
+
+    words = "words"
+    spaces = "spaces"
+
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model", "-m", help="The model that aligns; the bundled model if not given.", show_default=False
+    ),
+]
+Both = Annotated[
+    str | None,
+    typer.Option(
+        help="A model of the other direction: the links of both are made one (grow-diag-final-and).",
+        show_default=False,
+    ),
+]
+Aligner = Annotated[
+    bool,
+    typer.Option("--aligner", help="No model: uwaga's own aligner, which learns from the pairs alone."),
+]
+Words = Annotated[
+    WordsChoice,
+    typer.Option(help="What links count: words and punctuation marks, or stretches between spaces (Moses)."),
+]
+Choose = Annotated[
+    bool,
+    typer.Option(
+        "--choose",
+        help="Choose the attention head that aligns these pairs best (or sources alone: the model translates "
+        "them), show every head, and keep the choice with the model.",
+    ),
+]
+Gold = Annotated[
+    Path | None,
+    typer.Option(
+        help="With --choose: links that a person has made, as in `uwaga evaluate --alignments`; without, "
+        "those of uwaga's own aligner.",
+        show_default=False,
+    ),
+]
+
+
+def align(
+    files: Files = None,
+    model: Model = None,
+    both: Both = None,
+    aligner: Aligner = False,
+    words: Words = WordsChoice.words,
+    output: the.Output = None,
+    choose: Choose = False,
+    gold: Gold = None,
+    source: the.SourceLanguage = None,
+    target: the.TargetLanguage = None,
+    device: the.Device = "auto",
+    dtype: the.Precision = "auto",
+    engine: the.Engine = "auto",
+    threads: the.Threads = 0,
+    memory: the.Memory = "fast",
+    adapter: the.Adapter = None,
+) -> None:
+    """Print the word links of each pair as Moses writes them: ``0-0 1-2``, source word and target word from
+    0.
+
+    A model is led along the translations that are given, and the attention head that aligns best says where
+    each word comes from. Which head that is, is kept with the model; where nobody has chosen, it is the mean
+    of the last layer but one, which is worse: choose with --choose.
+
+    **Examples**
+
+        uwaga align test.en test.de > test.links
+
+        uwaga align pairs.tsv --words spaces -m models/ende    # source, tab, target; words between spaces
+
+        uwaga align test.en test.de -m models/ende --both models/deen    # both directions made one
+
+        uwaga align train.en train.de --aligner -o train.links    # no model, for a whole corpus
+
+        uwaga align --choose dev.en dev.de -m models/ende    # a table of all heads; the best is kept
+
+        uwaga align --choose dev.en -m models/ende    # the same, by the model's own translations
+
+        uwaga align --choose test.en test.de --gold test.gold -m models/ende    # by links made by hand
+    """
+    _check(model, both, aligner, choose, gold)
+    if aligner:
+        _by_aligner(files or [], words, output)
+        return
+    from uwaga.translator import Translator
+    from uwaga.translator.loading import LoadOptions, named_by
+
+    wanted = LoadOptions(device, dtype, threads, engine, source, target, None, memory, adapter)
+    name = model or named_by(adapter, None)
+    translator = Translator.load(name, *wanted)
+    if choose:
+        _choose(translator, name, files or [], gold, words)
+    else:
+        _by_models(translator, both, wanted, files or [], words, output)
+
+
+def _check(model: str | None, both: str | None, aligner: bool, choose: bool, gold: Path | None) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        SettingsError: names the options.
+    """
+    if aligner and (model is not None or both is not None or choose):
+        raise SettingsError("--aligner learns from the pairs alone: leave out --model, --both and --choose")
+    if choose and both is not None:
+        raise SettingsError("--choose is of one model: choose for each of the two, then align with --both")
+    if gold is not None and not choose:
+        raise SettingsError("--gold is what --choose goes by: add it; `uwaga evaluate` scores links")
+
+
+def _by_models(
+    translator: Translator,
+    both: str | None,
+    wanted: LoadOptions,
+    files: list[Path],
+    words: WordsChoice,
+    output: Path | None,
+) -> None:
+    from uwaga.alignment import grow_diagonal
+    from uwaga.cli.lines import lines_out
+    from uwaga.cli.meter import meter
+
+    reverse = None
+    if both is not None:
+        turned_round = wanted._replace(
+            source_language=wanted.target_language, target_language=wanted.source_language, adapter=None
+        )
+        reverse = type(translator).load(both, *turned_round)
+    with lines_out(output) as write, meter(files[0] if files else None, "aligning") as advance:
+        for chunk, pairs in pairs_of(files):
+            made = translator.align(pairs, words=words.value, first=chunk.first)
+            links = [frozenset(one.links) for one in made]
+            if reverse is not None:
+                turned = [(there, here) for here, there in pairs]
+                back = reverse.align(turned, words=words.value, first=chunk.first)
+                others = [frozenset((here, there) for there, here in one.links) for one in back]
+                links = [grow_diagonal(one, other) for one, other in zip(links, others, strict=True)]
+            write("".join(_moses(one) + "\n" for one in links))
+            advance(chunk)
+
+
+def _by_aligner(files: list[Path], words: WordsChoice, output: Path | None) -> None:
+    from uwaga.alignment import align_corpus
+    from uwaga.cli.lines import lines_out
+    from uwaga.text.words import split_words
+
+    pairs = _all_pairs(files)
+    sides = [[split_words(pair[side], words.value) for pair in pairs] for side in (0, 1)]
+    links = align_corpus(sides[0], sides[1])
+    with lines_out(output) as write:
+        write("".join(_moses(one) + "\n" for one in links))
+
+
+def _choose(
+    translator: Translator, name: str | None, files: list[Path], gold: Path | None, words: WordsChoice
+) -> None:
+    """Measure every head, show them, and keep the best with the model."""
+    from uwaga.checkpoints.alignment_head import write_head
+    from uwaga.checkpoints.hub import find_model
+    from uwaga.cli.meter import counter
+    from uwaga.evaluation.alignment_error import check_pairs, chosen_lines, read_gold
+    from uwaga.translator.head_choice import head_errors, own_links
+
+    pairs = list(_pairs_or_translated(translator, files))
+    if gold is not None:
+        made = read_gold(gold)
+        if any(one.checksum for one in made):
+            check_pairs(made, [here for here, _ in pairs], [there for _, there in pairs])
+        pairs = chosen_lines(pairs, made, str(files[0]) if files else "the input")
+        links: Sequence[tuple[Links, Links]] = [(one.sure, one.possible) for one in made]
+    else:
+        pairs = pairs[:MOST_PAIRS]
+        links = own_links(pairs, words.value)
+    done = 0
+    with counter(len(pairs), "aligning") as show:
+
+        def advance(more: int) -> None:
+            nonlocal done
+            done += more
+            show(done)
+
+        errors = head_errors(translator, pairs, links, words.value, advance)
+    best = next(iter(errors))
+    against = f"{gold}" if gold is not None else "uwaga's own aligner"
+    typer.echo(f"alignment error of every head against {against}, {len(pairs)} pairs:\n")
+    _show(errors)
+    place = write_head(Path(find_model(name)), best)
+    typer.echo(f"\nchosen: {best}, error {errors[best]:.3f}; kept in {place}")
+
+
+def _show(errors: dict[AlignmentHead, float]) -> None:
+    """A line a head, a column a step; the best is marked."""
+    best = next(iter(errors))
+    table: dict[str, dict[str, str]] = {}
+    for head, error in sorted(errors.items(), key=lambda item: (item[0].layer, item[0].head or 1 << 30)):
+        mark = "*" if head == best else ""
+        table.setdefault(f"{head.layer}.{head.head or 'mean'}", {})[head.step] = f"{error:.3f}{mark}"
+    typer.echo(f"{'head':<9}{'predicting':<12}{'reading':<12}".rstrip())
+    for label, row in table.items():
+        typer.echo(f"{label:<9}{row['predicting']:<12}{row['reading']:<12}".rstrip())
+
+
+def _pairs_or_translated(translator: Translator, files: list[Path]) -> Iterator[Pair]:
+    """The pairs of the files or, of one file without tabs, its lines with the model's own translations."""
+    from uwaga.cli.lines import file_chunks
+    from uwaga.cli.meter import counter
+
+    if len(files) == 1:
+        lines = [line for chunk in islice(file_chunks(files[0]), 2) for line in chunk.lines][:MOST_PAIRS]
+        if lines and not any("\t" in line for line in lines):
+            with counter(len(lines), "translating") as show:
+                for number, one in enumerate(translator.translate_lines(lines, chunk=64), start=1):
+                    show(number)
+                    yield one.source, one.text
+            return
+    yield from _all_pairs(files)
+
+
+def _all_pairs(files: list[Path]) -> list[Pair]:
+    pairs = [pair for part in pairs_of(files) for pair in part.pairs]
+    if not pairs:
+        raise DataError("there is nothing to align: no pair came in")
+    return pairs
+
+
+def _moses(links: frozenset[tuple[int, int]] | Sequence[tuple[int, int]]) -> str:
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))

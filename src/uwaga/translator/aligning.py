@@ -1,0 +1,191 @@
+"""Where the words of a translation come from: the attention of the head that aligns best, and texts linked by
+it.
+
+A pass of its own behind the search, as for :mod:`uwaga.translator.recording`: what was found stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+
+from uwaga.contracts import Decoder, Floats, Hypothesis, Translation
+from uwaga.decoding.checks import check_one_of
+from uwaga.errors import SettingsError
+from uwaga.settings import AlignmentHead
+from uwaga.text.piece_alignment import PieceAlignment, align_words
+from uwaga.text.piece_spans import piece_spans
+from uwaga.text.subwords import Subwords
+from uwaga.text.words import WordKind, word_spans
+from uwaga.translator.joining import COPIED, best_ways, sentence_text
+from uwaga.translator.segmentation import Passage
+from uwaga.word_alignment import Span, WordAlignment
+
+LAST_BUT_ONE = -2
+"""A layer, counted from the last as :attr:`uwaga.contracts.Decoder.cross_attention` does."""
+
+
+def with_alignments(
+    decoder: Decoder,
+    head: AlignmentHead | None,
+    sources: Sequence[Sequence[int]],
+    lists: Sequence[Sequence[Hypothesis]],
+    start: int | None = None,
+) -> list[list[Hypothesis]]:
+    """Hypotheses with their ``alignment``, all else as it is.
+
+    Args:
+        decoder: the model.
+        head: whose attention aligns; None as for :func:`token_alignments`.
+        sources: token ids with their end symbols.
+        lists: hypotheses of each source.
+        start: token that decoding started from, None for the decoder's own.
+
+    Raises:
+        SettingsError: the decoder has no cross-attention, or not this head.
+    """
+    flat = [(source, one.tokens) for source, ways in zip(sources, lists, strict=True) for one in ways]
+    sides = [source for source, _ in flat], [tokens for _, tokens in flat]
+    made = iter(token_alignments(decoder, head, *sides, start))
+    return [[replace(one, alignment=next(made)) for one in ways] for ways in lists]
+
+
+def token_alignments(
+    decoder: Decoder,
+    head: AlignmentHead | None,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    start: int | None = None,
+) -> list[Floats]:
+    """How much of each target token comes from each source token: (target, source), rows sum to 1.
+
+    Args:
+        decoder: the model.
+        head: whose attention aligns; None for the mean of the heads of the last layer but one.
+        sources: token ids with their end symbols.
+        targets: token ids without theirs.
+        start: token that decoding starts from, None for the decoder's own.
+
+    Raises:
+        SettingsError: the decoder has no cross-attention, or not this head.
+    """
+    if decoder.cross_attention is None:
+        raise SettingsError("this model has no attention to a source that could align words")
+    first, longest = decoder.symbols.start if start is None else start, decoder.max_target
+    fed = [[first, *tokens] for tokens in targets]
+    reading = head is not None and head.step == "reading"
+    if not reading:
+        fed = [row[: max(len(row) - 1, 1)] for row in fed]
+    fed = [row if longest is None else row[:longest] for row in fed]
+    layer = LAST_BUT_ONE if head is None else head.layer - 1
+    number = None if head is None or head.head is None else head.head - 1
+    made = decoder.cross_attention(sources, fed, layer, number) if fed else []
+    return [_rows(weights, len(tokens), reading) for weights, tokens in zip(made, targets, strict=True)]
+
+
+def _rows(weights: Floats, tokens: int, reading: bool) -> Floats:
+    """Those of the tokens; one that no step may read, at the longest target, has that which predicts it."""
+    if not reading or not tokens:
+        return weights[:tokens]
+    rows = weights[1 : tokens + 1]
+    return rows if len(rows) == tokens else np.concatenate([rows, weights[-1:]])
+
+
+def align_pairs(
+    decoder: Decoder,
+    head: AlignmentHead | None,
+    pairs: Sequence[tuple[str, str]],
+    ids: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]],
+    sides: tuple[Subwords, Subwords],
+    start: int | None,
+    words: WordKind,
+) -> list[WordAlignment]:
+    """The links between texts and translations that are known.
+
+    Args:
+        decoder: the model.
+        head: whose attention aligns; None as for :func:`token_alignments`.
+        pairs: the texts.
+        ids: their tokens, end symbols included.
+        sides: the tokenisers of both sides.
+        start: token that decoding starts from, None for the decoder's own.
+        words: what the links count.
+
+    Raises:
+        SettingsError: the decoder has no cross-attention, or not this head.
+    """
+    check_one_of("words", words, get_args(WordKind))
+    targets = [row[:-1] for row in ids[1]]
+    made = token_alignments(decoder, head, ids[0], targets, start)
+    found = []
+    for (source, target), read, written, weights in zip(pairs, ids[0], targets, made, strict=True):
+        spans = piece_spans(source, read, sides[0]), piece_spans(target, written, sides[1])
+        pieces = PieceAlignment(tuple(spans[0]), tuple(spans[1]), weights)
+        found.append(align_words([pieces], word_spans(source, words), word_spans(target, words)))
+    return found
+
+
+def with_word_alignment(
+    translation: Translation,
+    passage: Passage,
+    lists: Sequence[Sequence[Hypothesis]],
+    source: Subwords,
+    target: Subwords,
+) -> tuple[Translation, tuple[PieceAlignment, ...]]:
+    """A translation, its alternatives too, with ``alignment``; and the pieces that its own was made of.
+
+    Args:
+        translation: from :func:`uwaga.translator.joining.assemble`.
+        passage: its text taken apart.
+        lists: what it was made of, each hypothesis with its ``alignment``.
+        source: tokeniser of the source side.
+        target: tokeniser of the target side.
+    """
+    made, words = [translation, *translation.alternatives], word_spans(passage.text)
+    ways = [
+        sentence_alignments(passage, way, source, target)
+        for way in best_ways(lists, len(translation.alternatives) + 1)
+    ]
+    linked = [
+        replace(one, alignment=align_words(pieces, words, word_spans(one.text)))
+        for one, pieces in zip(made, ways, strict=True)
+    ]
+    return replace(linked[0], alternatives=tuple(linked[1:])), ways[0]
+
+
+def sentence_alignments(
+    passage: Passage, way: Sequence[Hypothesis], source: Subwords, target: Subwords
+) -> tuple[PieceAlignment, ...]:
+    """The pieces of each sentence of a translated text, copied ones too, and where they come from.
+
+    Args:
+        passage: the text taken apart.
+        way: of each sentence the hypothesis that was taken, with its ``alignment``, or ``COPIED``.
+        source: tokeniser of the source side.
+        target: tokeniser of the target side.
+    """
+    found, at = [], len(passage.before)
+    for sentence, hypothesis in zip(passage.sentences, way, strict=True):
+        begin, end = sentence.place
+        if hypothesis is COPIED:
+            text = sentence.copy or ""
+            words = [word_spans(passage.text[begin:end]), word_spans(text)]
+            sides = [_moved(spans, by) for spans, by in zip(words, (begin, at), strict=True)]
+            found.append(PieceAlignment(sides[0], sides[1], np.eye(len(sides[1]), dtype=np.float32), True))
+        else:
+            assert hypothesis.alignment is not None
+            text = sentence_text(hypothesis.tokens, target)
+            read = piece_spans(passage.text[begin:end], sentence.ids, source)
+            made = piece_spans(text, hypothesis.tokens, target)
+            found.append(PieceAlignment(_moved(read, begin), _moved(made, at), hypothesis.alignment))
+        at += len(text) + len(sentence.after)
+    return tuple(found)
+
+
+def _moved(spans: Sequence[Span | None], by: int) -> tuple[Span | None, ...]:
+    if not by:
+        return tuple(spans)
+    return tuple([None if span is None else (span[0] + by, span[1] + by) for span in spans])
