@@ -24,6 +24,11 @@ class PivotStep(Protocol):
     languages: LanguagePair
     decoding: SearchOptions
 
+    @property
+    def aligns(self) -> bool:
+        """Whether it can align words."""
+        ...
+
     def between(self, source: str | None = ..., target: str | None = ...) -> PivotStep:
         """The model from one language to another."""
         ...
@@ -150,6 +155,24 @@ class PivotTranslator:
         texts = listed(text)
         names = [f"text {number}" for number in range(1, len(texts) + 1)]
         return self._run(texts, prefix, names, wanted, split, on_error)
+
+    def translate_named(
+        self,
+        texts: Sequence[str],
+        names: Sequence[str],
+        options: SearchOptions,
+        *,
+        prefix: str | Sequence[str] | None = None,
+        split: Split = "auto",
+        on_error: OnError = "raise",
+    ) -> list[Translation]:
+        """As :meth:`translate`, texts called ``names`` in messages, with options from :meth:`options`."""
+        return self._run(texts, prefix, names, _own(options), split, on_error)
+
+    @property
+    def aligns(self) -> bool:
+        """Whether all of them can tell which words of a translation mean which of its text."""
+        return all(step.aligns for step in self.steps)
 
     def options(self, **options: Unpack[SearchOverrides]) -> PivotOptions:
         """The models' own decoding settings with what a call asks for instead; see :meth:`translate`.

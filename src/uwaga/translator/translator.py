@@ -260,6 +260,24 @@ class Translator:
         names = [f"text {number}" for number in range(1, len(texts) + 1)]
         return way.run(texts, prefix, names, on_error)
 
+    def translate_named(
+        self,
+        texts: Sequence[str],
+        names: Sequence[str],
+        options: SearchOptions,
+        *,
+        prefix: str | Sequence[str] | None = None,
+        split: Split = "auto",
+        on_error: OnError = "raise",
+    ) -> list[Translation]:
+        """As :meth:`translate`, texts called ``names`` in messages, with options from :meth:`options`."""
+        return self.between().pipeline(options, split).run(texts, prefix, names, on_error)
+
+    @property
+    def aligns(self) -> bool:
+        """Whether it can tell which words of a translation mean which of its text."""
+        return self.decoder.cross_attention is not None
+
     def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
         """The model's own decoding settings with what a call asks for instead; see :meth:`translate`.
 
