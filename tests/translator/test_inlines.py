@@ -9,7 +9,7 @@ import pytest
 from uwaga.errors import TextTooLongError
 from uwaga.markup import Inline, Tag, lift
 from uwaga.translator import Translator
-from uwaga.translator.inlines import translate_inlines
+from uwaga.translator.inlines import USUAL, translate_inlines
 
 B, E = Tag("open", "<b>"), Tag("close", "</b>")
 TEXTS: tuple[Inline, ...] = (
@@ -82,3 +82,55 @@ def test_a_text_that_cannot_be_translated(translator: Translator) -> None:
     assert copied.translation.error is not None
     [empty] = translate_inlines(translator, [long], on_error="return", **options)  # type: ignore[arg-type]
     assert [part for part in empty.inline if part != " "] == [B, E]
+
+
+PLACEHOLDERS: tuple[Inline, ...] = (
+    ("Hello {name}, you have %d new messages.",),
+    ("Run ", B, "$HOME/bin/x.sh", E, " and wait 5 km.\nThen mail bob@example.com."),
+    ("{0} of {1} files", Tag("void", "<br/>"), Tag("kept", "<code>ls</code>", "ls")),
+    (" ".join(f"{{x{number}}} and" for number in range(30)),),
+    ("https://example.com",),
+)
+
+
+@pytest.mark.parametrize("pivot", [False, True])
+def test_every_placeholder_survives(translator: Translator, pivot: bool) -> None:
+    way = Translator.pivot(translator, swapped(translator)) if pivot else translator
+    for inline, one in zip(
+        PLACEHOLDERS, translate_inlines(way, PLACEHOLDERS, way.options(nbest=2)), strict=True
+    ):
+        assert USUAL is not None
+        wanted = [
+            part for text in inline for part in (USUAL.split(text) if isinstance(text, str) else (text,))
+        ]
+        tags = Counter(part for part in wanted if isinstance(part, Tag))
+        assert Counter(part for part in one.inline if isinstance(part, Tag)) == tags
+        for other in one.translation.alternatives:
+            assert all(tag.text in other.text for tag in tags)
+
+
+def test_branches_of_messages_are_translated(translator: Translator) -> None:
+    text = "{n, plural, one {# dog} other {{g, select, f {women} other {# dogs of {name}}}}} here"
+    [one] = translate_inlines(translator, [(text,)])
+    made = one.translation.text
+    assert "{n, plural, one {" in made
+    assert "} other {{g, select, f {" in made
+    assert made.count("#") == 2
+    assert "{name}" in made
+    assert "dogs" not in made
+    assert "Hund" in made
+
+
+def test_without_placeholders_the_bits_are_the_same(translator: Translator) -> None:
+    texts = ["A man is singing.", "Two dogs run."]
+    made = translate_inlines(translator, [(text,) for text in texts])
+    assert [one.translation for one in made] == translator.translate(texts)
+
+
+def test_what_no_symbol_keeps_is_put_back_with_a_warning(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uwaga.translator.keeping.missing", lambda symbols, text: list(range(len(symbols))))
+    [one] = translate_inlines(translator, [("A dog of {owner} runs.",)])
+    assert "{owner}" in one.translation.text
+    assert "'{owner}'" in one.translation.warnings[0]

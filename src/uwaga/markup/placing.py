@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from uwaga.markup.inline import Inline, Tag
@@ -14,7 +14,9 @@ from uwaga.text.words import word_spans
 from uwaga.word_alignment import WordAlignment
 
 
-def place(lifted: Lifted, translation: str, alignment: WordAlignment | None) -> Inline:
+def place(
+    lifted: Lifted, translation: str, alignment: WordAlignment | None, same: Collection[str] = ()
+) -> Inline:
     """The translation with the tags of its source.
 
     A pair of tags is put around the words that mean what it stood around, a tag alone behind what means the
@@ -25,11 +27,12 @@ def place(lifted: Lifted, translation: str, alignment: WordAlignment | None) -> 
         lifted: the source and its tags.
         translation: of the source.
         alignment: of source and translation; any will do, and None.
+        same: words that mean themselves and nothing else, each once in both texts.
     """
     if not lifted.marks:
         return (translation,) if translation else ()
     sources, targets = word_spans(lifted.text), word_spans(translation)
-    links = word_links(lifted.text, translation, alignment, sources, targets)
+    links = word_links(lifted.text, translation, alignment, sources, targets, same)
     root = nest(lifted.marks)
     choose_places(root, lifted.marks, Words.of(sources, links, len(targets)))
     edges = [0, *(place for span in targets for place in span), len(translation)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from uwaga.text.words import UNSPACED
 from uwaga.word_alignment import Span, WordAlignment
@@ -40,6 +40,7 @@ def word_links(
     alignment: WordAlignment | None,
     sources: Sequence[Span],
     targets: Sequence[Span],
+    same: Collection[str] = (),
 ) -> Links:
     """An alignment by whatever words, as links between these; the rest is guessed where it is easy.
 
@@ -52,6 +53,7 @@ def word_links(
         alignment: of the two, None where nobody knows it.
         sources: the words of the source.
         targets: those of the target.
+        same: words that mean themselves and nothing else, each once in both texts.
     """
     links: list[set[int]] = [set() for _ in sources]
     if alignment is not None:
@@ -59,6 +61,8 @@ def word_links(
         for one, other in alignment.links:
             for word in ours[0][one]:
                 links[word].update(ours[1][other])
+    for text in same:
+        _bind(text, source, target, sources, targets, links)
     linked = {other for one in links for other in one}
     free = {source[slice(*sources[word])]: word for word, own in enumerate(links) if not own}
     twice = _repeated([source[slice(*span)] for span in sources])
@@ -71,6 +75,24 @@ def word_links(
         for word in range(len(sources)):
             links[word].add(word * len(targets) // len(sources))
     return tuple(tuple(sorted(one)) for one in links)
+
+
+def _bind(
+    text: str,
+    source: str,
+    target: str,
+    sources: Sequence[Span],
+    targets: Sequence[Span],
+    links: Sequence[set[int]],
+) -> None:
+    """Link a word with itself alone."""
+    here = [word for word, span in enumerate(sources) if source[slice(*span)] == text]
+    there = [word for word, span in enumerate(targets) if target[slice(*span)] == text]
+    if len(here) == len(there) == 1:
+        for one in links:
+            one.discard(there[0])
+        links[here[0]].clear()
+        links[here[0]].add(there[0])
 
 
 def _projected(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:

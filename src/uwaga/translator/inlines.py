@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from uwaga.contracts import Translation
 from uwaga.decoding import SearchOptions
-from uwaga.markup import Inline, Lifted, joined, lift, place
+from uwaga.errors import shown
+from uwaga.markup import Inline, Lifted, Tag, joined, lift, place, plain_text
+from uwaga.markup.icu import parse_message
+from uwaga.markup.placeholders import Placeholders, kept_placeholders
+from uwaga.markup.symbols import missing, restore
+from uwaga.translator.keeping import Kept, translate_kept
 from uwaga.translator.pipeline import OnError
-from uwaga.translator.segmentation import Split
+from uwaga.translator.segmentation import Split, listed_prefixes
 from uwaga.translator.text_path import TextPath
+
+USUAL = kept_placeholders(True)
 
 
 @dataclass(frozen=True)
@@ -26,22 +33,29 @@ def translate_inlines(
     inlines: Sequence[Inline],
     options: SearchOptions | None = None,
     *,
+    prefix: str | Sequence[str] | None = None,
     split: Split = "auto",
     names: Sequence[str] | None = None,
     on_error: OnError = "raise",
+    placeholders: Placeholders | None = USUAL,
 ) -> list[TranslatedInline]:
     """Translate texts with tags inside, all together.
 
     Every tag comes back exactly once, pairs around the words that mean what they stood around. A text without
-    tags takes the plain path; only where a tag stands between words are the words aligned.
+    tags and placeholders takes the plain path; only where a tag stands between words are the words aligned.
+    For what is kept a symbol goes through the model, so that it stands where it belongs; where no symbol
+    comes out, the alignment says where, and a warning that.
 
     Args:
         translator: one model, or several one after the other.
         inlines: the texts; white space at their ends stays as it is.
         options: from ``translator.options(...)``, by default the model's own.
-        split: as in :meth:`uwaga.translator.Translator.translate`.
+        prefix: as in :meth:`uwaga.translator.Translator.translate`.
+        split: likewise.
         names: of the texts, for messages.
         on_error: as in :meth:`uwaga.translator.Translator.translate`; the copy of a text has its tags.
+        placeholders: what is kept beside the tags that say so: from
+            :func:`uwaga.markup.placeholders.kept_placeholders`. The branches of ICU messages are translated.
 
     Returns:
         as many translations, in the same order. One that has failed has the tags of its source and, unless it
@@ -51,28 +65,163 @@ def translate_inlines(
         TextTooLongError, SettingsError, DataError: as :meth:`uwaga.translator.Translator.translate`.
     """
     wanted = translator.options() if options is None else options
-    called = [f"text {number}" for number in range(1, len(inlines) + 1)] if names is None else names
-    lifted = [lift(inline) for inline in inlines]
-    to_align = [translator.aligns and _needs_alignment(one) for one in lifted]
-    made: list[Translation | None] = [None] * len(inlines)
+    called = [f"text {number}" for number in range(1, len(inlines) + 1)] if names is None else list(names)
+    prefixes = listed_prefixes(prefix, len(inlines))
+    found = _with_kept(inlines, placeholders)
+    messages = _Messages(placeholders)
+    texts = [messages.taken_apart(inline, name) for inline, name in zip(found, called, strict=True)]
+    units, unit_names = [*texts, *messages.units], [*called, *messages.names]
+    begun = [*prefixes, *[""] * len(messages.units)]
+
+    def run(numbers: Sequence[int], parts: Sequence[Inline], forced: Sequence[str]) -> list[Translation]:
+        return _translate_texts(
+            translator,
+            [lift(part) for part in parts],
+            wanted,
+            prefixes=[one or begun[at] for at, one in zip(numbers, forced, strict=True)],
+            names=[unit_names[at] for at in numbers],
+            kept=[any(_is_kept(part) for part in units[at]) for at in numbers],
+            split=split,
+            on_error=on_error,
+        )
+
+    made = [_finished(inline, one) for inline, one in zip(units, translate_kept(units, run), strict=True)]
+    messages.translated(made[len(texts) :])
+    return [messages.put_together(one) for one in made[: len(texts)]]
+
+
+def _is_kept(part: str | Tag) -> bool:
+    return isinstance(part, Tag) and part.kind == "kept"
+
+
+def _with_kept(inlines: Sequence[Inline], placeholders: Placeholders | None) -> list[Inline]:
+    """The texts with their placeholders as tags."""
+    if placeholders is None:
+        return list(inlines)
+    split: Callable[[str], Inline] = placeholders.split
+    return [
+        tuple(one for part in inline for one in (split(part) if isinstance(part, str) else (part,)))
+        for inline in inlines
+    ]
+
+
+class _Messages:
+    """ICU messages inside texts: their branches are texts of their own, to any depth."""
+
+    def __init__(self, placeholders: Placeholders | None) -> None:
+        self.units: list[Inline] = []
+        self.names: list[str] = []
+        self._placeholders = placeholders
+        self._branches: dict[int, list[int]] = {}  # of a message's tag the numbers of its branches' units
+        self._tags: list[Tag] = []
+        self._made: list[TranslatedInline] = []
+
+    def taken_apart(self, inline: Inline, name: str, counts: bool = False) -> Inline:
+        """The same text, each message in it a tag of its own, whose branches are noted.
+
+        ``counts``: it is inside a plural, where ``#`` is the number.
+        """
+        if self._placeholders is None or not any(_is_kept(part) for part in inline):
+            return inline
+        parts: list[str | Tag] = []
+        for part in inline:
+            message = parse_message(part.raw) if isinstance(part, Tag) and part.kind == "kept" else None
+            if message is None or not isinstance(part, Tag):
+                parts.append(part)
+                continue
+            tag = replace(part)
+            self._tags.append(tag)
+            own = self._branches[id(tag)] = []
+            for branch in message.branches:
+                [split] = _with_kept([(branch,)], self._placeholders)
+                numbered = counts or message.counts
+                if numbered:
+                    split = _numbers_kept(split)
+                own.append(len(self.units))
+                self.units.append(())
+                self.names.append(name)
+                self.units[own[-1]] = self.taken_apart(split, name, numbered)
+            parts.append(tag)
+        return tuple(parts)
+
+    def translated(self, made: Sequence[TranslatedInline]) -> None:
+        """Take the translations of the branches."""
+        self._made = list(made)
+
+    def put_together(self, one: TranslatedInline) -> TranslatedInline:
+        """A translation with its messages' branches translated; it has their warnings too."""
+        if not self._branches:
+            return one
+        warnings = list(one.translation.warnings)
+        inline = tuple(self._written(part, warnings) for part in one.inline)
+        if inline == one.inline:
+            return one
+        translation = replace(
+            one.translation, text=plain_text(inline), warnings=tuple(dict.fromkeys(warnings))
+        )
+        return TranslatedInline(inline, translation)
+
+    def _written(self, part: str | Tag, warnings: list[str]) -> str | Tag:
+        own = self._branches.get(id(part)) if isinstance(part, Tag) else None
+        if own is None or not isinstance(part, Tag):
+            return part
+        message = parse_message(part.raw)
+        assert message is not None
+        branches = []
+        for number in own:
+            made = self._made[number]
+            warnings += made.translation.warnings
+            failed = made.translation.error is not None
+            parts = self.units[number] if failed else made.inline
+            branches.append(plain_text([self._written(one, warnings) for one in parts]))
+        raw = message.with_branches(branches)
+        return replace(part, raw=raw, text=raw)
+
+
+def _numbers_kept(inline: Inline) -> Inline:
+    """A branch of a plural with every ``#`` kept."""
+    parts: list[str | Tag] = []
+    for part in inline:
+        if isinstance(part, Tag):
+            parts.append(part)
+            continue
+        for number, text in enumerate(part.split("#")):
+            parts += [Tag("kept", "#", "#")] if number else []
+            parts += [text] if text else []
+    return tuple(parts)
+
+
+def _translate_texts(
+    translator: TextPath,
+    lifted: Sequence[Lifted],
+    options: SearchOptions,
+    *,
+    prefixes: Sequence[str],
+    names: Sequence[str],
+    kept: Sequence[bool],
+    split: Split,
+    on_error: OnError,
+) -> list[Translation]:
+    """Translate texts without their tags: those whose words are to be aligned apart from the others."""
+    to_align = [
+        translator.aligns and (keeps or _needs_alignment(one))
+        for one, keeps in zip(lifted, kept, strict=True)
+    ]
+    made: dict[int, Translation] = {}
     for aligned in (False, True):
         own = [at for at, needs in enumerate(to_align) if needs is aligned]
         if not own:
             continue
         found = translator.translate_named(
             [lifted[at].text for at in own],
-            [called[at] for at in own],
-            wanted.changed({"alignment": True}) if aligned else wanted,
+            [names[at] for at in own],
+            options.changed({"alignment": True}) if aligned else options,
+            prefix=[prefixes[at] for at in own],
             split=split,
             on_error=on_error,
         )
-        for at, one in zip(own, found, strict=True):
-            made[at] = one
-    return [
-        _placed(inline, one, translation)
-        for inline, one, translation in zip(inlines, lifted, made, strict=True)
-        if translation is not None
-    ]
+        made |= zip(own, found, strict=True)
+    return [made[at] for at in range(len(lifted))]
 
 
 def _needs_alignment(lifted: Lifted) -> bool:
@@ -82,11 +231,43 @@ def _needs_alignment(lifted: Lifted) -> bool:
     return any(start < mark.at < end for mark in lifted.marks)
 
 
-def _placed(inline: Inline, lifted: Lifted, translation: Translation) -> TranslatedInline:
-    if translation.error is not None and translation.text:
-        return TranslatedInline(inline, translation)
-    found = place(lifted, translation.text, translation.alignment)
-    return TranslatedInline(_with_ends(found, inline), translation)
+def _finished(inline: Inline, one: Kept) -> TranslatedInline:
+    """A translation with everything in its place."""
+    translation = one.translation
+    if not any(isinstance(part, Tag) for part in inline):
+        return TranslatedInline(
+            _with_ends((translation.text,) if translation.text else (), inline), translation
+        )
+    if translation.error is not None:
+        copied = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
+        return TranslatedInline(copied, translation)
+    lifted = lift(one.inline)
+    found = _placed(lifted, one, translation)
+    if not any(_is_kept(part) for part in inline):
+        return TranslatedInline(_with_ends(found, inline), translation)
+    good = [other for other in translation.alternatives if not missing(one.symbols, other.text)]
+    others = tuple(replace(other, text=plain_text(_placed(lifted, one, other))) for other in good)
+    warnings = [
+        f"no symbol for {shown(text)} came through the model: it stands where the words around it suggest"
+        for text in one.dropped
+    ]
+    if len(others) < len(translation.alternatives):
+        warnings.append(f"{len(translation.alternatives) - len(others)} alternatives lacked what is kept")
+    text = plain_text(found)
+    whole = replace(
+        translation,
+        text=text,
+        source=plain_text(inline),
+        warnings=(*translation.warnings, *warnings),
+        alternatives=others,
+        alignment=None,
+    )
+    return TranslatedInline(_with_ends(found, inline), whole)
+
+
+def _placed(lifted: Lifted, one: Kept, translation: Translation) -> Inline:
+    words = [symbol.text for symbol in one.symbols]
+    return restore(place(lifted, translation.text, translation.alignment, words), one.symbols)
 
 
 def _with_ends(found: Inline, inline: Inline) -> Inline:
