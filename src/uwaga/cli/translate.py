@@ -18,6 +18,14 @@ from uwaga.cli.chosen import load_for_texts
 from uwaga.cli.confidence import confident_text, shows_colours
 from uwaga.cli.nbest import NbestChoice, moses_lines
 from uwaga.cli.notes import Notes
+from uwaga.cli.text_format import (
+    FormatChoice,
+    IgnoreTags,
+    KeepsPlaceholders,
+    MorePlaceholders,
+    TextFormat,
+    chosen_markup,
+)
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from uwaga.contracts import Translation
     from uwaga.decoding import SearchOptions, SearchOverrides
     from uwaga.translator import PivotTranslator, Translator
+    from uwaga.translator.marked import Markup
     from uwaga.translator.pipeline import OnError
     from uwaga.translator.segmentation import Split
 
@@ -70,7 +79,7 @@ Alignments = Annotated[
     ),
 ]
 
-EXAMPLES = """
+EXAMPLES = r"""
         uwaga translate "I want to buy a car."
 
         uwaga translate --input talk.en --output talk.de
@@ -86,6 +95,10 @@ EXAMPLES = """
         uwaga translate --prefix "Ich möchte" "I want to buy a car."
 
         uwaga translate --sample --temperature 0.7 --seed 1 "Say it another way."
+
+        uwaga translate --format html "A man in a <b>blue shirt</b> sings."
+
+        uwaga translate --placeholder 'ACME-\d+' "Open {file} with ACME-17."
 
         uwaga translate --confidence "I want to buy a car."
 
@@ -137,6 +150,10 @@ def translate(
     attention: the.Attention = False,
     alignments: Alignments = None,
     batch_tokens: the.BatchTokens = None,
+    format_: TextFormat = FormatChoice.text,
+    ignore_tags: IgnoreTags = None,
+    placeholders: KeepsPlaceholders = True,
+    placeholder: MorePlaceholders = None,
     source: the.FromLanguage = None,
     target: the.ToLanguage = None,
     via: the.Via = None,
@@ -166,7 +183,10 @@ def translate(
     loaded, bundled = load_for_texts(model, wanted, via)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
     notes = Notes("text" if text else "line", bundled)
-    job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace, alignments)
+    kept = (placeholders, placeholder, ignore_tags)
+    markup = chosen_markup(format_, *kept, streams=stream, alignments=alignments)
+    way = (options, prefix, split.value, how, ON_ERROR[on_error], notes, pace)
+    job = _Job(loaded, *way, markup, alignments)
     job.run(chunks, input_, output, resume)
 
 
@@ -218,6 +238,7 @@ class _Job:
     on_error: OnError
     notes: Notes
     pace: Pace | None
+    markup: Markup
     alignments: Path | None = None
     write_links: Callable[[str], None] | None = None
 
@@ -270,6 +291,7 @@ class _Job:
                 first=chunk.first,
                 unit=self.notes.unit,
                 on_error=self.on_error,
+                markup=self.markup,
             )
         )
         if self.shape.moses:

@@ -49,8 +49,7 @@ def lift(inline: Sequence[str | Tag]) -> Lifted:
     length = len(stretches[0])
     spaced = not stretches[0] or stretches[0][-1].isspace()  # whether the text so far ends in white space
     for tag, before, after in zip(tags, stretches, stretches[1:], strict=False):
-        divides = not spaced and tag.kind == "void" and SEPARATES.match(tag.raw) is not None
-        divides = divides and not after[:1].isspace()
+        divides = not spaced and not after[:1].isspace() and separates(tag)
         marks.append(Mark(tag, length, _blank_end(before), _blank_start(after), divides))
         if divides:
             texts.append(" ")
@@ -58,6 +57,11 @@ def lift(inline: Sequence[str | Tag]) -> Lifted:
         length += len(after) + divides
         spaced = after[-1].isspace() if after else spaced or divides
     return Lifted("".join(texts), tuple(marks))
+
+
+def separates(tag: Tag) -> bool:
+    """Whether the words at the sides of a tag are two, though there is no space."""
+    return tag.kind == "void" and (tag.text.isspace() or SEPARATES.match(tag.raw) is not None)
 
 
 def _alternating(inline: Sequence[str | Tag]) -> tuple[list[str], list[Tag]]:

@@ -97,7 +97,7 @@ def _spaced(here: Sequence[Mark], blank: str, own: Sequence[bool], sides: tuple[
     elif blank and any(slots):
         slots[next(number for number, slot in enumerate(slots) if slot)] = blank
     for number, mark in enumerate(here):
-        if mark.tag.text:  # a reader sees it: it is no part of the words beside it
+        if mark.tag.kind == "kept":  # a reader sees it: it is no part of the words beside it
             slots[number] = slots[number] or _parting(sides[0] if number == 0 else "")
             slots[number + 1] = slots[number + 1] or _parting(sides[1] if mark is here[-1] else "")
     made: list[str | Tag] = [slots[0]]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uwaga.markup.inline import Inline, Tag
-from uwaga.markup.lifting import SEPARATES
+from uwaga.markup.lifting import separates
 from uwaga.markup.placeholders import is_counted, is_quantity
 from uwaga.markup.placing import joined
 
@@ -143,7 +143,7 @@ def _touched(beside: Sequence[str | Tag], edge: int) -> bool:
         if isinstance(part, Tag):
             if part.kind == "kept":
                 return True
-            if SEPARATES.match(part.raw):
+            if separates(part):
                 return False
         elif part:
             return part[edge].isalnum() or part[edge] == "_"

@@ -22,10 +22,14 @@ USUAL = kept_placeholders(True)
 
 @dataclass(frozen=True)
 class TranslatedInline:
-    """A translation with the tags of its source, ``inline``, and without them, ``translation``."""
+    """A translation with the tags of its source, ``inline``, and without them, ``translation``.
+
+    ``alternatives`` are those of the translation, with their tags.
+    """
 
     inline: Inline
     translation: Translation
+    alternatives: tuple[Inline, ...] = ()
 
 
 def translate_inlines(
@@ -235,34 +239,32 @@ def _finished(inline: Inline, one: Kept) -> TranslatedInline:
     """A translation with everything in its place."""
     translation = one.translation
     if not any(isinstance(part, Tag) for part in inline):
-        return TranslatedInline(
-            _with_ends((translation.text,) if translation.text else (), inline), translation
-        )
+        ways = [_with_ends((other.text,), inline) for other in (translation, *translation.alternatives)]
+        return TranslatedInline(ways[0], translation, tuple(ways[1:]))
     if translation.error is not None:
         copied = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
         return TranslatedInline(copied, translation)
     lifted = lift(one.inline)
-    found = _placed(lifted, one, translation)
-    if not any(_is_kept(part) for part in inline):
-        return TranslatedInline(_with_ends(found, inline), translation)
+    keeps = any(_is_kept(part) for part in inline)
     good = [other for other in translation.alternatives if not missing(one.symbols, other.text)]
-    others = tuple(replace(other, text=plain_text(_placed(lifted, one, other))) for other in good)
+    ways = [_placed(lifted, one, other) for other in (translation, *good)]
+    marked = [_with_ends(way, inline) for way in ways]
+    if not keeps:
+        return TranslatedInline(marked[0], translation, tuple(marked[1:]))
     warnings = [
         f"no symbol for {shown(text)} came through the model: it stands where the words around it suggest"
         for text in one.dropped
     ]
-    if len(others) < len(translation.alternatives):
-        warnings.append(f"{len(translation.alternatives) - len(others)} alternatives lacked what is kept")
-    text = plain_text(found)
-    whole = replace(
-        translation,
-        text=text,
-        source=plain_text(inline),
-        warnings=(*translation.warnings, *warnings),
-        alternatives=others,
-        alignment=None,
-    )
-    return TranslatedInline(_with_ends(found, inline), whole)
+    if len(good) < len(translation.alternatives):
+        warnings.append(f"{len(translation.alternatives) - len(good)} alternatives lacked what is kept")
+    source = plain_text(inline)
+    texts = [
+        replace(other, text=plain_text(way), source=source, alignment=None)
+        for other, way in zip((translation, *good), ways, strict=True)
+    ]
+    told = (*translation.warnings, *warnings)
+    whole = replace(texts[0], warnings=told, alternatives=tuple(texts[1:]))
+    return TranslatedInline(marked[0], whole, tuple(marked[1:]))
 
 
 def _placed(lifted: Lifted, one: Kept, translation: Translation) -> Inline:

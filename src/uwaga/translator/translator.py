@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Unpack, overload
 
@@ -19,11 +18,27 @@ from uwaga.text.subwords import Subwords
 from uwaga.text.words import WordKind
 from uwaga.translator.aligning import align_pairs
 from uwaga.translator.forced_decoding import no_attention
+<<<<<<< HEAD
+=======
+from uwaga.translator.joining import assemble
+from uwaga.translator.marked import (
+    LinesOptions,
+    Markup,
+    TextOverrides,
+    taken_apart,
+    translate_chunks,
+    translate_given,
+)
+>>>>>>> a25d570 (translate(format=...): HTML, XML and Markdown in strings, and placeholders kept by default)
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.recording import led_translation
 from uwaga.translator.scoring import Score, Scorer, as_score, in_batches, step_scorer
+<<<<<<< HEAD
 from uwaga.translator.segmentation import Segmenter, Split, listed, listed_prefixes, pair_ids
+=======
+from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed_prefixes, within
+>>>>>>> a25d570 (translate(format=...): HTML, XML and Markdown in strings, and placeholders kept by default)
 from uwaga.translator.summary import summary, whence
 from uwaga.word_alignment import WordAlignment
 
@@ -142,7 +157,7 @@ class Translator:
             SettingsError: the model lacks the language, or needs one that nobody has chosen; lists those it
                 has.
         """
-        if source is None and target is None and not self._known.needs():
+        if (source, target) == (None, None) and not self._known.needs():
             return self
         way = self._known.direction(source, target)
         start = self.decoding.start if way.start is None else way.start
@@ -183,7 +198,7 @@ class Translator:
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[SearchOverrides],
+        **options: Unpack[TextOverrides],
     ) -> Translation: ...
 
     @overload
@@ -196,7 +211,7 @@ class Translator:
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[SearchOverrides],
+        **options: Unpack[TextOverrides],
     ) -> list[Translation]: ...
 
     def translate(
@@ -208,7 +223,7 @@ class Translator:
         prefix: str | Sequence[str] | None = None,
         split: Split = "auto",
         on_error: OnError = "raise",
-        **options: Unpack[SearchOverrides],
+        **options: Unpack[TextOverrides],
     ) -> Translation | list[Translation]:
         """Translate a text, or several.
 
@@ -240,6 +255,8 @@ class Translator:
                   ``mbr`` of so many the one most like all is taken, by the ``utility`` ``chrf`` or ``bleu``.
                 - ``attention``: return it (target, source), or ``"all"``; ``entropy``: each token's;
                   ``alignment``: link the words of the text and its translation.
+                - ``format``: ``html``, ``xml``, ``markdown``; ``ignore_tags``: those left alone;
+                  ``placeholders``: kept, unless False, and more if regular expressions are listed.
                 - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``batch_tokens``,
                   ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
@@ -252,13 +269,8 @@ class Translator:
             SettingsError: an unknown or impossible option.
             DataError: a text is not valid Unicode.
         """
-        here = self.between(source, target)
-        way = here.pipeline(here.options(**options), split)
-        if isinstance(text, str):
-            return way.run([text], prefix, ["the text"], on_error)[0]
-        texts = listed(text)
-        names = [f"text {number}" for number in range(1, len(texts) + 1)]
-        return way.run(texts, prefix, names, on_error)
+        here, (markup, search) = self.between(source, target), taken_apart(options)
+        return translate_given(here, text, here.options(**search), markup, prefix, split, on_error)
 
     def translate_named(
         self,
@@ -297,6 +309,7 @@ class Translator:
         first: int = 1,
         unit: str = "line",
         on_error: OnError = "raise",
+        markup: Markup | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of lines, ``chunk`` of them at a time, in constant memory.
 
@@ -309,17 +322,15 @@ class Translator:
             first: the number of the first line, for error messages.
             unit: what a line is called in them.
             on_error: as in :meth:`translate`.
+            markup: how a line is read; as plain text, whose placeholders are kept, if None.
 
         Raises:
             TextTooLongError: names the line.
         """
         here = self.between()
-        way = here.pipeline(options or here.options(), split)
-        rest = iter(lines)
-        while part := list(islice(rest, chunk)):
-            names = [f"{unit} {number}" for number in range(first, first + len(part))]
-            yield from way.run(part, prefix, names, on_error)
-            first += len(part)
+        wanted = options or here.options()
+        how = LinesOptions(wanted, markup or Markup.of(), prefix, split, chunk, first, unit, on_error)
+        yield from translate_chunks(here, lines, how)
 
     def stream(
         self,
