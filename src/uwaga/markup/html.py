@@ -33,7 +33,7 @@ SENTENCE = frozenset("code kbd samp var tt math svg".split())
 READ = ("alt", "title", "placeholder", "aria-label", "aria-description")
 """Attributes that people read."""
 TOKEN = re.compile(
-    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<[!?][^<>]*>"
+    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[!?][^<>]*>"
     r"""|<(?P<slash>/?)(?P<name>[A-Za-z][^\s/<>]*)(?:[^"'<>]|"[^"]*"|'[^']*')*>""",
     re.DOTALL,
 )
