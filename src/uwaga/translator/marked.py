@@ -80,8 +80,10 @@ def taken_apart(options: TextOverrides) -> tuple[Markup, SearchOverrides]:
         SettingsError: what it says of its texts is impossible.
     """
     search: SearchOverrides = options.copy()
-    said = [search.pop(name, None) for name in ("format", "placeholders", "ignore_tags")]
-    return Markup.of(*said), search  # type: ignore[arg-type]
+    markup = Markup.of(options.get("format"), options.get("placeholders"), options.get("ignore_tags"))
+    for name in MarkupOverrides.__optional_keys__:
+        search.pop(name, None)  # type: ignore[misc]
+    return markup, search
 
 
 def translate_marked(
