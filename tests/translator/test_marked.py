@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from uwaga.errors import DataError, SettingsError
+from uwaga.text.words import word_spans
 from uwaga.translator import Translator
 from uwaga.translator.marked import Markup
 
@@ -95,3 +96,19 @@ def test_neither_torch_nor_lxml_is_imported() -> None:
     )
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert made.stdout.splitlines()[-1] == "set()"
+
+
+def test_alignments_are_of_the_text_with_what_is_kept(translator: Translator) -> None:
+    text = "Hello {name}, two dogs run."
+    one = translator.translate(text, alignment=True)
+    assert one.alignment is not None
+    assert one.source == text
+    for side, spans in ((one.source, one.alignment.source), (one.text, one.alignment.target)):
+        assert list(spans) == word_spans(side)
+    words = [
+        (one.source[slice(*one.alignment.source[here])], one.text[slice(*one.alignment.target[there])])
+        for here, there in one.alignment.links
+    ]
+    assert ("name", "name") in words
+    assert ("dogs", "Hunde") in words
+    assert translator.translate("Two <b>dogs</b>.", format="html", alignment=True).alignment is None

@@ -185,8 +185,8 @@ def translate(
     notes = Notes("text" if text else "line", bundled)
     kept = (placeholders, placeholder, ignore_tags)
     markup = chosen_markup(format_, *kept, streams=stream, alignments=alignments)
-    way = (options, prefix, split.value, how, ON_ERROR[on_error], notes, pace)
-    job = _Job(loaded, *way, markup, alignments)
+    failing = ON_ERROR[on_error]
+    job = _Job(loaded, options, prefix, split.value, how, failing, notes, pace, markup, alignments)
     job.run(chunks, input_, output, resume)
 
 

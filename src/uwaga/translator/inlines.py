@@ -11,11 +11,13 @@ from uwaga.errors import shown
 from uwaga.markup import Inline, Lifted, Tag, joined, lift, place, plain_text
 from uwaga.markup.icu import parse_message
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
+from uwaga.markup.realign import realign
 from uwaga.markup.symbols import missing, restore
 from uwaga.translator.keeping import Kept, translate_kept
 from uwaga.translator.pipeline import OnError
 from uwaga.translator.segmentation import Split, listed_prefixes
 from uwaga.translator.text_path import TextPath
+from uwaga.word_alignment import WordAlignment
 
 USUAL = kept_placeholders(True)
 
@@ -259,12 +261,22 @@ def _finished(inline: Inline, one: Kept) -> TranslatedInline:
         warnings.append(f"{len(translation.alternatives) - len(good)} alternatives lacked what is kept")
     source = plain_text(inline)
     texts = [
-        replace(other, text=plain_text(way), source=source, alignment=None)
-        for other, way in zip((translation, *good), ways, strict=True)
+        replace(other, text=text, source=source, alignment=_realigned(other, text, lifted, source, one))
+        for other, text in zip((translation, *good), map(plain_text, ways), strict=True)
     ]
     told = (*translation.warnings, *warnings)
     whole = replace(texts[0], warnings=told, alternatives=tuple(texts[1:]))
     return TranslatedInline(marked[0], whole, tuple(marked[1:]))
+
+
+def _realigned(
+    translation: Translation, text: str, lifted: Lifted, source: str, one: Kept
+) -> WordAlignment | None:
+    """The alignment of a translation with symbols, for what these stand for."""
+    if translation.alignment is None:
+        return None
+    texts = (lifted.text, source), (translation.text, text)
+    return realign(translation.alignment, *texts, one.symbols, one.dropped)
 
 
 def _placed(lifted: Lifted, one: Kept, translation: Translation) -> Inline:

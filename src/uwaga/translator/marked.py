@@ -20,6 +20,7 @@ from uwaga.translator.inlines import TranslatedInline, translate_inlines
 from uwaga.translator.pipeline import OnError, failed
 from uwaga.translator.segmentation import Split, listed, listed_prefixes
 from uwaga.translator.text_path import TextPath
+from uwaga.word_alignment import WordAlignment
 
 
 class MarkupOverrides(TypedDict, total=False):
@@ -136,7 +137,7 @@ def translate_marked(
         )
     )
     return [
-        _whole(text, one, [next(made) for _ in own], on_error) if isinstance(one, Fragment) else one
+        _whole(text, one, [next(made) for _ in own], markup, on_error) if isinstance(one, Fragment) else one
         for text, one, own in zip(texts, read, inlines, strict=True)
     ]
 
@@ -212,8 +213,13 @@ def _read(text: object, name: str, markup: Markup, on_error: OnError) -> Fragmen
         return failed(text, error, on_error).translation
 
 
+def _own(translation: Translation, markup: Markup) -> WordAlignment | None:
+    """The alignment of a text that is as it was translated; none where tags stand between its words."""
+    return translation.alignment if markup.format == "text" else None
+
+
 def _whole(
-    text: str, fragment: Fragment, parts: Sequence[TranslatedInline], on_error: OnError
+    text: str, fragment: Fragment, parts: Sequence[TranslatedInline], markup: Markup, on_error: OnError
 ) -> Translation:
     """One translation of those of a text's parts."""
     error = next((one.translation.error for one in parts if one.translation.error is not None), None)
@@ -223,10 +229,11 @@ def _whole(
     if len(parts) == 1:
         [one] = parts
         others = tuple(
-            replace(other, text=fragment.written([inline]), source=text)
+            replace(other, text=fragment.written([inline]), source=text, alignment=_own(other, markup))
             for other, inline in zip(one.translation.alternatives, one.alternatives, strict=True)
         )
-        return replace(one.translation, text=written, source=text, alternatives=others)
+        linked = _own(one.translation, markup)
+        return replace(one.translation, text=written, source=text, alternatives=others, alignment=linked)
     found = [one.translation for one in parts]
     spoken = [one for one in found if one.tokens]
     return Translation(

@@ -15,12 +15,8 @@ from uwaga.errors import DataError
 from uwaga.settings import AlignmentHead
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
-from uwaga.text.words import WordKind
-from uwaga.translator.aligning import align_pairs
 from uwaga.translator.forced_decoding import no_attention
-<<<<<<< HEAD
-=======
-from uwaga.translator.joining import assemble
+from uwaga.translator.known_targets import KnownTargets
 from uwaga.translator.marked import (
     LinesOptions,
     Markup,
@@ -29,21 +25,15 @@ from uwaga.translator.marked import (
     translate_chunks,
     translate_given,
 )
->>>>>>> a25d570 (translate(format=...): HTML, XML and Markdown in strings, and placeholders kept by default)
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.recording import led_translation
-from uwaga.translator.scoring import Score, Scorer, as_score, in_batches, step_scorer
-<<<<<<< HEAD
-from uwaga.translator.segmentation import Segmenter, Split, listed, listed_prefixes, pair_ids
-=======
-from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed_prefixes, within
->>>>>>> a25d570 (translate(format=...): HTML, XML and Markdown in strings, and placeholders kept by default)
+from uwaga.translator.scoring import Scorer, step_scorer
+from uwaga.translator.segmentation import Segmenter, Split, listed_prefixes
 from uwaga.translator.summary import summary, whence
-from uwaga.word_alignment import WordAlignment
 
 
-class Translator:
+class Translator(KnownTargets):
     """A model with its tokenisers, ready to translate.
 
     It holds no state between calls, so that threads may share it. What a text translates to does not
@@ -378,62 +368,6 @@ class Translator:
         """What is strange about a text before it is translated, as ``warnings`` of its translation has it."""
         return self.between()._segmenter.cut(line, split, "the text").warnings
 
-    def score(
-        self,
-        pairs: Iterable[tuple[str, str]],
-        *,
-        source: str | None = None,
-        target: str | None = None,
-        batch_tokens: int = 4096,
-        first: int = 1,
-    ) -> list[Score]:
-        """The log-probability of each target given its source, by teacher forcing.
-
-        Args:
-            pairs: source and target texts. Neither is split; white space at their ends does not count.
-            source: code of the language to translate from, of a model that knows several.
-            target: code of the language to translate to; see :meth:`between`.
-            batch_tokens: tokens of the longer side scored together.
-            first: the number of the first pair, for error messages.
-
-        Raises:
-            TextTooLongError: a side is longer than the model can take; names the pair.
-            DataError: a text is not valid Unicode.
-        """
-        here, pairs = self.between(source, target), list(pairs)
-        sources, targets = here.pair_ids(pairs, first)
-        scored = in_batches(here._scorer, sources, targets, batch_tokens, here.decoding.start)
-        rows = zip(pairs, sources, targets, scored, strict=True)
-        return [as_score(*row, here.source, here.target) for row in rows]
-
-    def align(
-        self,
-        pairs: Iterable[tuple[str, str]],
-        *,
-        source: str | None = None,
-        target: str | None = None,
-        words: WordKind = "words",
-        first: int = 1,
-    ) -> list[WordAlignment]:
-        """Which words of given translations stand for which of their sources, by leading the model along
-        them.
-
-        Args:
-            pairs: source and target texts. Neither is split.
-            source: code of the language to translate from, as for :meth:`translate`.
-            target: code of the language to translate to.
-            words: what links count: ``words`` and punctuation marks, or stretches between ``spaces``.
-            first: the number of the first pair, for error messages.
-
-        Raises:
-            TextTooLongError: a side is longer than the model can take; names the pair.
-            DataError: a text is not valid Unicode.
-            SettingsError: the model has no attention to a source, or there is no such kind of words.
-        """
-        here, pairs = self.between(source, target), list(pairs)
-        ids, sides = here.pair_ids(pairs, first), (here.source, here.target)
-        return align_pairs(here.decoder, self.alignment_head, pairs, ids, sides, here.decoding.start, words)
-
     def attend(self, source: str, target: str | None = None) -> Translation:
         """Where the model looks: a translation with ``attention`` and, unless of an ensemble, ``attentions``.
 
@@ -459,19 +393,6 @@ class Translator:
         [ids], [wanted] = here.pair_ids([(source, target)], 1)
         sides = here.source, here.target
         return led_translation(here.decoder, source, ids, wanted, here.decoding.start, sides)
-
-    def pair_ids(
-        self, pairs: Iterable[tuple[str, str]], first: int = 1
-    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-        """The token ids of both sides of every pair of texts, end symbols included, the first called
-        ``first``.
-
-        Raises:
-            TextTooLongError: a side is longer than the model can take; names the pair.
-            DataError: a text is not valid Unicode.
-        """
-        limits = self.decoder.max_source, self.decoder.max_target
-        return pair_ids(pairs, self._segmenter, self.target, limits, first)
 
     def pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
         """The path that the texts of a call take through this model."""
