@@ -11,7 +11,7 @@ import pytest
 from uwaga.errors import DataError, SettingsError
 from uwaga.text.words import word_spans
 from uwaga.translator import Translator
-from uwaga.translator.marked import Markup
+from uwaga.translator.marked import TextMarkup
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_wrong_values(translator: Translator, options: dict[str, object]) -> Non
 
 def test_lines_of_a_format(translator: Translator) -> None:
     lines = ["A <b>woman</b>.", "Two dogs."]
-    made = list(translator.translate_lines(lines, chunk=1, markup=Markup.of("html")))
+    made = list(translator.translate_lines(lines, chunk=1, markup=TextMarkup.of("html")))
     assert made[0].text.count("<b>") == 1
     assert made == translator.translate(lines, format="html")
 

@@ -11,7 +11,9 @@ import typer
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.translator.marked import Markup
+    from uwaga.translator.marked import TextMarkup
+
+NOTHING = "none"
 
 
 class FormatChoice(StrEnum):
@@ -37,18 +39,12 @@ IgnoreTags = Annotated[
         show_default=False,
     ),
 ]
-KeepsPlaceholders = Annotated[
-    bool,
-    typer.Option(
-        "--placeholders/--no-placeholders",
-        help="Keep {name}, %s, $VAR, addresses, file names, numbers with units (not with --stream).",
-    ),
-]
 MorePlaceholders = Annotated[
     list[str] | None,
     typer.Option(
         "--placeholder",
-        help="A regular expression for what is to be kept too; again: more.",
+        help="A regular expression for what is to be kept beside {name}, %s, $VAR, addresses, file names and "
+        "numbers with units; again: more. `none`: keep nothing, as with --stream.",
         show_default=False,
     ),
 ]
@@ -56,24 +52,22 @@ MorePlaceholders = Annotated[
 
 def chosen_markup(
     format_: FormatChoice,
-    keeps: bool,
     patterns: list[str] | None,
     ignore_tags: list[str] | None,
-    *,
     streams: bool,
     alignments: Path | None,
-) -> Markup:
+) -> TextMarkup:
     """How lines are read.
 
     Raises:
         SettingsError: a value is impossible, or two options do not go together; names them.
     """
-    from uwaga.translator.marked import Markup
+    from uwaga.translator.marked import TextMarkup
 
     if format_ is not FormatChoice.text and streams:
         raise SettingsError("--format puts tags back behind the whole translation: leave out --stream")
     if format_ is not FormatChoice.text and alignments is not None:
         raise SettingsError("--alignments counts the words of plain lines: leave out --format")
-    if patterns and not keeps:
-        raise SettingsError("--placeholder adds to what is kept: leave out --no-placeholders")
-    return Markup.of(format_.value, (patterns or True) if keeps else False, ignore_tags)
+    if patterns and NOTHING in patterns and len(patterns) > 1:
+        raise SettingsError("--placeholder none keeps nothing: leave out the others")
+    return TextMarkup.of(format_.value, False if patterns == [NOTHING] else patterns or True, ignore_tags)

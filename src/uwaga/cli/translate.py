@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -21,7 +21,6 @@ from uwaga.cli.notes import Notes
 from uwaga.cli.text_format import (
     FormatChoice,
     IgnoreTags,
-    KeepsPlaceholders,
     MorePlaceholders,
     TextFormat,
     chosen_markup,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from uwaga.contracts import Translation
     from uwaga.decoding import SearchOptions, SearchOverrides
     from uwaga.translator import PivotTranslator, Translator
-    from uwaga.translator.marked import Markup
+    from uwaga.translator.marked import TextMarkup
     from uwaga.translator.pipeline import OnError
     from uwaga.translator.segmentation import Split
 
@@ -152,7 +151,6 @@ def translate(
     batch_tokens: the.BatchTokens = None,
     format_: TextFormat = FormatChoice.text,
     ignore_tags: IgnoreTags = None,
-    placeholders: KeepsPlaceholders = True,
     placeholder: MorePlaceholders = None,
     source: the.FromLanguage = None,
     target: the.ToLanguage = None,
@@ -166,28 +164,39 @@ def translate(
     memory: the.Memory = "fast",
 ) -> None:
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
-    from uwaga.cli.lines import Pace, chunks_of
-    from uwaga.translator.loading import LoadOptions
-
     how = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
     how.check(attention, nbest, beam, sample)
     the.check_resume(resume, output, alignments)
-    pace = Pace() if sys.stderr.isatty() else None
-    chunks = chunks_of(text, input_, pace)
+    chunks, pace = _watched(text, input_)
     asked: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
     asked |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
     asked |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
     asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
     asked |= {"entropy": as_json and confidence, "alignment": alignments is not None}
-    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
-    loaded, bundled = load_for_texts(model, wanted, via)
+    markup = chosen_markup(format_, placeholder, ignore_tags, stream, alignments)
+    wanted = device, dtype, threads, engine, source, target, shortlist, memory, adapter
+    loaded, bundled = _loaded(model, via, wanted)
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
     notes = Notes("text" if text else "line", bundled)
-    kept = (placeholders, placeholder, ignore_tags)
-    markup = chosen_markup(format_, *kept, streams=stream, alignments=alignments)
-    failing = ON_ERROR[on_error]
-    job = _Job(loaded, options, prefix, split.value, how, failing, notes, pace, markup, alignments)
+    job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace, markup, alignments)
     job.run(chunks, input_, output, resume)
+
+
+def _loaded(
+    model: list[str] | None, via: list[str] | None, wanted: tuple[Any, ...]
+) -> tuple[Translator | PivotTranslator, bool]:
+    """The translator, and whether it is the bundled one."""
+    from uwaga.translator.loading import LoadOptions
+
+    return load_for_texts(model, LoadOptions(*wanted), via)
+
+
+def _watched(text: list[str] | None, path: Path | None) -> tuple[Iterator[Chunk], Pace | None]:
+    """What is to be translated, and the pace at which somebody watches that, if anybody does."""
+    from uwaga.cli.lines import Pace, chunks_of
+
+    pace = Pace() if sys.stderr.isatty() else None
+    return chunks_of(text, path, pace), pace
 
 
 class _Shape(NamedTuple):
@@ -238,7 +247,7 @@ class _Job:
     on_error: OnError
     notes: Notes
     pace: Pace | None
-    markup: Markup
+    markup: TextMarkup
     alignments: Path | None = None
     write_links: Callable[[str], None] | None = None
 

@@ -24,7 +24,7 @@ from uwaga.word_alignment import WordAlignment
 
 
 class MarkupOverrides(TypedDict, total=False):
-    """What a call may say of its texts; :class:`Markup` says what each means."""
+    """What a call may say of its texts; :class:`TextMarkup` says what each means."""
 
     format: Format | None
     placeholders: bool | Sequence[str] | None
@@ -36,7 +36,7 @@ class TextOverrides(SearchOverrides, MarkupOverrides, total=False):
 
 
 @dataclass(frozen=True)
-class Markup:
+class TextMarkup:
     """How texts are read.
 
     ``format``: what tags and entities in them mean; ``text`` has none. ``placeholders``: what is kept, None
@@ -53,7 +53,7 @@ class Markup:
         format: Format | None = None,  # noqa: A002
         placeholders: bool | Sequence[str] | None = None,
         ignore_tags: Sequence[str] | None = None,
-    ) -> Markup:
+    ) -> TextMarkup:
         """From what a call says.
 
         Args:
@@ -74,14 +74,14 @@ class Markup:
         return cls(chosen, kept_placeholders(placeholders), frozenset(name.lower() for name in names))
 
 
-def taken_apart(options: TextOverrides) -> tuple[Markup, SearchOverrides]:
+def taken_apart(options: TextOverrides) -> tuple[TextMarkup, SearchOverrides]:
     """What a call says of its texts, and of the search.
 
     Raises:
         SettingsError: what it says of its texts is impossible.
     """
     search: SearchOverrides = options.copy()
-    markup = Markup.of(options.get("format"), options.get("placeholders"), options.get("ignore_tags"))
+    markup = TextMarkup.of(options.get("format"), options.get("placeholders"), options.get("ignore_tags"))
     for name in MarkupOverrides.__optional_keys__:
         search.pop(name, None)  # type: ignore[misc]
     return markup, search
@@ -92,7 +92,7 @@ def translate_marked(
     texts: Sequence[str],
     names: Sequence[str],
     options: SearchOptions,
-    markup: Markup,
+    markup: TextMarkup,
     *,
     prefix: str | Sequence[str] | None = None,
     split: Split = "auto",
@@ -146,7 +146,7 @@ def translate_given(
     translator: TextPath,
     text: str | Iterable[str],
     options: SearchOptions,
-    markup: Markup,
+    markup: TextMarkup,
     prefix: str | Sequence[str] | None,
     split: Split,
     on_error: OnError,
@@ -165,7 +165,7 @@ class LinesOptions(NamedTuple):
     """How any number of lines are translated, as :meth:`Translator.translate_lines` has it."""
 
     options: SearchOptions
-    markup: Markup
+    markup: TextMarkup
     prefix: str | None
     split: Split
     chunk: int
@@ -199,7 +199,7 @@ def _holds(placeholders: Placeholders | None, text: object) -> bool:
     return any(isinstance(part, Tag) for part in placeholders.split(text))
 
 
-def _read(text: object, name: str, markup: Markup, on_error: OnError) -> Fragment | Translation:
+def _read(text: object, name: str, markup: TextMarkup, on_error: OnError) -> Fragment | Translation:
     """A text taken apart, or what stands in the place of its translation."""
     try:
         if not isinstance(text, str):
@@ -213,13 +213,13 @@ def _read(text: object, name: str, markup: Markup, on_error: OnError) -> Fragmen
         return failed(text, error, on_error).translation
 
 
-def _own(translation: Translation, markup: Markup) -> WordAlignment | None:
+def _own(translation: Translation, markup: TextMarkup) -> WordAlignment | None:
     """The alignment of a text that is as it was translated; none where tags stand between its words."""
     return translation.alignment if markup.format == "text" else None
 
 
 def _whole(
-    text: str, fragment: Fragment, parts: Sequence[TranslatedInline], markup: Markup, on_error: OnError
+    text: str, fragment: Fragment, parts: Sequence[TranslatedInline], markup: TextMarkup, on_error: OnError
 ) -> Translation:
     """One translation of those of a text's parts."""
     error = next((one.translation.error for one in parts if one.translation.error is not None), None)

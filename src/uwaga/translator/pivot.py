@@ -15,7 +15,7 @@ from uwaga.text.language_codes import same_language
 from uwaga.text.piece_alignment import chained
 from uwaga.translator.marked import (
     LinesOptions,
-    Markup,
+    TextMarkup,
     TextOverrides,
     taken_apart,
     translate_chunks,
@@ -197,7 +197,7 @@ class PivotTranslator:
         first: int = 1,
         unit: str = "line",
         on_error: OnError = "raise",
-        markup: Markup | None = None,
+        markup: TextMarkup | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of lines; see :meth:`uwaga.translator.Translator.translate_lines`.
 
@@ -217,7 +217,7 @@ class PivotTranslator:
             SettingsError: the options are those of a single model.
         """
         wanted = self.options() if options is None else _own(options)
-        how = LinesOptions(wanted, markup or Markup.of(), prefix, split, chunk, first, unit, on_error)
+        how = LinesOptions(wanted, markup or TextMarkup.of(), prefix, split, chunk, first, unit, on_error)
         yield from translate_chunks(self, lines, how)
 
     def stream(

@@ -19,7 +19,7 @@ from uwaga.translator.forced_decoding import no_attention
 from uwaga.translator.known_targets import KnownTargets
 from uwaga.translator.marked import (
     LinesOptions,
-    Markup,
+    TextMarkup,
     TextOverrides,
     taken_apart,
     translate_chunks,
@@ -299,7 +299,7 @@ class Translator(KnownTargets):
         first: int = 1,
         unit: str = "line",
         on_error: OnError = "raise",
-        markup: Markup | None = None,
+        markup: TextMarkup | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of lines, ``chunk`` of them at a time, in constant memory.
 
@@ -319,7 +319,7 @@ class Translator(KnownTargets):
         """
         here = self.between()
         wanted = options or here.options()
-        how = LinesOptions(wanted, markup or Markup.of(), prefix, split, chunk, first, unit, on_error)
+        how = LinesOptions(wanted, markup or TextMarkup.of(), prefix, split, chunk, first, unit, on_error)
         yield from translate_chunks(here, lines, how)
 
     def stream(
