@@ -174,16 +174,17 @@ def translate(
     asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
     asked |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     markup = chosen_markup(format_, placeholder, ignore_tags, stream, alignments)
-    wanted = device, dtype, threads, engine, source, target, shortlist, memory, adapter
-    loaded, bundled = _loaded(model, via, wanted)
+    loaded, own = _load(
+        model, via, device, dtype, threads, engine, source, target, shortlist, memory, adapter
+    )
     options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
-    notes = Notes("text" if text else "line", bundled)
+    notes = Notes("text" if text else "line", own)
     job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace, markup, alignments)
     job.run(chunks, input_, output, resume)
 
 
-def _loaded(
-    model: list[str] | None, via: list[str] | None, wanted: tuple[Any, ...]
+def _load(
+    model: list[str] | None, via: list[str] | None, *wanted: Any
 ) -> tuple[Translator | PivotTranslator, bool]:
     """The translator, and whether it is the bundled one."""
     from uwaga.translator.loading import LoadOptions
