@@ -174,12 +174,10 @@ def translate(
     asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
     asked |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     markup = chosen_markup(format_, placeholder, ignore_tags, stream, alignments)
-    loaded, own = _load(
-        model, via, device, dtype, threads, engine, source, target, shortlist, memory, adapter
-    )
-    options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
+    found, own = _load(model, via, device, dtype, threads, engine, source, target, shortlist, memory, adapter)
+    options = found.decoding.for_stream(asked) if stream else found.options(**asked)
     notes = Notes("text" if text else "line", own)
-    job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace, markup, alignments)
+    job = _Job(found, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace, markup, alignments)
     job.run(chunks, input_, output, resume)
 
 

@@ -46,7 +46,8 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
         inline: the text.
         attempt: from 0; each has other symbols.
     """
-    taken = {word for part in inline if isinstance(part, str) for word in WORDS.findall(part)}
+    texts = [part if isinstance(part, str) else part.text for part in inline]
+    taken = {word for text in texts for word in WORDS.findall(text)}
     kinds = {True: list(NUMBERS), False: list(NAMES)}
     shift = 4 * (attempt // 2)
     left = {kind: [*every[shift:], *every[:shift]] for kind, every in kinds.items()}
