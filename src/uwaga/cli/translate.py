@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -18,6 +18,13 @@ from uwaga.cli.chosen import load_for_texts
 from uwaga.cli.confidence import confident_text, shows_colours
 from uwaga.cli.nbest import NbestChoice, moses_lines
 from uwaga.cli.notes import Notes
+from uwaga.cli.text_format import (
+    FormatChoice,
+    IgnoreTags,
+    MorePlaceholders,
+    TextFormat,
+    chosen_markup,
+)
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
     from uwaga.contracts import Translation
     from uwaga.decoding import SearchOptions, SearchOverrides
     from uwaga.translator import PivotTranslator, Translator
+    from uwaga.translator.marked import TextMarkup
     from uwaga.translator.pipeline import OnError
     from uwaga.translator.segmentation import Split
 
@@ -70,7 +78,7 @@ Alignments = Annotated[
     ),
 ]
 
-EXAMPLES = """
+EXAMPLES = r"""
         uwaga translate "I want to buy a car."
 
         uwaga translate --input talk.en --output talk.de
@@ -86,6 +94,10 @@ EXAMPLES = """
         uwaga translate --prefix "Ich möchte" "I want to buy a car."
 
         uwaga translate --sample --temperature 0.7 --seed 1 "Say it another way."
+
+        uwaga translate --format html "A man in a <b>blue shirt</b> sings."
+
+        uwaga translate --placeholder 'ACME-\d+' "Open {file} with ACME-17."
 
         uwaga translate --confidence "I want to buy a car."
 
@@ -137,6 +149,9 @@ def translate(
     attention: the.Attention = False,
     alignments: Alignments = None,
     batch_tokens: the.BatchTokens = None,
+    format_: TextFormat = FormatChoice.text,
+    ignore_tags: IgnoreTags = None,
+    placeholder: MorePlaceholders = None,
     source: the.FromLanguage = None,
     target: the.ToLanguage = None,
     via: the.Via = None,
@@ -149,25 +164,38 @@ def translate(
     memory: the.Memory = "fast",
 ) -> None:
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
-    from uwaga.cli.lines import Pace, chunks_of
-    from uwaga.translator.loading import LoadOptions
-
     how = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
     how.check(attention, nbest, beam, sample)
     the.check_resume(resume, output, alignments)
-    pace = Pace() if sys.stderr.isatty() else None
-    chunks = chunks_of(text, input_, pace)
+    chunks, pace = _watched(text, input_)
     asked: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
     asked |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
     asked |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
     asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
     asked |= {"entropy": as_json and confidence, "alignment": alignments is not None}
-    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
-    loaded, bundled = load_for_texts(model, wanted, via)
-    options = loaded.decoding.for_stream(asked) if stream else loaded.options(**asked)
-    notes = Notes("text" if text else "line", bundled)
-    job = _Job(loaded, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace, alignments)
+    markup = chosen_markup(format_, placeholder, ignore_tags, stream, alignments)
+    found, own = _load(model, via, device, dtype, threads, engine, source, target, shortlist, memory, adapter)
+    options = found.decoding.for_stream(asked) if stream else found.options(**asked)
+    notes = Notes("text" if text else "line", own)
+    job = _Job(found, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace, markup, alignments)
     job.run(chunks, input_, output, resume)
+
+
+def _load(
+    model: list[str] | None, via: list[str] | None, *wanted: Any
+) -> tuple[Translator | PivotTranslator, bool]:
+    """The translator, and whether it is the bundled one."""
+    from uwaga.translator.loading import LoadOptions
+
+    return load_for_texts(model, LoadOptions(*wanted), via)
+
+
+def _watched(text: list[str] | None, path: Path | None) -> tuple[Iterator[Chunk], Pace | None]:
+    """What is to be translated, and the pace at which somebody watches that, if anybody does."""
+    from uwaga.cli.lines import Pace, chunks_of
+
+    pace = Pace() if sys.stderr.isatty() else None
+    return chunks_of(text, path, pace), pace
 
 
 class _Shape(NamedTuple):
@@ -218,6 +246,7 @@ class _Job:
     on_error: OnError
     notes: Notes
     pace: Pace | None
+    markup: TextMarkup
     alignments: Path | None = None
     write_links: Callable[[str], None] | None = None
 
@@ -270,6 +299,7 @@ class _Job:
                 first=chunk.first,
                 unit=self.notes.unit,
                 on_error=self.on_error,
+                markup=self.markup,
             )
         )
         if self.shape.moses:

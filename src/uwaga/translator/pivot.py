@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, NoReturn, Protocol, Unpack, overload
 
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
@@ -13,9 +13,17 @@ from uwaga.decoding import SearchOptions, SearchOverrides
 from uwaga.errors import SettingsError, shown
 from uwaga.text.language_codes import same_language
 from uwaga.text.piece_alignment import chained
+from uwaga.translator.marked import (
+    LinesOptions,
+    TextMarkup,
+    TextOverrides,
+    taken_apart,
+    translate_chunks,
+    translate_given,
+)
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot_options import PivotOptions
-from uwaga.translator.segmentation import Split, listed, listed_prefixes
+from uwaga.translator.segmentation import Split, listed_prefixes
 
 
 class PivotStep(Protocol):
@@ -23,6 +31,11 @@ class PivotStep(Protocol):
 
     languages: LanguagePair
     decoding: SearchOptions
+
+    @property
+    def aligns(self) -> bool:
+        """Whether it can align words."""
+        ...
 
     def between(self, source: str | None = ..., target: str | None = ...) -> PivotStep:
         """The model from one language to another."""
@@ -95,7 +108,7 @@ class PivotTranslator:
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[SearchOverrides],
+        **options: Unpack[TextOverrides],
     ) -> Translation: ...
 
     @overload
@@ -108,7 +121,7 @@ class PivotTranslator:
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[SearchOverrides],
+        **options: Unpack[TextOverrides],
     ) -> list[Translation]: ...
 
     def translate(
@@ -120,7 +133,7 @@ class PivotTranslator:
         prefix: str | Sequence[str] | None = None,
         split: Split = "auto",
         on_error: OnError = "raise",
-        **options: Unpack[SearchOverrides],
+        **options: Unpack[TextOverrides],
     ) -> Translation | list[Translation]:
         """Translate a text, or several; see :meth:`uwaga.translator.Translator.translate`.
 
@@ -144,12 +157,26 @@ class PivotTranslator:
             TextTooLongError, SettingsError, DataError: as of a single model.
         """
         self.between(source, target)
-        wanted = self.options(**options)
-        if isinstance(text, str):
-            return self._run([text], prefix, ["the text"], wanted, split, on_error)[0]
-        texts = listed(text)
-        names = [f"text {number}" for number in range(1, len(texts) + 1)]
-        return self._run(texts, prefix, names, wanted, split, on_error)
+        markup, search = taken_apart(options)
+        return translate_given(self, text, self.options(**search), markup, prefix, split, on_error)
+
+    def translate_named(
+        self,
+        texts: Sequence[str],
+        names: Sequence[str],
+        options: SearchOptions,
+        *,
+        prefix: str | Sequence[str] | None = None,
+        split: Split = "auto",
+        on_error: OnError = "raise",
+    ) -> list[Translation]:
+        """As :meth:`translate`, texts called ``names`` in messages, with options from :meth:`options`."""
+        return self._run(texts, prefix, names, _own(options), split, on_error)
+
+    @property
+    def aligns(self) -> bool:
+        """Whether all of them can tell which words of a translation mean which of its text."""
+        return all(step.aligns for step in self.steps)
 
     def options(self, **options: Unpack[SearchOverrides]) -> PivotOptions:
         """The models' own decoding settings with what a call asks for instead; see :meth:`translate`.
@@ -170,6 +197,7 @@ class PivotTranslator:
         first: int = 1,
         unit: str = "line",
         on_error: OnError = "raise",
+        markup: TextMarkup | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of lines; see :meth:`uwaga.translator.Translator.translate_lines`.
 
@@ -182,17 +210,15 @@ class PivotTranslator:
             first: the number of the first line, for error messages.
             unit: what a line is called in them.
             on_error: as in :meth:`translate`.
+            markup: how a line is read; as plain text, whose placeholders are kept, if None.
 
         Raises:
             TextTooLongError: names the line.
             SettingsError: the options are those of a single model.
         """
         wanted = self.options() if options is None else _own(options)
-        rest = iter(lines)
-        while part := list(islice(rest, chunk)):
-            names = [f"{unit} {number}" for number in range(first, first + len(part))]
-            yield from self._run(part, prefix, names, wanted, split, on_error)
-            first += len(part)
+        how = LinesOptions(wanted, markup or TextMarkup.of(), prefix, split, chunk, first, unit, on_error)
+        yield from translate_chunks(self, lines, how)
 
     def stream(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Unpack, overload
 
@@ -16,19 +15,25 @@ from uwaga.errors import DataError
 from uwaga.settings import AlignmentHead
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
-from uwaga.text.words import WordKind
-from uwaga.translator.aligning import align_pairs
 from uwaga.translator.forced_decoding import no_attention
+from uwaga.translator.known_targets import KnownTargets
+from uwaga.translator.marked import (
+    LinesOptions,
+    TextMarkup,
+    TextOverrides,
+    taken_apart,
+    translate_chunks,
+    translate_given,
+)
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.recording import led_translation
-from uwaga.translator.scoring import Score, Scorer, as_score, in_batches, step_scorer
-from uwaga.translator.segmentation import Segmenter, Split, listed, listed_prefixes, pair_ids
+from uwaga.translator.scoring import Scorer, step_scorer
+from uwaga.translator.segmentation import Segmenter, Split, listed_prefixes
 from uwaga.translator.summary import summary, whence
-from uwaga.word_alignment import WordAlignment
 
 
-class Translator:
+class Translator(KnownTargets):
     """A model with its tokenisers, ready to translate.
 
     It holds no state between calls, so that threads may share it. What a text translates to does not
@@ -142,7 +147,7 @@ class Translator:
             SettingsError: the model lacks the language, or needs one that nobody has chosen; lists those it
                 has.
         """
-        if source is None and target is None and not self._known.needs():
+        if (source, target) == (None, None) and not self._known.needs():
             return self
         way = self._known.direction(source, target)
         start = self.decoding.start if way.start is None else way.start
@@ -183,7 +188,7 @@ class Translator:
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[SearchOverrides],
+        **options: Unpack[TextOverrides],
     ) -> Translation: ...
 
     @overload
@@ -196,7 +201,7 @@ class Translator:
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[SearchOverrides],
+        **options: Unpack[TextOverrides],
     ) -> list[Translation]: ...
 
     def translate(
@@ -208,7 +213,7 @@ class Translator:
         prefix: str | Sequence[str] | None = None,
         split: Split = "auto",
         on_error: OnError = "raise",
-        **options: Unpack[SearchOverrides],
+        **options: Unpack[TextOverrides],
     ) -> Translation | list[Translation]:
         """Translate a text, or several.
 
@@ -240,6 +245,8 @@ class Translator:
                   ``mbr`` of so many the one most like all is taken, by the ``utility`` ``chrf`` or ``bleu``.
                 - ``attention``: return it (target, source), or ``"all"``; ``entropy``: each token's;
                   ``alignment``: link the words of the text and its translation.
+                - ``format``: ``html``, ``xml``, ``markdown``; ``ignore_tags``: those left alone;
+                  ``placeholders``: kept, unless False, and more if regular expressions are listed.
                 - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``batch_tokens``,
                   ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
@@ -252,13 +259,26 @@ class Translator:
             SettingsError: an unknown or impossible option.
             DataError: a text is not valid Unicode.
         """
-        here = self.between(source, target)
-        way = here.pipeline(here.options(**options), split)
-        if isinstance(text, str):
-            return way.run([text], prefix, ["the text"], on_error)[0]
-        texts = listed(text)
-        names = [f"text {number}" for number in range(1, len(texts) + 1)]
-        return way.run(texts, prefix, names, on_error)
+        here, (markup, search) = self.between(source, target), taken_apart(options)
+        return translate_given(here, text, here.options(**search), markup, prefix, split, on_error)
+
+    def translate_named(
+        self,
+        texts: Sequence[str],
+        names: Sequence[str],
+        options: SearchOptions,
+        *,
+        prefix: str | Sequence[str] | None = None,
+        split: Split = "auto",
+        on_error: OnError = "raise",
+    ) -> list[Translation]:
+        """As :meth:`translate`, texts called ``names`` in messages, with options from :meth:`options`."""
+        return self.between().pipeline(options, split).run(texts, prefix, names, on_error)
+
+    @property
+    def aligns(self) -> bool:
+        """Whether it can tell which words of a translation mean which of its text."""
+        return self.decoder.cross_attention is not None
 
     def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
         """The model's own decoding settings with what a call asks for instead; see :meth:`translate`.
@@ -279,6 +299,7 @@ class Translator:
         first: int = 1,
         unit: str = "line",
         on_error: OnError = "raise",
+        markup: TextMarkup | None = None,
     ) -> Iterator[Translation]:
         """Translate any number of lines, ``chunk`` of them at a time, in constant memory.
 
@@ -291,17 +312,15 @@ class Translator:
             first: the number of the first line, for error messages.
             unit: what a line is called in them.
             on_error: as in :meth:`translate`.
+            markup: how a line is read; as plain text, whose placeholders are kept, if None.
 
         Raises:
             TextTooLongError: names the line.
         """
         here = self.between()
-        way = here.pipeline(options or here.options(), split)
-        rest = iter(lines)
-        while part := list(islice(rest, chunk)):
-            names = [f"{unit} {number}" for number in range(first, first + len(part))]
-            yield from way.run(part, prefix, names, on_error)
-            first += len(part)
+        wanted = options or here.options()
+        how = LinesOptions(wanted, markup or TextMarkup.of(), prefix, split, chunk, first, unit, on_error)
+        yield from translate_chunks(here, lines, how)
 
     def stream(
         self,
@@ -349,62 +368,6 @@ class Translator:
         """What is strange about a text before it is translated, as ``warnings`` of its translation has it."""
         return self.between()._segmenter.cut(line, split, "the text").warnings
 
-    def score(
-        self,
-        pairs: Iterable[tuple[str, str]],
-        *,
-        source: str | None = None,
-        target: str | None = None,
-        batch_tokens: int = 4096,
-        first: int = 1,
-    ) -> list[Score]:
-        """The log-probability of each target given its source, by teacher forcing.
-
-        Args:
-            pairs: source and target texts. Neither is split; white space at their ends does not count.
-            source: code of the language to translate from, of a model that knows several.
-            target: code of the language to translate to; see :meth:`between`.
-            batch_tokens: tokens of the longer side scored together.
-            first: the number of the first pair, for error messages.
-
-        Raises:
-            TextTooLongError: a side is longer than the model can take; names the pair.
-            DataError: a text is not valid Unicode.
-        """
-        here, pairs = self.between(source, target), list(pairs)
-        sources, targets = here.pair_ids(pairs, first)
-        scored = in_batches(here._scorer, sources, targets, batch_tokens, here.decoding.start)
-        rows = zip(pairs, sources, targets, scored, strict=True)
-        return [as_score(*row, here.source, here.target) for row in rows]
-
-    def align(
-        self,
-        pairs: Iterable[tuple[str, str]],
-        *,
-        source: str | None = None,
-        target: str | None = None,
-        words: WordKind = "words",
-        first: int = 1,
-    ) -> list[WordAlignment]:
-        """Which words of given translations stand for which of their sources, by leading the model along
-        them.
-
-        Args:
-            pairs: source and target texts. Neither is split.
-            source: code of the language to translate from, as for :meth:`translate`.
-            target: code of the language to translate to.
-            words: what links count: ``words`` and punctuation marks, or stretches between ``spaces``.
-            first: the number of the first pair, for error messages.
-
-        Raises:
-            TextTooLongError: a side is longer than the model can take; names the pair.
-            DataError: a text is not valid Unicode.
-            SettingsError: the model has no attention to a source, or there is no such kind of words.
-        """
-        here, pairs = self.between(source, target), list(pairs)
-        ids, sides = here.pair_ids(pairs, first), (here.source, here.target)
-        return align_pairs(here.decoder, self.alignment_head, pairs, ids, sides, here.decoding.start, words)
-
     def attend(self, source: str, target: str | None = None) -> Translation:
         """Where the model looks: a translation with ``attention`` and, unless of an ensemble, ``attentions``.
 
@@ -430,19 +393,6 @@ class Translator:
         [ids], [wanted] = here.pair_ids([(source, target)], 1)
         sides = here.source, here.target
         return led_translation(here.decoder, source, ids, wanted, here.decoding.start, sides)
-
-    def pair_ids(
-        self, pairs: Iterable[tuple[str, str]], first: int = 1
-    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-        """The token ids of both sides of every pair of texts, end symbols included, the first called
-        ``first``.
-
-        Raises:
-            TextTooLongError: a side is longer than the model can take; names the pair.
-            DataError: a text is not valid Unicode.
-        """
-        limits = self.decoder.max_source, self.decoder.max_target
-        return pair_ids(pairs, self._segmenter, self.target, limits, first)
 
     def pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
         """The path that the texts of a call take through this model."""

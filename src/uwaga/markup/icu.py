@@ -1,0 +1,83 @@
+"""ICU messages such as ``{count, plural, one {# file} other {# files}}``: their branches alone are language.
+
+As https://unicode-org.github.io/icu/userguide/format_parse/messages/ has them: an apostrophe before a brace
+quotes up to the next apostrophe, two apostrophes are one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+HEAD = re.compile(r"\{\s*\w+\s*,\s*(plural|select|selectordinal)\s*,\s*(?:offset:\s*\d+\s*)?")
+BRANCH = re.compile(r"\s*(?:=\d+|[\w-]+)\s*\{")
+END = re.compile(r"\s*\}")
+LONGEST = 100_000
+"""Characters of one message."""
+
+
+@dataclass(frozen=True)
+class IcuMessage:
+    """A message taken apart: ``skeleton`` has one part more than there are ``branches``, which it is around.
+
+    ``counts``: a ``#`` in its branches stands for a number.
+    """
+
+    skeleton: tuple[str, ...]
+    branches: tuple[str, ...]
+    counts: bool
+
+    def with_branches(self, branches: Sequence[str]) -> str:
+        """The message with others in their places."""
+        between = [part for pair in zip(self.skeleton, branches, strict=False) for part in pair]
+        return "".join([*between, self.skeleton[-1]])
+
+
+def message_end(text: str, start: int) -> int | None:
+    """The end of the message that begins at a brace, None where none does."""
+    found = _parsed(text, start)
+    return None if found is None else found[1]
+
+
+def parse_message(text: str) -> IcuMessage | None:
+    """A text that is one message with branches, None of any other."""
+    found = _parsed(text, 0)
+    return found[0] if found is not None and found[1] == len(text) else None
+
+
+def _parsed(text: str, start: int) -> tuple[IcuMessage, int] | None:
+    head = HEAD.match(text, start)
+    if head is None:
+        return None
+    at, last = head.end(), start
+    skeleton: list[str] = []
+    branches: list[str] = []
+    while branch := BRANCH.match(text, at):
+        end = _closing(text, branch.end())
+        if end is None:
+            return None
+        skeleton.append(text[last : branch.end()])
+        branches.append(text[branch.end() : end])
+        last, at = end, end + 1
+    closed = END.match(text, at)
+    if closed is None or not branches:
+        return None
+    skeleton.append(text[last : closed.end()])
+    return IcuMessage(tuple(skeleton), tuple(branches), head.group(1) != "select"), closed.end()
+
+
+def _closing(text: str, start: int) -> int | None:
+    """The brace that ends what begins at a place."""
+    depth, quoted = 0, False
+    for at in range(start, min(len(text), start + LONGEST)):
+        character = text[at]
+        if character == "'":
+            quoted = not quoted if quoted or text[at + 1 : at + 2] in ("{", "}") else quoted
+        elif not quoted and character == "{":
+            depth += 1
+        elif not quoted and character == "}":
+            if depth == 0:
+                return at
+            depth -= 1
+    return None

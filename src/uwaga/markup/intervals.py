@@ -1,0 +1,226 @@
+"""Which words of a translation each pair of tags is put around, and where a tag alone stands.
+
+A pair stands around the words that mean what it stood around: the run of words that makes fewest mistakes,
+counted in words left out and words too many. Inside another pair only its words are to be had; of pairs side
+by side that want the same words, the one with more of its own is served first.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from uwaga.markup.lifting import Mark
+from uwaga.markup.nesting import Node
+from uwaga.markup.words import Links, overlapping
+from uwaga.word_alignment import Span
+
+UNLINKED = 0.05
+"""What a word without links costs inside a pair, in words: next to nothing, but no reason to reach for it."""
+
+DEEPEST = 100
+"""Pairs inside each other; one still deeper is put around all the words of the pair around it."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a source and the links to those of its translation.
+
+    ``starts`` are the first characters of ``spans``; ``counts`` (target words) the links of each, ``linked``
+    (target words + 1) how many before each have any.
+    """
+
+    spans: Sequence[Span]
+    starts: Sequence[int]
+    links: Links
+    counts: Sequence[int]
+    linked: Sequence[int]
+
+    @classmethod
+    def of(cls, spans: Sequence[Span], links: Links, targets: int) -> Words:
+        """From the source's words, their links, and the number of the translation's."""
+        counts = [0] * targets
+        for own in links:
+            for other in own:
+                counts[other] += 1
+        linked = list(accumulate((count > 0 for count in counts), initial=0))
+        return cls(spans, [start for start, _ in spans], links, counts, linked)
+
+    def inside(self, start: int, end: int) -> range:
+        """The words that have a character between two places."""
+        return overlapping(self.spans, self.starts, start, end) if end > start else range(0)
+
+    def cost(self, low: int, high: int) -> float:
+        """Of the target words between two places, as mistakes."""
+        linked = self.linked[high] - self.linked[low]
+        return linked + UNLINKED * (high - low - linked)
+
+
+def choose_places(root: Node, marks: Sequence[Mark], words: Words) -> None:
+    """Set ``low`` and ``high`` of every node.
+
+    Args:
+        root: of the tags, from :func:`uwaga.markup.nesting.nest`.
+        marks: the tags.
+        words: of the text and its translation.
+    """
+    root.low, root.high = 0, len(words.counts)
+    waiting = [(root, range(len(words.spans)), 0)]
+    while waiting:
+        parent, around, level = waiting.pop()
+        inside = {
+            child.opens: words.inside(marks[child.opens].at, marks[child.closes].at)
+            for child in parent.children
+            if child.paired
+        }
+        taken = _pairs(parent, around, inside, words, level)
+        for child in parent.children:
+            if child.opens not in taken.nodes:
+                child.low = child.high = _alone(child, marks, inside, words, parent, taken)
+        waiting += [(child, inside[child.opens], level + 1) for child in parent.children if child.children]
+
+
+@dataclass
+class _Taken:
+    """The words of pairs that have theirs, rising and apart; ``nodes`` are these pairs by their number."""
+
+    lows: list[int]
+    highs: list[int]
+    opens: list[int]
+    nodes: set[int]
+
+    def add(self, node: Node) -> None:
+        at = bisect_left(self.lows, node.low)
+        self.lows.insert(at, node.low)
+        self.highs.insert(at, node.high)
+        self.opens.insert(at, node.opens)
+        self.nodes.add(node.opens)
+
+    def holds(self, word: int) -> bool:
+        at = bisect_right(self.lows, word) - 1
+        return at >= 0 and word < self.highs[at]
+
+    def begins(self, place: int) -> bool:
+        """Whether a pair begins there."""
+        at = bisect_left(self.lows, place)
+        return at < len(self.lows) and self.lows[at] == place
+
+    def gap(self, word: int) -> int:
+        """The number of the stretch between pairs that a free word is in."""
+        return bisect_right(self.lows, word)
+
+    def beside(self, place: int, number: int) -> int:
+        """A place that is inside no pair: that side of one which the tag was at in the source."""
+        at = bisect_right(self.lows, place) - 1
+        if at < 0 or place >= self.highs[at]:
+            return place
+        return self.lows[at] if number < self.opens[at] else self.highs[at]
+
+
+def _pairs(parent: Node, around: range, inside: dict[int, range], words: Words, level: int) -> _Taken:
+    """Give the pairs inside another their words."""
+    taken = _Taken([], [], [], set())
+    wanted: list[tuple[float, Node, dict[int, float]]] = []
+    for child in parent.children:
+        own = inside.get(child.opens, range(0))
+        if not own:
+            continue
+        if own == around or level > DEEPEST:
+            child.low, child.high = parent.low, parent.high
+            taken.add(child)
+            return taken
+        gains = _gains(own, words, parent.low, parent.high)
+        if gains:
+            wanted.append((_best_run(gains, words, taken)[0], child, gains))
+    for _, child, gains in sorted(wanted, key=lambda one: (-one[0], one[1].opens)):
+        free = {word: gain for word, gain in gains.items() if not taken.holds(word)}
+        if not free:
+            continue
+        _, child.low, child.high = _best_run(free, words, taken)
+        _reach_ends(child, parent, inside[child.opens], around, words, taken)
+        taken.add(child)
+    return taken
+
+
+def _gains(own: range, words: Words, low: int, high: int) -> dict[int, float]:
+    """Of each target word what is won if it is inside: from 1, all its links lead there, to near -1."""
+    found: dict[int, int] = {}
+    for word in own:
+        for other in words.links[word]:
+            if low <= other < high:
+                found[other] = found.get(other, 0) + 1
+    return {other: 2 * found[other] / words.counts[other] - 1 for other in sorted(found)}
+
+
+def _best_run(gains: dict[int, float], words: Words, taken: _Taken) -> tuple[float, int, int]:
+    """The run of words that wins most, and of such the longest: what it wins, its first word and its end."""
+    best = (float("-inf"), 0, 0)
+    run = (0.0, -1, -1)
+    gap = -1
+    for word, gain in gains.items():
+        here = taken.gap(word)
+        longer = run[0] - words.cost(run[2], word) if run[1] >= 0 and here == gap else float("-inf")
+        run = (longer + gain, run[1], word + 1) if longer >= 0 else (gain, word, word + 1)
+        gap = here
+        if run[0] > best[0] or (run[0] == best[0] and run[2] - run[1] > best[2] - best[1]):
+            best = run
+    return best
+
+
+def _reach_ends(child: Node, parent: Node, own: range, around: range, words: Words, taken: _Taken) -> None:
+    """What begins or ends with the pair around it does so in the translation too, where only words without
+    links stand between.
+    """
+    low, high = parent.low, parent.high
+    if own[0] == around[0] and words.linked[child.low] == words.linked[low]:
+        child.low = low if taken.gap(low) == taken.gap(child.low) and not taken.holds(low) else child.low
+    if own[-1] == around[-1] and words.linked[child.high] == words.linked[high]:
+        same = high > child.high and taken.gap(high - 1) == taken.gap(child.high - 1)
+        child.high = high if same and not taken.holds(high - 1) else child.high
+
+
+def _alone(
+    node: Node, marks: Sequence[Mark], inside: dict[int, range], words: Words, parent: Node, taken: _Taken
+) -> int:
+    """The place of a tag that stands around no word; a pair whose words have gone to another is beside it."""
+    for word in inside.get(node.opens, ()):
+        for other in words.links[word]:
+            if taken.holds(other):
+                return taken.beside(other, node.opens)
+    place = _between(marks[node.opens].at, words, parent)
+    return place if taken.begins(place) else taken.beside(place, node.opens)
+
+
+def _between(at: int, words: Words, parent: Node) -> int:
+    """The place of a tag by the words around it: behind the translation of the word before it, or before that
+    of the next, where the tag touches it and not the one before.
+    """
+    spans, starts = words.spans, words.starts
+    after = bisect_left(starts, at)  # the first word behind it
+    before = after - 1
+    ends = [
+        _linked(words, range(before, -1, -1), last=True),
+        _linked(words, range(after, len(spans)), last=False),
+    ]
+    places = [place for place in ends if place is not None]
+    if before < 0 or not places:
+        return parent.low if before < 0 else parent.high
+    if after >= len(spans):
+        return parent.high
+    inside = [min(max(place, parent.low), parent.high) for place in places]
+    if len(inside) == 2 and inside[0] != inside[1]:
+        glued = spans[before][1] == at
+        follows = spans[after][0] == at
+        return inside[0] if glued or not follows else inside[1]
+    return inside[0]
+
+
+def _linked(words: Words, order: range, *, last: bool) -> int | None:
+    """The end of the nearest word's translation, or its beginning; a word without links passes it on."""
+    for word in order:
+        own = words.links[word]
+        if own:
+            return own[-1] + 1 if last else own[0]
+    return None

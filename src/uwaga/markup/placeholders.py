@@ -1,0 +1,135 @@
+"""What in a text is no language: placeholders, addresses, names of files, numbers with units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from uwaga.errors import SettingsError, shown
+from uwaga.markup.icu import message_end
+from uwaga.markup.inline import Inline, Tag
+
+URL = r"(?:https?|ftp|file)://[^\s<>\"'{}|\\^`]*[\w/#=&~]|www\.[\w-]+\.[^\s<>\"'{}|\\^`]*[\w/#=&~]"
+EMAIL = r"(?<![\w.+-])(?:mailto:)?[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+BRACES = r"\{\{[^{}]{0,200}\}\}|[$%#]\{[^{}]{1,200}\}|\{[\w.\-\[\]]*(?:![rsa])?(?::[^{}]{0,100})?\}"
+ICU_VALUE = r"\{\s*\w+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]{0,200})?\}"
+PERCENT = (
+    r"%%|%[A-Z_][A-Z0-9_]*%|(?<!\d)%(?:\(\w+\))?(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|L|z|j|t)?"
+    r"(?:[di]|[ouxXeEfFgGcrsaA@](?![A-Za-z]))"
+)
+DOLLAR = r"\$[A-Za-z_]\w*"
+UNITS = (
+    "km/h|m/s|mph|rpm|km|cm|dm|mm|µm|nm|m²|m³|km²|m|kg|mg|µg|g|ml|cl|dl|l|L|[kKMGTP]i?B|[kMG]?bit/s|[kMG]?Hz|"
+    "[kMG]?Wh?|mAh|[km]?V|Ω|°[CF]?|px|pt|dpi|[hk]?Pa|bar|ms|€|£|¥|EUR|USD|GBP|CHF|%"
+)
+NUMBER = rf"(?<![\w.,])[+-]?\d+(?:[.,]\d+)*[ \u00a0\u202f]?(?:{UNITS})(?![\w%])|[$€£¥]\d+(?:[.,]\d+)*(?!\w)"
+PATH = (
+    r"\$\{?\w+\}?(?:/[\w.+@-]*\w)+|(?<![\w/.~$])(?:~|\.{1,2})?/(?:[\w.+@-]+/)+[\w.+@-]*\w|"
+    r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]\w{0,4}(?!\w)|"
+    r"(?<!\w)[A-Za-z]:\\[^\s\"<>|]*\w"
+)
+ENDINGS = (
+    "txt|pdf|docx?|xlsx?|pptx?|csv|tsv|jsonl?|ya?ml|xml|html?|md|rst|py|js|ts|css|c|h|cpp|java|go|rs|rb|sh|bat|exe|"
+    "dll|so|zip|t?gz|tar|bz2|xz|jpe?g|png|gif|svg|webp|mp[34]|wav|avi|mkv|ini|cfg|toml|conf|log|sql|db|iso|apk|deb|"
+    "rpm|po|od[tsp]|epub|srt|vtt|xliff?"
+)
+FILE = rf"(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:{ENDINGS})(?!\w)"
+ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
+
+LIKELY = re.compile(r"[{%$@/\\]|\d|\w\.\w|€|£|¥")
+"""What every placeholder has something of: most texts have nothing, and are looked at once."""
+USUAL = re.compile("|".join((URL, EMAIL, PATH, ICU_VALUE, BRACES, PERCENT, DOLLAR, NUMBER, FILE)))
+COUNTED = re.compile(
+    r"[\d+#$€£¥-]|%(?:\(\w+\))?[\d$+.-]*[dif]|[{%$(]*(?:n|num|number|count|total|\d+|\w+_count|\w+Count)\b"
+)
+"""What begins like a number, or stands for one."""
+
+MOST_BROKEN = 16
+"""ICU messages of a text that never end; no more are looked for then."""
+
+
+@dataclass(frozen=True)
+class Placeholders:
+    """Which placeholders are kept: the usual ones, and what regular expressions of the user's find."""
+
+    pattern: re.Pattern[str]
+    usual: bool = True
+
+    def split(self, text: str) -> Inline:
+        """A text with its placeholders as ``kept`` tags.
+
+        ICU messages with branches are one each, from brace to brace.
+        """
+        if self.usual and self.pattern is _usual() and LIKELY.search(text) is None:
+            return (text,) if text else ()
+        parts: list[str | Tag] = []
+        at = 0
+        for start, end in self._places(text):
+            parts += [text[at:start]] if start > at else []
+            parts.append(Tag("kept", text[start:end], text[start:end]))
+            at = end
+        parts += [text[at:]] if at < len(text) else []
+        return tuple(parts)
+
+    def _places(self, text: str) -> Iterator[tuple[int, int]]:
+        at = broken = 0
+        while found := self.pattern.search(text, at):
+            start, end = found.span()
+            if self.usual and found.lastgroup == "icu":
+                closed = message_end(text, start) if broken < MOST_BROKEN else None
+                if closed is None:
+                    at, broken = start + 1, broken + 1
+                    continue
+                end = closed
+            if end > start:
+                yield start, end
+            at = max(end, at + 1)
+
+
+def kept_placeholders(wanted: bool | Iterable[str] | None) -> Placeholders | None:
+    """What to keep.
+
+    Args:
+        wanted: True or None for the usual placeholders; False for none; regular expressions for these too.
+
+    Raises:
+        SettingsError: one is no regular expression, or finds what is empty.
+    """
+    if wanted is None or wanted is True:
+        return Placeholders(_usual())
+    if wanted is False:
+        return None
+    if isinstance(wanted, str | bytes) or not isinstance(wanted, Iterable):
+        raise SettingsError(
+            f"placeholders must be True, False or regular expressions in a list, not {shown(wanted)}"
+        )
+    more = []
+    for one in wanted:
+        try:
+            empty = re.compile(one).fullmatch("")
+            more.append(re.compile(one).pattern if isinstance(one, str) else "")
+        except (re.error, TypeError) as error:
+            raise SettingsError(f"placeholders: {shown(one)} is no regular expression: {error}") from None
+        if empty is not None or not isinstance(one, str):
+            raise SettingsError(f"placeholders: {shown(one)} must be a text that finds no empty place")
+    try:
+        return Placeholders(re.compile("|".join([*(f"(?:{one})" for one in more), _usual().pattern])))
+    except re.error as error:
+        raise SettingsError(f"placeholders: the patterns do not go together: {error}") from None
+
+
+def is_quantity(text: str) -> bool:
+    """Whether it is a number with a unit, which a model may well leave as it is."""
+    return re.fullmatch(NUMBER, text) is not None
+
+
+def is_counted(text: str) -> bool:
+    """Whether a placeholder stands for a number, by its looks."""
+    return COUNTED.match(text) is not None
+
+
+@cache
+def _usual() -> re.Pattern[str]:
+    return re.compile(f"(?P<icu>{ICU})|{USUAL.pattern}")

@@ -1,0 +1,107 @@
+"""Where a text can hold a tag: between its words, never inside a character."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
+
+from uwaga.text.words import UNSPACED
+from uwaga.word_alignment import Span, WordAlignment
+
+UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
+Links = tuple[tuple[int, ...], ...]
+"""Of each source word the target words that it is linked to, rising."""
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character is of a script that puts no space between words."""
+    return UNSPACED_LETTER.fullmatch(character) is not None
+
+
+def overlapping(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> range:
+    """Which of some spans have a character in common with another; the one around it if that is empty.
+
+    Args:
+        spans: rising and apart.
+        starts: their first characters.
+        start: of the other.
+        end: of the other.
+    """
+    first = max(bisect_right(starts, start) - 1, 0)
+    if first < len(spans) and spans[first][1] <= start:
+        first += 1
+    return range(first, max(first, bisect_left(starts, end)))
+
+
+def word_links(
+    source: str,
+    target: str,
+    alignment: WordAlignment | None,
+    sources: Sequence[Span],
+    targets: Sequence[Span],
+    same: Collection[str] = (),
+) -> Links:
+    """An alignment by whatever words, as links between these; the rest is guessed where it is easy.
+
+    Words that are alike in both texts, and stand there once each without a link, are linked. Without any
+    alignment the words are linked in their order.
+
+    Args:
+        source: a text.
+        target: its translation.
+        alignment: of the two, None where nobody knows it.
+        sources: the words of the source.
+        targets: those of the target.
+        same: words that mean themselves and nothing else, each once in both texts.
+    """
+    links: list[set[int]] = [set() for _ in sources]
+    if alignment is not None:
+        ours = _projected(alignment.source, sources), _projected(alignment.target, targets)
+        for one, other in alignment.links:
+            for word in ours[0][one]:
+                links[word].update(ours[1][other])
+    for text in same:
+        _bind(text, source, target, sources, targets, links)
+    linked = {other for one in links for other in one}
+    free = {source[slice(*sources[word])]: word for word, own in enumerate(links) if not own}
+    twice = _repeated([source[slice(*span)] for span in sources])
+    twice |= _repeated([target[slice(*span)] for span in targets])
+    for other, span in enumerate(targets):
+        text = target[slice(*span)]
+        if other not in linked and text in free and text not in twice:
+            links[free[text]].add(other)
+    if not any(links) and targets:
+        for word in range(len(sources)):
+            links[word].add(word * len(targets) // len(sources))
+    return tuple(tuple(sorted(one)) for one in links)
+
+
+def _bind(
+    text: str,
+    source: str,
+    target: str,
+    sources: Sequence[Span],
+    targets: Sequence[Span],
+    links: Sequence[set[int]],
+) -> None:
+    """Link a word with itself alone."""
+    here = [word for word, span in enumerate(sources) if source[slice(*span)] == text]
+    there = [word for word, span in enumerate(targets) if target[slice(*span)] == text]
+    if len(here) == len(there) == 1:
+        for one in links:
+            one.discard(there[0])
+        links[here[0]].clear()
+        links[here[0]].add(there[0])
+
+
+def _projected(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:
+    starts = [start for start, _ in words]
+    return [overlapping(words, starts, start, end) if end > start else range(0) for start, end in spans]
+
+
+def _repeated(words: Sequence[str]) -> set[str]:
+    seen, twice = set[str](), set[str]()
+    for word in words:
+        (twice if word in seen else seen).add(word)
+    return twice

@@ -1,0 +1,163 @@
+"""Strings in a format are taken apart and put together as they were written."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uwaga.errors import DataError
+from uwaga.markup import Tag
+from uwaga.markup.formats import reader
+from uwaga.markup.fragments import Format, Fragment
+
+HTML = [
+    "<p>Hello <b>big</b> &amp; small&nbsp;world &copy;<br>x</p><pre> a  b</pre><!-- c -->",
+    "<script>a<b</script>",
+    "<ul><li>One <code>ls &lt;</code><li><i>Two</b></ul>",
+    '<img alt="A &quot;dog&quot;" src=x> <span translate="no">Foo <span>x</span></span> bar',
+    "<a href='x?a=1&b=2' title='A cat'>y</a>",
+    "",
+    "  ",
+    "<div>",
+    "a <code>unclosed <b>x",
+    "plain > text",
+    "<!DOCTYPE html><html><head><title>T</title><style>p{}</style></head><body>x</body></html>",
+    "<svg><text>x</text></svg>",
+    "<textarea>leave <b> this</textarea> but <p",
+]
+
+
+def units(fragment: Fragment) -> list[str]:
+    return [
+        "".join(part if isinstance(part, str) else f"[{part.kind[0]}]" for part in inline)
+        for inline in fragment.inlines
+    ]
+
+
+@pytest.mark.parametrize("text", HTML)
+def test_html_comes_back_as_it_was_written(text: str) -> None:
+    fragment = reader("html")(text, frozenset())
+    assert fragment.written(fragment.inlines).replace("&lt;p", "<p") == text
+
+
+def test_blocks_part_sentences_and_inline_tags_do_not() -> None:
+    fragment = reader("html")("<p>One <b>two</b>.</p><div>Three<br>four <code>x</code></div>", frozenset())
+    assert units(fragment) == ["One [o]two[c].", "Three[v]four [k]"]
+
+
+def test_what_is_left_alone() -> None:
+    text = '<p class="a notranslate">x</p><b translate=no>y</b> z <q>w</q> <kbd>k</kbd><style>s</style>'
+    assert units(reader("html")(text, frozenset(["q"]))) == ["[k] z [k] [k]"]
+
+
+def test_attributes_that_people_read_are_texts() -> None:
+    text = '<img alt="A dog" src="a.png"><input type="submit" value=\'Send it\'><input value="x">'
+    fragment = reader("html")(text, frozenset())
+    assert units(fragment) == ["A dog", "Send it"]
+    assert fragment.written([('Ein "Hund"',), ("Schick's",)]) == (
+        '<img alt="Ein &quot;Hund&quot;" src="a.png"><input type="submit" value=\'Schick&#39;s\'>'
+        '<input value="x">'
+    )
+
+
+def test_entities_are_written_as_they_were_and_new_text_is_escaped() -> None:
+    fragment = reader("html")("caf&eacute; &#8212; &lt;x&gt;", frozenset())
+    assert fragment.inlines == [("café — <x>",)]
+    assert fragment.written([("é — < & >",)]) == "&eacute; &#8212; &lt; &amp; &gt;"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<a>",
+        "</a>",
+        "<code>",
+        "<",
+        "<a b='",
+        "<!--",
+        "&",
+        "<b>x</b> ",
+        "<p translate=no>",
+        "<![CDATA[",
+        "<b ",
+    ],
+)
+def test_hostile_html_takes_a_moment(text: str) -> None:
+    started = time.monotonic()
+    fragment = reader("html")(text * (50_000 // len(text)), frozenset())
+    fragment.written(fragment.inlines)
+    assert time.monotonic() - started < 10
+
+
+@given(st.text(alphabet="<>/ab&;\"'= !-", max_size=40))
+def test_any_soup_keeps_its_tags(text: str) -> None:
+    fragment = reader("html")(text, frozenset())
+    made = fragment.written(fragment.inlines)
+    assert (
+        made.replace("&lt;", "<").replace("&amp;", "&").split()
+        == text.replace("&lt;", "<").replace("&amp;", "&").split()
+    )
+
+
+XML = 'Press <g id="1">Save</g> &amp; <ph id="2">&lt;br&gt;</ph><x id="3"/> <![CDATA[a<b]]> now<!-- c -->'
+
+
+def test_xml() -> None:
+    fragment = reader("xml")(XML, frozenset())
+    assert units(fragment) == ["Press [o]Save[c] & [k][v] [k] now[v]"]
+    assert fragment.written(fragment.inlines) == XML
+    assert units(reader("xml")("a <q>b</q> <m translate='no'>c</m>", frozenset(["q"]))) == ["a [k] [k]"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<a>",
+        "a & b",
+        "&unknown;",
+        "<a></b>",
+        '<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>',
+        '<!DOCTYPE x SYSTEM "file:///etc/passwd"><x/>',
+        "\x00",
+    ],
+)
+def test_xml_that_is_none_or_reaches_out_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="XML"):
+        reader("xml")(text, frozenset())
+
+
+MARKDOWN = [
+    '# Hello *big* **world**\n\nA [link *x*](http://a.b/c(d) "T") and `code` ![img [a]](x.png) <b>y</b>\n',
+    "> quoted text\n\n- item _one_\n- two ~~x~~\n\n```\ncode\n```\n\n| a | b |\n|---|---|\n| c *d* | e |\n",
+    "hard  \nbreak\\\nhere <http://x.y> \\* a_b_c\n",
+    "[a reference][b] and [c][b]\n\n[b]: http://x.y\n",
+    "1. x\n",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", MARKDOWN)
+def test_markdown_comes_back_as_it_was_written(text: str) -> None:
+    pytest.importorskip("markdown_it")
+    fragment = reader("markdown")(text, frozenset())
+    assert fragment.written(fragment.inlines) == text
+
+
+def test_markdown_tags() -> None:
+    pytest.importorskip("markdown_it")
+    fragment = reader("markdown")("Soft\nline *b* `c` [l](u)\n", frozenset())
+    assert units(fragment) == ["Soft line [o]b[c] [k] [o]l[c]"]
+    assert fragment.written([("2. *x*", Tag("void", "![a](b)"))]) == "2\\. \\*x\\*![a](b)\n"
+
+
+@pytest.mark.parametrize("name", ["html", "markdown"])
+@given(text=st.text(alphabet="*_[]()`<>\n ab&;#-!\\|~1.", max_size=40))
+def test_words_are_never_lost(name: Format, text: str) -> None:
+    if name == "markdown":
+        pytest.importorskip("markdown_it")
+    fragment = reader(name)(text, frozenset())
+    made = fragment.written(fragment.inlines)
+    assert [made.count(letter) for letter in "1b"] == [text.count(letter) for letter in "1b"]
