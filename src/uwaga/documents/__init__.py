@@ -1,0 +1,27 @@
+"""Documents of many formats: taken apart into texts, translated, and put together with all else as it was."""
+
+from uwaga.documents.document import DocumentOptions, Piece, Reading, Source, Unit
+from uwaga.documents.job import (
+    DocumentJob,
+    DocumentReport,
+    TranslateInlines,
+    document_job,
+    run_document_job,
+)
+from uwaga.documents.registry import Format, find_format, formats
+
+__all__ = [
+    "DocumentJob",
+    "DocumentOptions",
+    "DocumentReport",
+    "Format",
+    "Piece",
+    "Reading",
+    "Source",
+    "TranslateInlines",
+    "Unit",
+    "document_job",
+    "find_format",
+    "formats",
+    "run_document_job",
+]
