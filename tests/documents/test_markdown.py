@@ -74,7 +74,7 @@ def test_structure_and_layout_stay():
     changed = render("a.md", text.encode(), swapped).decode()
     assert changed == (
         "---\ntitle: tHE TITLE # a comment\nlayout: page\n---\n\nsOME *WORDS* IN A PARAGRAPH THAT IS LONG\n"
-        "ENOUGH FOR TWO LINES.\n\n1. aN ITEM\n   GOING ON\n2. aNOTHER\n\n> qUOTED TEXT\n> IN TWO LINES\n"
+        "ENOUGH FOR TWO LINES.\n\n1. aN ITEM GOING ON\n2. aNOTHER\n\n> qUOTED TEXT IN TWO\n> LINES\n"
     )
 
 
@@ -91,7 +91,7 @@ def test_text_that_would_be_markup_is_escaped():
         "> x",
         "===",
     ):
-        made = render("a.md", b"some words\n\n[ref]: /x\n", lambda all_: [(evil,) for _ in all_]).decode()
+        made = render("a.md", b"some words\n\n[ref]: /x\n", lambda _, to=evil: [(to,)]).decode()
         tokens = MarkdownIt("commonmark").parse(made)
         assert [one.type for one in tokens] == ["paragraph_open", "inline", "paragraph_close"], made
         assert "".join(one.content for one in tokens[1].children) == evil

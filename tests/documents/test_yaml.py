@@ -82,7 +82,7 @@ def test_chosen_keys():
 
 
 @pytest.mark.parametrize(
-    "text, says",
+    ("text", "says"),
     [("a: &x text\nb: *x\n", "line 2 has the alias"), ("a: [b\n", "no YAML"), ("[" * 200, "nested")],
 )
 def test_refused(text, says):

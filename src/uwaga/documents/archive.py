@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import stat
@@ -68,6 +69,12 @@ class DocumentArchive:
         with self.open(info) as stream:
             return stream.read()
 
+    def _opened(self, info: zipfile.ZipInfo) -> IO[bytes]:
+        try:
+            return self._file.open(info)
+        except OSError as error:  # its place is none in the file
+            raise zipfile.BadZipFile(str(error)) from None
+
     @contextmanager
     def open(self, info: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
         """A member's bytes, held against their sum when all have been read.
@@ -76,7 +83,7 @@ class DocumentArchive:
             DataError: it is damaged.
         """
         try:
-            with self._file.open(info) as stream:
+            with self._opened(info) as stream:
                 yield stream
         except DAMAGE as error:
             raise DataError(f"{self.path}: {shown(info.filename)} is damaged ({reason(error)})") from None
@@ -130,9 +137,13 @@ class ArchiveWriter:
             while block := old.read(CHUNK):
                 new.write(block)
 
-    def close(self) -> None:
-        """Write the list of members."""
-        self._zip.close()
+    def __enter__(self) -> ArchiveWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write the list of members; after an error nobody reads it any more."""
+        with contextlib.suppress(*(() if kind is None else (OSError, *DAMAGE))):
+            self._zip.close()
 
 
 class _Directory(io.BufferedIOBase):

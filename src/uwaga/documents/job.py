@@ -189,16 +189,15 @@ def _of(pieces: Iterable[Piece]) -> Iterator[Unit]:
 def _write_archive(job: DocumentJob, work: _Batches, file: IO[bytes]) -> None:
     with open_document(job.source) as archive:
         readers = _readers(job, archive)
-        writer = ArchiveWriter(file, archive.comment)
-        for info in archive.members:
-            if info.filename not in readers:
-                writer.copy(archive, info)
-                continue
-            reading = readers[info.filename](_member(job, archive, info.filename))
-            with writer.member(info) as stream:
-                stream.write(reading.mark)
-                work.write(reading, stream)
-        writer.close()
+        with ArchiveWriter(file, archive.comment) as writer:
+            for info in archive.members:
+                if info.filename not in readers:
+                    writer.copy(archive, info)
+                    continue
+                reading = readers[info.filename](_member(job, archive, info.filename))
+                with writer.member(info) as stream:
+                    stream.write(reading.mark)
+                    work.write(reading, stream)
 
 
 def _wanted(unit: Unit) -> list[Inline]:

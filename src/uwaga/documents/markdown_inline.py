@@ -174,9 +174,7 @@ def _laid(parts: Inline, block: TextBlock, escaped: bool) -> str:
             written.append(part.raw.replace(" ", BLANK))
     whole = "".join(written)
     if not block.width:
-        return (
-            whole.replace(BLANK, " ").replace("\\\n", "<br>") if "\n" in whole else whole.replace(BLANK, " ")
-        )
+        return whole.replace("\\\n", "<br>").replace(BLANK, " ")
     width = max(block.width - len(block.between.lstrip("\r\n")), 20)
     lines = [line for hard in whole.split("\n") for line in fill(hard.split(" "), width)]
     return "\n".join(line.strip(" ") for line in lines).replace(BLANK, " ")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -53,18 +53,18 @@ def yaml_pieces(text: str, chosen: Callable[[Sequence[str]], bool], where: str) 
 def _scalars(text: str, chosen: Callable[[Sequence[str]], bool], where: str) -> Iterator[_Scalar]:
     keys: list[list[str | None]] = []  # of the open nodes; None waits for a key; a list's holds its number
     path: list[str] = []
-    resolver = yaml.SafeLoader("")
+    resolver: Any = yaml.SafeLoader("")
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 raise DataError(
-                    f"{where}: line {event.start_mark.line + 1} has the alias *{event.anchor}; write the "
+                    f"{where}: line {_mark(event).line + 1} has the alias *{event.anchor}; write the "
                     "text itself there, for a translation stands in one place"
                 )
             if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
                 if len(keys) >= DEEPEST:
                     raise DataError(
-                        f"{where}: line {event.start_mark.line + 1} is nested more than {DEEPEST} deep"
+                        f"{where}: line {_mark(event).line + 1} is nested more than {DEEPEST} deep"
                     )
                 path = _entered(keys, path)
                 keys.append([] if isinstance(event, yaml.SequenceStartEvent) else [None])
@@ -75,7 +75,7 @@ def _scalars(text: str, chosen: Callable[[Sequence[str]], bool], where: str) -> 
                 if keys and keys[-1] == [None]:
                     keys[-1][0] = event.value
                     continue
-                here = [*path, keys[-1][0] or ""] if keys and keys[-1] else path
+                here = [*path, (keys[-1][0] or "") if keys[-1] else ""] if keys else path
                 if keys and keys[-1]:
                     keys[-1][0] = None
                 tag = event.tag or resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
@@ -92,7 +92,7 @@ def _entered(keys: list[list[str | None]], path: list[str]) -> list[str]:
     """The path of what opens now."""
     if keys and keys[-1] and keys[-1][0] is not None:
         return [*path, keys[-1][0]]
-    return [*path, "*"] if keys else path
+    return [*path, ""] if keys else path
 
 
 def _left(keys: list[list[str | None]], path: list[str]) -> list[str]:
@@ -101,8 +101,14 @@ def _left(keys: list[list[str | None]], path: list[str]) -> list[str]:
     return path[:-1]
 
 
+def _mark(event: yaml.Event, side: Literal["start", "end"] = "start") -> Any:
+    mark = event.start_mark if side == "start" else event.end_mark
+    assert mark is not None  # it has, of text in memory
+    return mark
+
+
 def _placed(text: str, event: yaml.ScalarEvent) -> _Scalar:
-    start, end = event.start_mark.index, event.end_mark.index
+    start, end = _mark(event).index, _mark(event, "end").index
     if event.style in ("|", ">"):
         raw = text[start:end]
         kept = raw.rstrip(" \n\r\t")

@@ -1,0 +1,41 @@
+"""What the formats of Office Open XML have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from uwaga.documents.archive import DocumentArchive
+from uwaga.documents.document import Piece, Reader, Reading, Source
+from uwaga.documents.xml import xml_text
+from uwaga.errors import DataError
+
+CONTENT_TYPES = "[Content_Types].xml"
+
+
+def xml_reader(pieces: Callable[[str], Iterator[Piece]]) -> Reader:
+    """A reader of members in XML, of what takes their text apart."""
+
+    def read(source: Source) -> Reading:
+        text, encoding, mark = xml_text(source)
+        return Reading(pieces(text), encoding, "xmlcharrefreplace", mark)
+
+    return read
+
+
+def parts(archive: DocumentArchive, wanted: re.Pattern[str], main: str, what: str) -> list[str]:
+    """The names of the parts that hold text.
+
+    Args:
+        archive: the document.
+        wanted: what their names look like.
+        main: what the name of the part that no such document lacks begins with.
+        what: the format, for messages.
+
+    Raises:
+        DataError: it is no such document.
+    """
+    found = [name for name in archive.names if wanted.fullmatch(name)]
+    if CONTENT_TYPES not in archive or not any(name.startswith(main) for name in archive.names):
+        raise DataError(f"{archive.path}: is an archive but no {what}: it lacks {CONTENT_TYPES} or {main}")
+    return found
