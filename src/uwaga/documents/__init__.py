@@ -9,6 +9,7 @@ from uwaga.documents.job import (
     run_document_job,
 )
 from uwaga.documents.registry import Format, find_format, formats
+from uwaga.documents.translating import inline_translator, translate_file
 
 __all__ = [
     "DocumentJob",
@@ -23,5 +24,7 @@ __all__ = [
     "document_job",
     "find_format",
     "formats",
+    "inline_translator",
     "run_document_job",
+    "translate_file",
 ]
