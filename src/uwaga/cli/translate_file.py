@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +12,12 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
+from uwaga.cli.detected import detected
 from uwaga.decoding import SearchOverrides
+from uwaga.text.detection import AUTO
+
+SAMPLE = 200
+"""Texts of a document that tell its language."""
 
 Document = Annotated[Path, typer.Argument(help="The document to translate.", show_default=False)]
 Target = Annotated[
@@ -96,12 +103,15 @@ def translate_file(
     docx, pptx, xlsx, OpenDocument and EPUB.
     """
     from uwaga.cli.meter import texts_meter
-    from uwaga.documents import DocumentOptions, document_job
+    from uwaga.documents import DocumentOptions, document_job, job_texts
     from uwaga.documents.translating import translate_file as run
     from uwaga.translator.loading import LoadOptions
 
     said = DocumentOptions(encoding, _listed(keys), _listed(columns), retranslate, source, target)
-    document_job(document, output, format_, said)  # speaks before a model is loaded
+    job = document_job(document, output, format_, said)  # speaks before a model is loaded
+    if source == AUTO:
+        source = detected(list(islice(job_texts(job), SAMPLE)))
+        said = replace(said, source=source)
     wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
     loaded, _ = load_for_texts(model, wanted, via)
     search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}

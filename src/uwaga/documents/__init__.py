@@ -6,6 +6,7 @@ from uwaga.documents.job import (
     DocumentReport,
     TranslateInlines,
     document_job,
+    job_texts,
     run_document_job,
 )
 from uwaga.documents.registry import Format, find_format, formats
@@ -25,6 +26,7 @@ __all__ = [
     "find_format",
     "formats",
     "inline_translator",
+    "job_texts",
     "run_document_job",
     "translate_file",
 ]

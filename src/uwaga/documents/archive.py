@@ -69,6 +69,16 @@ class DocumentArchive:
         with self.open(info) as stream:
             return stream.read()
 
+    def check(self, info: zipfile.ZipInfo) -> None:
+        """Read a member once and hold it against its sum.
+
+        Raises:
+            DataError: it is damaged.
+        """
+        with self.open(info) as stream:
+            while stream.read(CHUNK):
+                pass
+
     def _opened(self, info: zipfile.ZipInfo) -> IO[bytes]:
         try:
             return self._file.open(info)

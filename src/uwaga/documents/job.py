@@ -23,7 +23,7 @@ from uwaga.documents.document import (
 from uwaga.documents.journal import Journal, open_journal
 from uwaga.documents.registry import Format, find_format
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.markup import Inline
+from uwaga.markup import Inline, plain_text
 from uwaga.text.regular_file import read_regular
 
 LARGEST = 1 << 28
@@ -141,6 +141,15 @@ def run_document_job(
     return DocumentReport(job.format.name, count, resumed)
 
 
+def job_texts(job: DocumentJob) -> Iterator[str]:
+    """The texts of a document without their tags, in its order.
+
+    Raises:
+        DataError, MissingExtraError: as :func:`run_document_job`.
+    """
+    return (plain_text(inline) for unit in _units(job) for inline in _wanted(unit))
+
+
 def _check_options(found: Format, options: DocumentOptions) -> None:
     if found.check is not None:
         found.check(options)
@@ -180,6 +189,8 @@ def _units(job: DocumentJob) -> Iterator[Unit]:
         for info in archive.members:
             if info.filename in readers:
                 yield from _of(readers[info.filename](_member(job, archive, info.filename)).pieces)
+            else:
+                archive.check(info)
 
 
 def _of(pieces: Iterable[Piece]) -> Iterator[Unit]:

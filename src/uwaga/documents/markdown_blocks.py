@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from uwaga.documents.markdown_parser import MarkdownParser
+
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-    from uwaga.documents.markdown_inline import MarkdownParser
 
 BlockKind = Literal["paragraph", "heading", "cell", "html"]
 

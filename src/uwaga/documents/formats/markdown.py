@@ -9,7 +9,8 @@ from uwaga.documents.encodings import decode_text
 from uwaga.documents.front_matter import front_matter
 from uwaga.documents.html_pieces import html_pieces
 from uwaga.documents.markdown_blocks import TextBlock, text_blocks
-from uwaga.documents.markdown_inline import MarkdownParser, read_inline, write_block
+from uwaga.documents.markdown_inline import read_inline, write_block
+from uwaga.documents.markdown_parser import MarkdownParser
 from uwaga.documents.registry import Format
 
 
