@@ -112,7 +112,7 @@ def measure(detector: str, found: dict[str, list[str]]) -> None:
 
 
 def high_water() -> int:
-    """This process's peak of resident memory in KiB, which Linux keeps."""
+    """The peak of resident memory in KiB, which Linux keeps."""
     found = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
     return int(found[1]) if found else 0
 

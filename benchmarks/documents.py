@@ -371,7 +371,7 @@ def peak(path: Path) -> str:
 
 
 def high_water() -> int:
-    """This process's peak of resident memory in KiB, which Linux keeps; getrusage would count the parent's too."""
+    """The peak of resident memory in KiB, which Linux keeps; getrusage would count the parent's too."""
     found = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
     return int(found[1]) if found else 0
 

@@ -20,7 +20,7 @@ class Format:
 
     Attributes:
         name: what ``--format`` calls it.
-        suffixes: what names of its files end in, in lower case.
+        suffixes: what names of its files end in, in lower case; one without a dot before it is a whole name.
         read: takes a file apart.
         members: of a zip archive: its members that hold text, and who takes each apart.
         check: looks at options before a file is read, and may raise.

@@ -1,7 +1,9 @@
+from pathlib import Path
+
 import pytest
 from document_laws import swapped, unchanged
 
-from uwaga.documents import DocumentOptions, document_job, run_document_job
+from uwaga.documents import DocumentOptions, document_job, find_format, formats, run_document_job
 from uwaga.documents.journal import journal_of, open_journal
 from uwaga.errors import DataError, RunInUseError, SettingsError
 
@@ -118,6 +120,14 @@ def test_what_cannot_be_is_said_before_anything(document):
     (document / "a.csv").write_text("a\nb\n")
     with pytest.raises(SettingsError, match="--columns"):
         document_job(document / "a.csv", document / "b.csv")
+
+
+def test_a_name_says_what_a_file_is():
+    assert find_format(Path("values/strings.xml")).name == "android"
+    assert find_format(Path("a.STRINGS")).name == "strings" and find_format(Path("b.pot")).name == "po"
+    with pytest.raises(SettingsError, match="does not say"):
+        find_format(Path("sharedStrings.xml"))
+    assert len(formats()) == 20
 
 
 def test_a_character_that_the_encoding_lacks_is_named(document):
