@@ -127,7 +127,7 @@ def test_a_name_says_what_a_file_is():
     assert find_format(Path("a.STRINGS")).name == "strings" and find_format(Path("b.pot")).name == "po"
     with pytest.raises(SettingsError, match="does not say"):
         find_format(Path("sharedStrings.xml"))
-    assert len(formats()) == 20
+    assert len(formats()) == 19
 
 
 def test_a_character_that_the_encoding_lacks_is_named(document):

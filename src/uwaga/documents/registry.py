@@ -57,7 +57,12 @@ def find_format(path: Path, name: str | None = None) -> Format:
             raise SettingsError(f"{name!r} is no format of documents; there are {', '.join(sorted(known))}")
         return known[name]
     lowered = path.name.lower()
-    fitting = [(len(end), one) for one in known.values() for end in one.suffixes if lowered.endswith(end)]
+    fitting = [
+        (len(end), one)
+        for one in known.values()
+        for end in one.suffixes
+        if (lowered.endswith(end) if end.startswith(".") else lowered == end)
+    ]
     if not fitting:
         raise SettingsError(
             f"{path}: its name does not say what it is; name the format: {', '.join(sorted(known))}"
