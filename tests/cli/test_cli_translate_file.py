@@ -23,6 +23,14 @@ def test_a_document_in_another_language(tmp_path, capsys):
     assert made != source.read_text() and sorted(one.name for one in tmp_path.iterdir()) == ["a.md", "b.md"]
 
 
+def test_placeholders_are_written_as_the_format_writes_text(tmp_path):
+    source, target = tmp_path / "a.html", tmp_path / "b.html"
+    source.write_text("<p>Two men read <b>http://x.org/?a=1&amp;b=2</b> and {a&lt;b}.</p>\n")
+    assert uwaga("translate-file", source, target) == 0
+    made = target.read_text()
+    assert "<b>http://x.org/?a=1&amp;b=2</b>" in made and "&b" not in made
+
+
 def test_languages_are_told(tmp_path, capsys):
     source, target = tmp_path / "a.txt", tmp_path / "b.txt"
     source.write_text("The weather is nice today, and we walk along the river.\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from uwaga.decoding import SearchOptions, SearchOverrides
-from uwaga.documents.document import DocumentOptions
+from uwaga.documents.document import DocumentOptions, joined
 from uwaga.documents.job import (
     BATCH,
     DocumentReport,
@@ -17,7 +17,7 @@ from uwaga.documents.job import (
     document_job,
     run_document_job,
 )
-from uwaga.markup import Inline
+from uwaga.markup import Inline, Tag
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
 
 if TYPE_CHECKING:
@@ -90,9 +90,15 @@ def inline_translator(
 
     def translate(inlines: Sequence[Inline]) -> list[Inline]:
         made = translate_inlines(translator, inlines, options, split=split, placeholders=placeholders)
-        return [one.inline for one in made]
+        return [_with_own_tags(old, one.inline) for old, one in zip(inlines, made, strict=True)]
 
     return translate
+
+
+def _with_own_tags(source: Inline, made: Inline) -> Inline:
+    """A translation with the tags of its source alone: placeholders are text, which the format escapes."""
+    own = {part for part in source if isinstance(part, Tag)}
+    return joined(part if isinstance(part, str) or part in own else part.raw for part in made)
 
 
 def with_languages(options: DocumentOptions, translator: TextPath) -> DocumentOptions:
