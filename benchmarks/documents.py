@@ -84,6 +84,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=60)
     parser.add_argument("--only", default="")
     parser.add_argument("--words", type=int, default=50_000)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("document", nargs="?", type=Path)
     asked = parser.parse_args()
     if asked.what == "fetch":
@@ -95,7 +96,7 @@ def main() -> None:
     elif asked.what == "peak":
         print(peak(asked.document))
     else:
-        report_speed(asked.cache, asked.words)
+        report_speed(asked.cache, asked.words, asked.rounds)
 
 
 def fetch(cache: Path) -> None:
@@ -376,7 +377,7 @@ def high_water() -> int:
     return int(found[1]) if found else 0
 
 
-def report_speed(cache: Path, count: int) -> None:
+def report_speed(cache: Path, count: int, rounds: int) -> None:
     import gzip
 
     from uwaga import load
@@ -400,7 +401,7 @@ def report_speed(cache: Path, count: int) -> None:
     book.write_text("\n".join(body), encoding="utf-8")
     found = document_texts(book)
     rates: dict[str, list[float]] = {"lines": [], "book": []}
-    for _ in range(3):
+    for _ in range(rounds):
         started = time.perf_counter()
         for _ in translator.translate_lines(found, chunk=512):
             pass
