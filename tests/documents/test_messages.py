@@ -54,7 +54,7 @@ def test_android_texts_are_read_as_they_are_written(wanted):
 APPLE = '/* A "comment"; */\n"key one" = "It\\"s \\n here";\n// other\nbare.key = "Value %@";\n"self";\n'
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
 def test_apple_strings(encoding):
     made = check_laws("a.strings", APPLE.encode(encoding)).decode(encoding)
     assert made == APPLE.replace('It\\"s \\n here', 'iT\\"S \\n HERE').replace("Value %@", "vALUE %@")

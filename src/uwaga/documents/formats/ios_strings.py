@@ -26,8 +26,8 @@ def read(source: Source) -> Reading:
         DataError: something in it is no pair: names the line.
     """
     encoding = source.options.encoding
-    if encoding is None and marked_encoding(source.content)[1] is None and source.content[1:2] == b"\0":
-        encoding = "utf-16-le"
+    if encoding is None and marked_encoding(source.content)[1] is None and b"\0" in source.content[:2]:
+        encoding = "utf-16-be" if source.content[:1] == b"\0" else "utf-16-le"
     text, encoding, mark = decode_text(source.content, encoding, source.name)
     return Reading(_pieces(text, source.name), encoding, mark=mark)
 
