@@ -465,12 +465,12 @@ def marked(taken: list[str], draw: random.Random) -> list[str]:
 
 def document_texts(path: Path) -> list[str]:
     """The texts of a document without their tags."""
-    from uwaga.documents import Source, Unit
+    from uwaga.documents import DocumentSource, Unit
     from uwaga.markup import plain_text
 
     reader = find_format(path).read
     assert reader is not None
-    pieces = reader(Source(str(path), path.read_bytes())).pieces
+    pieces = reader(DocumentSource(str(path), path.read_bytes())).pieces
     return [plain_text(inline) for unit in pieces if isinstance(unit, Unit) for inline in unit.inlines]
 
 

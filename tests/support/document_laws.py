@@ -4,7 +4,7 @@ from pathlib import Path
 
 from uwaga.documents import DocumentOptions, Unit, document_job, find_format, run_document_job
 from uwaga.documents.archive import open_document
-from uwaga.documents.document import Source, translatable, trimmed, written
+from uwaga.documents.document import DocumentSource, translatable, trimmed, written
 
 SWAPPED = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
@@ -40,7 +40,7 @@ def texts(path_or_name, content: bytes | None = None, options=None, format=None)
     options = options or DocumentOptions()
     if found.read is not None:
         content = path.read_bytes() if content is None else content
-        return _texts(found.read(Source(str(path), content, options)).pieces)
+        return _texts(found.read(DocumentSource(str(path), content, options)).pieces)
     with open_document(path) as archive:
         readers = found.members(archive)
         return [
@@ -48,7 +48,7 @@ def texts(path_or_name, content: bytes | None = None, options=None, format=None)
             for info in archive.members
             if info.filename in readers
             for one in _texts(
-                readers[info.filename](Source(str(path), archive.read(info.filename), options)).pieces
+                readers[info.filename](DocumentSource(str(path), archive.read(info.filename), options)).pieces
             )
         ]
 
@@ -65,7 +65,9 @@ def _texts(pieces):
 
 def render(name: str, content: bytes, translate, options=None, format=None) -> bytes:
     """As :func:`run`, in memory, for formats that are no archives."""
-    reading = find_format(Path(name), format).read(Source(name, content, options or DocumentOptions()))
+    reading = find_format(Path(name), format).read(
+        DocumentSource(name, content, options or DocumentOptions())
+    )
     encoder = reading.encoder()
     made = [
         piece

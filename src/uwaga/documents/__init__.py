@@ -1,6 +1,6 @@
 """Documents of many formats: taken apart into texts, translated, and put together with all else as it was."""
 
-from uwaga.documents.document import DocumentOptions, Piece, Reading, Source, Unit
+from uwaga.documents.document import DocumentOptions, DocumentSource, Piece, Reading, Unit
 from uwaga.documents.job import (
     DocumentJob,
     DocumentReport,
@@ -9,17 +9,17 @@ from uwaga.documents.job import (
     job_texts,
     run_document_job,
 )
-from uwaga.documents.registry import Format, find_format, formats
+from uwaga.documents.registry import DocumentFormat, find_format, formats
 from uwaga.documents.translating import inline_translator, translate_file
 
 __all__ = [
+    "DocumentFormat",
     "DocumentJob",
     "DocumentOptions",
     "DocumentReport",
-    "Format",
+    "DocumentSource",
     "Piece",
     "Reading",
-    "Source",
     "TranslateInlines",
     "Unit",
     "document_job",

@@ -112,7 +112,7 @@ def open_document(path: Path) -> Iterator[DocumentArchive]:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     with plain:
         size = plain.seek(0, io.SEEK_END)
-        directory = _Directory(plain)
+        directory = _ArchiveDirectory(plain)
         try:
             file = zipfile.ZipFile(directory)
         except (OSError, *DAMAGE) as error:
@@ -156,7 +156,7 @@ class ArchiveWriter:
             self._zip.close()
 
 
-class _Directory(io.BufferedIOBase):
+class _ArchiveDirectory(io.BufferedIOBase):
     """A file whose list of members, which zipfile reads at once, must not fill the memory."""
 
     def __init__(self, file: BinaryIO) -> None:

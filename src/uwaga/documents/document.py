@@ -55,7 +55,7 @@ class DocumentOptions:
 
 
 @dataclass(frozen=True)
-class Source:
+class DocumentSource:
     """A document as it lies in its file, or one member of an archive.
 
     Attributes:
@@ -91,7 +91,7 @@ class Reading:
         return codecs.getincrementalencoder(self.encoding)(self.errors)
 
 
-Reader = Callable[[Source], Reading]
+Reader = Callable[[DocumentSource], Reading]
 
 
 def translatable(inline: Inline) -> bool:

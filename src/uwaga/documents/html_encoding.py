@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from uwaga.documents.document import Source
+from uwaga.documents.document import DocumentSource
 from uwaga.documents.encodings import decode, known_encoding, marked_encoding
 from uwaga.errors import SettingsError
 
@@ -20,7 +20,7 @@ NO_MARK = {"utf-16", "utf-16-le", "utf-16-be", "utf-32"}
 """A page that states one of these in bytes that could be read is in UTF-8 (WHATWG encoding, 4.2)."""
 
 
-def html_text(source: Source) -> tuple[str, str, bytes]:
+def html_text(source: DocumentSource) -> tuple[str, str, bytes]:
     """The text of a page, its encoding and its byte order mark.
 
     Raises:
@@ -38,7 +38,7 @@ def html_text(source: Source) -> tuple[str, str, bytes]:
     return decode(content, encoding, source.name), encoding, mark
 
 
-def _stated(source: Source) -> str:
+def _stated(source: DocumentSource) -> str:
     found = STATED.search(source.content[:LOOKED])
     if found is None:
         return "utf-8"

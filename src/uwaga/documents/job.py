@@ -12,16 +12,16 @@ from uwaga.checkpoints.files.atomic import new_file
 from uwaga.documents.archive import ArchiveWriter, DocumentArchive, open_document
 from uwaga.documents.document import (
     DocumentOptions,
+    DocumentSource,
     Piece,
     Reader,
     Reading,
-    Source,
     Unit,
     translatable,
     written,
 )
 from uwaga.documents.journal import Journal, open_journal
-from uwaga.documents.registry import Format, find_format
+from uwaga.documents.registry import DocumentFormat, find_format
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.markup import Inline, plain_text
 from uwaga.text.regular_file import read_regular
@@ -65,7 +65,7 @@ class DocumentJob:
 
     source: Path
     target: Path
-    format: Format
+    format: DocumentFormat
     options: DocumentOptions = NO_OPTIONS
     settings: Mapping[str, Any] | None = None
     batch: int = BATCH
@@ -150,7 +150,7 @@ def job_texts(job: DocumentJob) -> Iterator[str]:
     return (plain_text(inline) for unit in _units(job) for inline in _wanted(unit))
 
 
-def _check_options(found: Format, options: DocumentOptions) -> None:
+def _check_options(found: DocumentFormat, options: DocumentOptions) -> None:
     if found.check is not None:
         found.check(options)
 
@@ -163,15 +163,15 @@ def _digest(path: Path) -> str:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _plain(job: DocumentJob) -> Source:
+def _plain(job: DocumentJob) -> DocumentSource:
     try:
-        return Source(str(job.source), read_regular(job.source, LARGEST), job.options)
+        return DocumentSource(str(job.source), read_regular(job.source, LARGEST), job.options)
     except OSError as error:
         raise DataError(f"{job.source}: cannot be read: {error.strerror or error}") from None
 
 
-def _member(job: DocumentJob, archive: DocumentArchive, name: str) -> Source:
-    return Source(f"{job.source}: {name}", archive.read(name), job.options)
+def _member(job: DocumentJob, archive: DocumentArchive, name: str) -> DocumentSource:
+    return DocumentSource(f"{job.source}: {name}", archive.read(name), job.options)
 
 
 def _readers(job: DocumentJob, archive: DocumentArchive) -> Mapping[str, Reader]:

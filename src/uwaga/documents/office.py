@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from uwaga.documents.archive import DocumentArchive
-from uwaga.documents.document import Piece, Reader, Reading, Source
+from uwaga.documents.document import DocumentSource, Piece, Reader, Reading
 from uwaga.documents.tags import attributes
 from uwaga.documents.xml import xml_text
 from uwaga.errors import DataError
@@ -18,7 +18,7 @@ RELATIONS = "_rels/.rels"
 def xml_reader(pieces: Callable[[str], Iterator[Piece]]) -> Reader:
     """A reader of members in XML, of what takes their text apart."""
 
-    def read(source: Source) -> Reading:
+    def read(source: DocumentSource) -> Reading:
         text, encoding, mark = xml_text(source)
         return Reading(pieces(text), encoding, "xmlcharrefreplace", mark)
 

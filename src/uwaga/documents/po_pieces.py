@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from uwaga.documents.document import Piece, Source, Unit, joined, translatable, trimmed
+from uwaga.documents.document import DocumentSource, Piece, Unit, joined, translatable, trimmed
 from uwaga.documents.plurals import plural_expression, singular_forms
 from uwaga.errors import DataError, shown
 from uwaga.markup import Inline, plain_text
@@ -21,7 +21,7 @@ WIDTH = 76
 
 
 @dataclass
-class _Entry:
+class _PoEntry:
     """An entry: its comments, and for each keyword (with its number) its lines and what they say."""
 
     comments: list[str] = field(default_factory=list)
@@ -36,7 +36,7 @@ class _Entry:
         return "".join([*self.comments, *(line for lines in self.lines.values() for line in lines)])
 
 
-def po_pieces(text: str, source: Source) -> Iterator[Piece]:
+def po_pieces(text: str, source: DocumentSource) -> Iterator[Piece]:
     """The pieces of a catalogue.
 
     Raises:
@@ -53,15 +53,15 @@ def po_pieces(text: str, source: Source) -> Iterator[Piece]:
             yield _unit(entry, forms or (True, False), source.options.retranslate)
 
 
-def _entries(text: str, where: str) -> Iterator[_Entry | str]:
-    entry, keyword = _Entry(), ""
+def _entries(text: str, where: str) -> Iterator[_PoEntry | str]:
+    entry, keyword = _PoEntry(), ""
     for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", text), start=1):
         bare = line.strip()
         found = KEYWORD.match(line)
         opens = bare.startswith("#") or (found is not None and found[1] in ("msgctxt", "msgid"))
         if opens and any(key.startswith("msgstr") for key in entry.lines):
             yield entry
-            entry, keyword = _Entry(), ""
+            entry, keyword = _PoEntry(), ""
         if found is not None:
             keyword = found[1] + (f"[{found[2]}]" if found[2] else "")
             if keyword in entry.lines:
@@ -74,7 +74,7 @@ def _entries(text: str, where: str) -> Iterator[_Entry | str]:
         elif not bare or bare.startswith("#"):
             if entry.comments or entry.lines:
                 yield entry if "msgid" in entry.texts and "msgstr" in str(entry.lines.keys()) else entry.raw()
-            entry, keyword = _Entry(), ""
+            entry, keyword = _PoEntry(), ""
             yield line
         else:
             raise DataError(f"{where}: line {number} is none of a PO file: {shown(bare)}")
@@ -82,7 +82,7 @@ def _entries(text: str, where: str) -> Iterator[_Entry | str]:
         yield entry if "msgid" in entry.texts and "msgstr" in str(entry.lines.keys()) else entry.raw()
 
 
-def _add(entry: _Entry, keyword: str, line: str, string: str, where: str) -> None:
+def _add(entry: _PoEntry, keyword: str, line: str, string: str, where: str) -> None:
     found = STRING.match(string)
     if found is None:
         raise DataError(f"{where}: no string in quotes: {shown(string.strip())}")
@@ -101,7 +101,7 @@ def _unescape(raw: str) -> str:
 
 
 def _header(
-    entry: _Entry, forms: tuple[bool, ...] | None, target: str | None
+    entry: _PoEntry, forms: tuple[bool, ...] | None, target: str | None
 ) -> tuple[str, tuple[bool, ...] | None]:
     """The header, with the plural forms of the target language where it states none, and those forms."""
     raw = entry.raw()
@@ -118,7 +118,7 @@ def _header(
     return raw, forms
 
 
-def _unit(entry: _Entry, forms: Sequence[bool], retranslate: bool) -> Piece:
+def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
     raw = entry.raw()
     there = [value for key, value in entry.texts.items() if key.startswith("msgstr")]
     if all(there) and not entry.fuzzy and not retranslate:

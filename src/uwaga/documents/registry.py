@@ -15,7 +15,7 @@ from uwaga.errors import SettingsError
 
 
 @dataclass(frozen=True)
-class Format:
+class DocumentFormat:
     """A format of documents; one of ``read`` and ``members`` is given.
 
     Attributes:
@@ -34,18 +34,18 @@ class Format:
 
 
 @cache
-def formats() -> Mapping[str, Format]:
+def formats() -> Mapping[str, DocumentFormat]:
     """All formats by name. None imports a library that may be missing before it reads."""
     package = importlib.import_module("uwaga.documents.formats")
-    found: dict[str, Format] = {}
+    found: dict[str, DocumentFormat] = {}
     for module in pkgutil.iter_modules(package.__path__):
         one = getattr(importlib.import_module(f"{package.__name__}.{module.name}"), "FORMAT", None)
-        if isinstance(one, Format):
+        if isinstance(one, DocumentFormat):
             found[one.name] = one
     return found
 
 
-def find_format(path: Path, name: str | None = None) -> Format:
+def find_format(path: Path, name: str | None = None) -> DocumentFormat:
     """The format of a file, by what its name ends in, or as the user says.
 
     Raises:

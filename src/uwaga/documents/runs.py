@@ -78,7 +78,7 @@ def paragraph(text: str, one: Element, names: RunNames) -> Piece:
     raw = one.content(text)
     if f"<{names.text}" not in raw:
         return raw
-    reader = _Reader(text, names)
+    reader = _RunReader(text, names)
     items = reader.items(one.inner, one.inner_end)
     formats = Counter[str]()
     for item in items:
@@ -90,7 +90,7 @@ def paragraph(text: str, one: Element, names: RunNames) -> Piece:
     return nested_unit(raw, inline, inner, lambda made: _write(made, reader.formats.get(base, ""), names))
 
 
-class _Reader:
+class _RunReader:
     """Reads a paragraph's runs; ``formats`` are their properties by what tells them apart."""
 
     def __init__(self, text: str, names: RunNames) -> None:

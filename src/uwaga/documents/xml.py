@@ -6,7 +6,7 @@ import re
 from html.entities import name2codepoint
 from xml.parsers import expat
 
-from uwaga.documents.document import Source
+from uwaga.documents.document import DocumentSource
 from uwaga.documents.encodings import decode, known_encoding, marked_encoding
 from uwaga.errors import DataError, shown
 
@@ -20,7 +20,7 @@ FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 """Characters that XML cannot write, in no way."""
 
 
-def xml_text(source: Source) -> tuple[str, str, bytes]:
+def xml_text(source: DocumentSource) -> tuple[str, str, bytes]:
     """The text of a well-formed XML document, its encoding and its byte order mark.
 
     Raises:
@@ -37,7 +37,7 @@ def xml_text(source: Source) -> tuple[str, str, bytes]:
     return decode(source.content[len(mark) :], encoding, source.name), encoding, mark
 
 
-def _check(source: Source) -> None:
+def _check(source: DocumentSource) -> None:
     parser = expat.ParserCreate()
     depth = 0
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import Piece, Reading, Source, Unit, joined, peeled, text_unit, translatable
+from uwaga.documents.document import (
+    DocumentSource,
+    Piece,
+    Reading,
+    Unit,
+    joined,
+    peeled,
+    text_unit,
+    translatable,
+)
 from uwaga.documents.elements import Element, Treatment, elements, write_xml, xml_inline
 from uwaga.documents.plurals import plural_categories
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.tags import Token, attributes, xml_tokens
 from uwaga.documents.xml import xml_text
 from uwaga.errors import DataError
@@ -19,7 +28,7 @@ ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))|(\s+)", re.DOTALL)
 SIGNS = {"n": "\n", "t": "\t"}
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a file of resources apart into its texts.
 
     Raises:
@@ -133,4 +142,4 @@ def _write(inline: Inline) -> str:
     return write_xml(tuple(parts))
 
 
-FORMAT = Format("android", ("strings.xml", "arrays.xml", "plurals.xml"), read)
+FORMAT = DocumentFormat("android", ("strings.xml", "arrays.xml", "plurals.xml"), read)

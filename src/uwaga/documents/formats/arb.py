@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import Piece, Reading, Source
+from uwaga.documents.document import DocumentSource, Piece, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.json_pieces import check_json, json_pieces, json_texts
 from uwaga.documents.keys import KeyChoice
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a file apart into its messages; ``@@locale`` becomes the target language, where that is known."""
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     check_json(text, source.name)
@@ -34,4 +34,4 @@ def _in_language(text: str, target: str) -> str:
     return text
 
 
-FORMAT = Format("arb", (".arb",), read)
+FORMAT = DocumentFormat("arb", (".arb",), read)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import DocumentOptions, Piece, Reading, Source, text_unit
+from uwaga.documents.document import DocumentOptions, DocumentSource, Piece, Reading, text_unit
 from uwaga.documents.encodings import decode_text
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError, SettingsError, shown
 from uwaga.markup import Inline, plain_text
 
@@ -24,7 +24,7 @@ def check(options: DocumentOptions) -> None:
         raise SettingsError("say which columns to translate: --columns title,description")
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a table apart into the cells of the columns that are chosen.
 
     Raises:
@@ -39,7 +39,7 @@ def read(source: Source) -> Reading:
     return Reading(_pieces(text, separator, source), encoding, mark=mark)
 
 
-def _pieces(text: str, separator: str, source: Source) -> Iterator[Piece]:
+def _pieces(text: str, separator: str, source: DocumentSource) -> Iterator[Piece]:
     rows = _rows(text, separator, source.name)
     names = [_value(text[start:end]) for start, end in next(rows, [])]
     wanted = _wanted(names, source)
@@ -52,12 +52,12 @@ def _pieces(text: str, separator: str, source: Source) -> Iterator[Piece]:
             if column in wanted:
                 yield text[at:start]
                 raw = text[start:end]
-                yield text_unit(raw, (_value(raw),), _Writer(raw, separator))
+                yield text_unit(raw, (_value(raw),), _CellWriter(raw, separator))
                 at = end
     yield text[at:]
 
 
-def _wanted(names: Sequence[str], source: Source) -> frozenset[int]:
+def _wanted(names: Sequence[str], source: DocumentSource) -> frozenset[int]:
     for name in source.options.columns:
         if name not in names:
             raise SettingsError(
@@ -90,7 +90,7 @@ def _value(raw: str) -> str:
     return raw[1:-1].replace('""', '"') if raw.startswith('"') else raw
 
 
-class _Writer:
+class _CellWriter:
     """Writes a cell, in quotes where it had some or needs them."""
 
     def __init__(self, raw: str, separator: str) -> None:
@@ -104,4 +104,4 @@ class _Writer:
         return '"' + text.replace('"', '""') + '"'
 
 
-FORMAT = Format("csv", (".csv", ".tsv"), read, check=check)
+FORMAT = DocumentFormat("csv", (".csv", ".tsv"), read, check=check)

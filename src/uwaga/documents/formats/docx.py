@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import Piece, Reader
 from uwaga.documents.office import parts, xml_reader
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.runs import DRAWING, WORD, paragraphs
 
 PARTS = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
@@ -29,4 +29,4 @@ def members(archive: DocumentArchive) -> Mapping[str, Reader]:
     return {**found, **{name: xml_reader(_drawn) for name in archive.names if DRAWN.fullmatch(name)}}
 
 
-FORMAT = Format("docx", (".docx", ".docm", ".dotx"), members=members)
+FORMAT = DocumentFormat("docx", (".docx", ".docm", ".dotx"), members=members)

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from uwaga.documents.archive import DocumentArchive
-from uwaga.documents.document import Piece, Reader, Reading, Source, text_unit
+from uwaga.documents.document import DocumentSource, Piece, Reader, Reading, text_unit
 from uwaga.documents.elements import elements, write_xml
 from uwaga.documents.html_encoding import html_text
 from uwaga.documents.html_pieces import html_pieces
 from uwaga.documents.office import xml_reader
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.xml import unescape
 from uwaga.errors import DataError
 
@@ -42,7 +42,7 @@ def members(archive: DocumentArchive) -> Mapping[str, Reader]:
     return found
 
 
-def _page(source: Source) -> Reading:
+def _page(source: DocumentSource) -> Reading:
     if b"<!ENTITY" in source.content:
         raise DataError(f"{source.name}: declares entities, which are never followed; write the text itself")
     text, encoding, mark = html_text(source)
@@ -59,4 +59,4 @@ def _elements(text: str, names: tuple[str, ...]) -> Iterator[Piece]:
     yield text[at:]
 
 
-FORMAT = Format("epub", (".epub",), members=members)
+FORMAT = DocumentFormat("epub", (".epub",), members=members)

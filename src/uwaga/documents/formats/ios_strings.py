@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from uwaga.documents.document import Piece, Reading, Source, text_unit
+from uwaga.documents.document import DocumentSource, Piece, Reading, text_unit
 from uwaga.documents.encodings import decode_text, marked_encoding
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
 from uwaga.markup import Inline, plain_text
 
@@ -19,7 +19,7 @@ ESCAPE = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|(.))", re.DOTALL)
 SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a file apart into the values of its pairs.
 
     Raises:
@@ -72,4 +72,4 @@ def _write(made: Inline) -> str:
     return text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
 
 
-FORMAT = Format("strings", (".strings",), read)
+FORMAT = DocumentFormat("strings", (".strings",), read)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import Piece, Reading, Source, text_unit
+from uwaga.documents.document import DocumentSource, Piece, Reading, text_unit
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.front_matter import front_matter
 from uwaga.documents.html_pieces import html_pieces
 from uwaga.documents.markdown_blocks import TextBlock, text_blocks
 from uwaga.documents.markdown_inline import read_inline, write_block
 from uwaga.documents.markdown_parser import MarkdownParser
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a Markdown document apart into its paragraphs, headings and cells.
 
     Raises:
@@ -45,4 +45,4 @@ def _unit(parser: MarkdownParser, body: str, block: TextBlock) -> Piece:
     return text_unit(raw, inline, lambda made: write_block(parser, block, made))
 
 
-FORMAT = Format("markdown", (".md", ".markdown", ".mdown", ".mkd"), read)
+FORMAT = DocumentFormat("markdown", (".md", ".markdown", ".mdown", ".mkd"), read)

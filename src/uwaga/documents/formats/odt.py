@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from uwaga.documents.archive import DocumentArchive
-from uwaga.documents.document import Piece, Reader, Reading, Source, balanced, joined, nested_unit
+from uwaga.documents.document import DocumentSource, Piece, Reader, Reading, balanced, joined, nested_unit
 from uwaga.documents.elements import Element, Treatment, elements, write_xml, xml_inline
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.tags import Token
 from uwaga.documents.xml import xml_text
 from uwaga.errors import DataError
@@ -36,7 +36,7 @@ def members(archive: DocumentArchive) -> Mapping[str, Reader]:
     return {name: _read for name in MEMBERS if name in archive}
 
 
-def _read(source: Source) -> Reading:
+def _read(source: DocumentSource) -> Reading:
     text, encoding, mark = xml_text(source)
     return Reading(_pieces(text), encoding, "xmlcharrefreplace", mark)
 
@@ -66,4 +66,4 @@ def _block(text: str, one: Element) -> Piece:
     return nested_unit(one.content(text), balanced(inline), inner, write_xml)
 
 
-FORMAT = Format("odt", (".odt", ".ott", ".odp", ".ods"), members=members)
+FORMAT = DocumentFormat("odt", (".odt", ".ott", ".odp", ".ods"), members=members)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from uwaga.documents.document import Reading, Source
+from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode, known_encoding, marked_encoding
 from uwaga.documents.po_pieces import CHARSET, po_pieces
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import SettingsError
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a catalogue apart into the entries that are not translated or fuzzy, or into all if asked."""
     mark, encoding = marked_encoding(source.content)
     stated = CHARSET.search(source.content[:16384])
@@ -24,4 +24,4 @@ def read(source: Source) -> Reading:
     return Reading(po_pieces(text, source), encoding or "utf-8", mark=mark)
 
 
-FORMAT = Format("po", (".po", ".pot"), read)
+FORMAT = DocumentFormat("po", (".po", ".pot"), read)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import Piece, Reader
 from uwaga.documents.office import parts, xml_reader
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.runs import DRAWING, paragraphs
 
 PARTS = re.compile(
@@ -25,4 +25,4 @@ def members(archive: DocumentArchive) -> Mapping[str, Reader]:
     return dict.fromkeys(parts(archive, PARTS, "ppt/presentation", "presentation"), xml_reader(_drawn))
 
 
-FORMAT = Format("pptx", (".pptx", ".pptm", ".ppsx"), members=members)
+FORMAT = DocumentFormat("pptx", (".pptx", ".pptm", ".ppsx"), members=members)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from uwaga.documents.document import Piece, Reading, Source, text_unit
+from uwaga.documents.document import DocumentSource, Piece, Reading, text_unit
 from uwaga.documents.elements import write_xml
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.tags import xml_tokens
 from uwaga.documents.xml import unescape, xml_text
 from uwaga.errors import DataError
@@ -14,7 +14,7 @@ from uwaga.errors import DataError
 FORMS = frozenset(("zero", "one", "two", "few", "many", "other", "NSStringLocalizedFormatKey"))
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a property list apart into the forms of its plurals.
 
     Raises:
@@ -49,4 +49,4 @@ def _pieces(text: str) -> Iterator[Piece]:
     yield text[at:]
 
 
-FORMAT = Format("stringsdict", (".stringsdict",), read)
+FORMAT = DocumentFormat("stringsdict", (".stringsdict",), read)

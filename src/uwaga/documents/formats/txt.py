@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from uwaga.documents.document import Piece, Reading, Source, text_unit
+from uwaga.documents.document import DocumentSource, Piece, Reading, text_unit
 from uwaga.documents.encodings import decode_text
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.wrapping import fill
 from uwaga.markup import Inline, plain_text
 
@@ -18,7 +18,7 @@ SOFT = 40
 """A line that is shorter than this, and than three quarters of the longest, ends a paragraph by itself."""
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a text apart into paragraphs.
 
     Lines follow each other in a paragraph where they are indented alike and none but the last is short; the
@@ -83,4 +83,4 @@ def _paragraph(lines: list[tuple[str, str]]) -> Iterator[Piece]:
     yield tail + ends[-1]
 
 
-FORMAT = Format("txt", (".txt", ".text"), read)
+FORMAT = DocumentFormat("txt", (".txt", ".text"), read)

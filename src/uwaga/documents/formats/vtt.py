@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from uwaga.documents.document import Reading, Source
+from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.subtitles import Cue, subtitle_pieces
 from uwaga.errors import DataError
 
@@ -17,7 +17,7 @@ TIMES = re.compile(
 BLANK = re.compile(r"\r?\n[ \t]*(?=\r?\n)|\r?\n?\Z")
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a file apart into sentences.
 
     Raises:
@@ -41,4 +41,4 @@ def _milliseconds(times: list[int]) -> int:
     return ((hours * 60 + minutes) * 60 + seconds) * 1000 + rest
 
 
-FORMAT = Format("vtt", (".vtt", ".webvtt"), read)
+FORMAT = DocumentFormat("vtt", (".vtt", ".webvtt"), read)

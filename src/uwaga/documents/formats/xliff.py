@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import Piece, Reading, Source, Unit, joined, peeled, translatable
+from uwaga.documents.document import DocumentSource, Piece, Reading, Unit, joined, peeled, translatable
 from uwaga.documents.elements import Element, Treatment, child, elements, write_xml, xml_inline
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.tags import Token, attributes, xml_tokens
 from uwaga.documents.xml import escape_attribute, xml_text
 from uwaga.errors import DataError
@@ -18,7 +18,7 @@ BEGUN = frozenset(("new", "needs-translation", "initial", ""))
 """States of a target that is none yet."""
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a file apart into its units.
 
     Raises:
@@ -31,12 +31,12 @@ def read(source: Source) -> Reading:
     if root is None or root.name.rpartition(":")[2] != "xliff" or version[:1] not in ("1", "2"):
         raise DataError(f"{source.name}: no XLIFF of version 1 or 2")
     prefix = root.name.removesuffix("xliff")
-    pieces = _Units(text, prefix, version[0] == "2", source).pieces()
+    pieces = _XliffUnits(text, prefix, version[0] == "2", source).pieces()
     return Reading(pieces, encoding, "xmlcharrefreplace", mark)
 
 
-class _Units:
-    def __init__(self, text: str, prefix: str, second: bool, source: Source) -> None:
+class _XliffUnits:
+    def __init__(self, text: str, prefix: str, second: bool, source: DocumentSource) -> None:
         self._text, self._prefix, self._second = text, prefix, second
         self._options = source.options
         self._unit = f"{prefix}{'unit' if second else 'trans-unit'}"
@@ -108,10 +108,10 @@ class _Units:
         if not translatable(core):
             yield raw
             return
-        yield Unit((core,), _Writer(text, prefix, segment, source, target, with_tag, before, after))
+        yield Unit((core,), _TargetWriter(text, prefix, segment, source, target, with_tag, before, after))
 
 
-class _Writer:
+class _TargetWriter:
     """Writes a segment with a target in its place."""
 
     def __init__(
@@ -171,4 +171,4 @@ def _inline(text: str, source: Element, prefix: str) -> Inline:
     return xml_inline(text, source.inner, source.inner_end, treat)
 
 
-FORMAT = Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read)
+FORMAT = DocumentFormat("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read)

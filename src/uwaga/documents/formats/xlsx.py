@@ -13,7 +13,7 @@ from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import Piece, Reader, text_unit
 from uwaga.documents.elements import child, elements, write_xml
 from uwaga.documents.office import parts, xml_reader
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.runs import DRAWING, SHEET, paragraph, paragraphs
 from uwaga.documents.xml import unescape
 
@@ -59,4 +59,4 @@ def _strings(text: str, named: frozenset[str]) -> Iterator[Piece]:
     yield text[at:]
 
 
-FORMAT = Format("xlsx", (".xlsx", ".xlsm", ".xltx"), members=members)
+FORMAT = DocumentFormat("xlsx", (".xlsx", ".xlsm", ".xltx"), members=members)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from uwaga.documents.document import Reading, Source
+from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.keys import KeyChoice
-from uwaga.documents.registry import Format
+from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.yaml_pieces import yaml_pieces
 
 
-def read(source: Source) -> Reading:
+def read(source: DocumentSource) -> Reading:
     """Take a file apart into its values that are text; a key whose value is a number or a date is left."""
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     return Reading(yaml_pieces(text, KeyChoice(source.options.keys), source.name), encoding, mark=mark)
 
 
-FORMAT = Format("yaml", (".yaml", ".yml"), read)
+FORMAT = DocumentFormat("yaml", (".yaml", ".yml"), read)
