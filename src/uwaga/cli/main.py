@@ -32,6 +32,7 @@ from uwaga.cli.score import score
 from uwaga.cli.shortlist import shortlist
 from uwaga.cli.train import train
 from uwaga.cli.translate import translate
+from uwaga.cli.translate_file import translate_file
 
 app = typer.Typer(
     name="uwaga",
@@ -42,7 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 VERBS = (
-    *(translate, train, score, evaluate, align, attend, heads, lengths),
+    *(translate, translate_file, train, score, evaluate, align, attend, heads, lengths),
     *(generate, fill, info, convert, shortlist, average, clean, report),
     *(distil, backtranslate, merge),
 )
@@ -58,7 +59,7 @@ class Verb(TyperCommand):
 
 
 for verb in VERBS:
-    app.command(verb.__name__, cls=Verb)(reported(verb))
+    app.command(verb.__name__.replace("_", "-"), cls=Verb)(reported(verb))
 app.add_typer(models)
 
 

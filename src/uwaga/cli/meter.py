@@ -63,6 +63,20 @@ def counter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
 
 
 @contextlib.contextmanager
+def texts_meter(verb: str) -> Iterator[Callable[[int, int], None]]:
+    """A function to be called with how many texts are done, and of how many."""
+    with contextlib.ExitStack() as stack:
+        bar: list[Update] = []
+
+        def advance(done: int, total: int) -> None:
+            if not bar:
+                bar.append(stack.enter_context(_bar(verb, total)))
+            bar[0](done, done)
+
+        yield advance
+
+
+@contextlib.contextmanager
 def transfer(name: str) -> Iterator[Callable[[int, int | None], None]]:
     """A function to be called with the bytes that have come, and of how many; it draws on a terminal."""
     if not sys.stderr.isatty():

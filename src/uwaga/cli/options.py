@@ -107,8 +107,8 @@ FromLanguage = Annotated[
     str | None,
     typer.Option(
         "--from",
-        help="The language of the sources. With --to and without --model: translate with the best installed "
-        "model between the two, or with several one after the other.",
+        help="The language of the sources; auto finds it out. With --to and without --model: translate with "
+        "the best installed model between the two, or with several one after the other.",
         show_default=False,
     ),
 ]

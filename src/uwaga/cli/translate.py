@@ -16,6 +16,7 @@ import typer
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
 from uwaga.cli.confidence import confident_text, shows_colours
+from uwaga.cli.detected import resolve_source
 from uwaga.cli.nbest import NbestChoice, moses_lines
 from uwaga.cli.notes import Notes
 from uwaga.cli.text_format import (
@@ -113,6 +114,8 @@ EXAMPLES = r"""
 
         uwaga translate --from pt --to es --via en < test.pt
 
+        uwaga translate --from auto --to en < letters.txt    # in whatever language they are
+
         uwaga translate --adapter runs/medical/adapter < test.en    # with the model that it was trained for
 
         uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
@@ -168,6 +171,7 @@ def translate(
     how.check(attention, nbest, beam, sample)
     the.check_resume(resume, output, alignments)
     chunks, pace = _watched(text, input_)
+    source, chunks = resolve_source(source, chunks)
     asked: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
     asked |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
     asked |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}

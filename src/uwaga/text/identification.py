@@ -24,7 +24,7 @@ class LanguageIdentifier:
             from py3langid.langid import LanguageIdentifier as Identifier
         except ImportError:
             raise MissingExtraError(
-                "telling languages apart needs py3langid: pip install 'uwaga[clean]'"
+                "telling languages apart needs py3langid: pip install 'uwaga[detect]'"
             ) from None
         self._identifier = Identifier.from_model_file(MODEL_FILE, norm_probs=True)
         self.languages = frozenset(base_language(label) for label in self._identifier.labels)

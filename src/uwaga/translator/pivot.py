@@ -13,6 +13,7 @@ from uwaga.decoding import SearchOptions, SearchOverrides
 from uwaga.errors import SettingsError, shown
 from uwaga.text.language_codes import same_language
 from uwaga.text.piece_alignment import chained
+from uwaga.translator.detected import known_source
 from uwaga.translator.marked import (
     LinesOptions,
     TextMarkup,
@@ -23,7 +24,7 @@ from uwaga.translator.marked import (
 )
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot_options import PivotOptions
-from uwaga.translator.segmentation import Split, listed_prefixes
+from uwaga.translator.segmentation import Split, listed, listed_prefixes
 
 
 class PivotStep(Protocol):
@@ -139,7 +140,7 @@ class PivotTranslator:
 
         Args:
             text: one text, or any number of them.
-            source: code of its own source language; no other is known.
+            source: code of its own source language; ``auto`` looks whether the texts are in it.
             target: code of its own target language.
             prefix: what the translation begins with: the last model's.
             split: ``auto``, ``sentences`` or ``never``: how the first model takes a text apart. A later
@@ -156,9 +157,10 @@ class PivotTranslator:
         Raises:
             TextTooLongError, SettingsError, DataError: as of a single model.
         """
-        self.between(source, target)
+        given = text if isinstance(text, str) else listed(text)
+        self.between(known_source(source, given, self.languages), target)
         markup, search = taken_apart(options)
-        return translate_given(self, text, self.options(**search), markup, prefix, split, on_error)
+        return translate_given(self, given, self.options(**search), markup, prefix, split, on_error)
 
     def translate_named(
         self,

@@ -15,6 +15,7 @@ from uwaga.errors import DataError
 from uwaga.settings import AlignmentHead
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
+from uwaga.translator.detected import known_source
 from uwaga.translator.forced_decoding import no_attention
 from uwaga.translator.known_targets import KnownTargets
 from uwaga.translator.marked import (
@@ -29,7 +30,7 @@ from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.recording import led_translation
 from uwaga.translator.scoring import Scorer, step_scorer
-from uwaga.translator.segmentation import Segmenter, Split, listed_prefixes
+from uwaga.translator.segmentation import Segmenter, Split, listed, listed_prefixes
 from uwaga.translator.summary import summary, whence
 
 
@@ -225,7 +226,7 @@ class Translator(KnownTargets):
 
         Args:
             text: one text, or any number of them: a list, a generator.
-            source: code of the language to translate from, of a model that knows several.
+            source: code of the language to translate from, of a model that knows several, or ``auto``.
             target: code of the language to translate to; see :meth:`between`.
             prefix: what the target begins with: one for all texts, or one per text. Of a text in several
                 sentences it is the first one's.
@@ -259,8 +260,10 @@ class Translator(KnownTargets):
             SettingsError: an unknown or impossible option.
             DataError: a text is not valid Unicode.
         """
-        here, (markup, search) = self.between(source, target), taken_apart(options)
-        return translate_given(here, text, here.options(**search), markup, prefix, split, on_error)
+        given = text if isinstance(text, str) else listed(text)
+        here = self.between(known_source(source, given, self.languages), target)
+        markup, search = taken_apart(options)
+        return translate_given(here, given, here.options(**search), markup, prefix, split, on_error)
 
     def translate_named(
         self,

@@ -1,0 +1,133 @@
+# ruff: noqa: E501
+"""Detectors of languages, on single sentences of ten languages: how often they are right, and what they cost.
+
+    python benchmarks/documents.py fetch
+    python benchmarks/detection.py [--cache FOLDER] [--each 500] [--detector py3langid]
+
+The sentences are translations in the PO files of the packages that ``documents.py`` fetches: of 4 to 30 words (of
+Japanese and Chinese 12 to 80 characters), without placeholders and tags, each once. Without ``--detector`` every one
+that is installed runs in a process of its own, so that its memory is its own. heliport is under the GPL and is
+measured here alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import io
+import json
+import random
+import re
+import subprocess
+import sys
+import tarfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from babel.messages.pofile import read_po
+
+LANGUAGES = ("cs", "de", "es", "fr", "it", "ja", "nl", "pl", "ru", "zh")
+FILE = re.compile(r"[/_.-](cs|de|es|fr|it|ja|nl|pl|ru|zh_CN|zh_Hans)(?:/(?:LC_MESSAGES/)?[^/]+)?\.po$")
+MARKS = re.compile(r"[<>{}%@\\|_$&\n#=]|https?:")
+DETECTORS = ("py3langid", "heliport")
+THREE = {"ces": "cs", "deu": "de", "spa": "es", "fra": "fr", "ita": "it", "jpn": "ja", "nld": "nl", "pol": "pl",
+         "rus": "ru", "cmn": "zh", "zho": "zh"}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "uwaga-documents")
+    parser.add_argument("--each", type=int, default=500)
+    parser.add_argument("--detector", choices=DETECTORS)
+    asked = parser.parse_args()
+    path = asked.cache / "sentences.json"
+    if asked.detector:
+        measure(asked.detector, json.loads(path.read_text(encoding="utf-8")))
+        return
+    found = sentences(asked.cache / "packed", asked.each)
+    path.write_text(json.dumps(found), encoding="utf-8")
+    print({language: len(rows) for language, rows in found.items()})
+    for name in DETECTORS:
+        if importlib.util.find_spec(name) is not None:
+            command = [sys.executable, __file__, "--cache", str(asked.cache), "--detector", name]
+            subprocess.run(command, check=True)
+
+
+def sentences(folder: Path, each: int) -> dict[str, list[str]]:
+    """So many sentences of each language, drawn from all the files there are."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for archive in sorted(folder.iterdir()):
+        if ".tar" not in archive.name:
+            continue
+        with tarfile.open(archive) as file:
+            for info in file:
+                named = FILE.search(info.name)
+                if not named or not 0 < info.size < 3_000_000 or len(found[named[1][:2]]) > 4 * each:
+                    continue
+                stream = file.extractfile(info)
+                try:
+                    catalogue = read_po(io.BytesIO(stream.read() if stream else b""), abort_invalid=False)
+                except (ValueError, UnicodeDecodeError):
+                    continue
+                for one in catalogue:
+                    if (
+                        isinstance(one.string, str)
+                        and one.string != one.id
+                        and not one.fuzzy
+                        and fits(one.string, named[1][:2])
+                    ):
+                        found[named[1][:2]].add(one.string)
+    draw = random.Random(1)
+    return {name: draw.sample(sorted(found[name]), min(each, len(found[name]))) for name in LANGUAGES}
+
+
+def fits(text: str, language: str) -> bool:
+    if MARKS.search(text):
+        return False
+    if language in ("ja", "zh"):
+        return 12 <= len(text) <= 80 and not text.isascii()
+    return 4 <= len(text.split()) <= 30
+
+
+def measure(detector: str, found: dict[str, list[str]]) -> None:
+    before = high_water()
+    started = time.perf_counter()
+    identify = detector_of(detector)
+    identify("Ein Satz.")
+    loading = time.perf_counter() - started
+    memory = (high_water() - before) / 1024
+    started = time.perf_counter()
+    right = {
+        name: sum(identify(row) == name for row in rows) / max(1, len(rows)) for name, rows in found.items()
+    }
+    count = sum(map(len, found.values()))
+    rate = count / (time.perf_counter() - started)
+    print(
+        f"{detector}: mean {100 * sum(right.values()) / len(right):.1f}% right; loads in {loading:.2f} s, {memory:.0f} MB, {rate:,.0f} sentences/s"
+    )
+    print("   ", {name: round(100 * share, 1) for name, share in right.items()})
+
+
+def high_water() -> int:
+    """The peak of resident memory in KiB, which Linux keeps."""
+    found = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
+    return int(found[1]) if found else 0
+
+
+def detector_of(name: str):
+    if name == "py3langid":
+        from uwaga.text.identification import LanguageIdentifier
+
+        own = LanguageIdentifier()
+        return lambda text: own.identify(text)[0]
+    from heliport import Identifier
+
+    other = Identifier()
+    return lambda text: THREE.get(str(other.identify(text)).partition("_")[0], "?")
+
+
+if __name__ == "__main__":
+    main()

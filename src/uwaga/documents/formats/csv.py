@@ -1,0 +1,107 @@
+"""CSV and TSV with a line of names: the columns that the user chooses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from uwaga.documents.document import DocumentOptions, DocumentSource, Piece, Reading, text_unit
+from uwaga.documents.encodings import decode_text
+from uwaga.documents.registry import DocumentFormat
+from uwaga.errors import DataError, SettingsError, shown
+from uwaga.markup import Inline, plain_text
+
+SEPARATORS = ",;\t|"
+
+
+def check(options: DocumentOptions) -> None:
+    """Refuse a table of which no column is chosen.
+
+    Raises:
+        SettingsError: no column is.
+    """
+    if not options.columns:
+        raise SettingsError("say which columns to translate: --columns title,description")
+
+
+def read(source: DocumentSource) -> Reading:
+    """Take a table apart into the cells of the columns that are chosen.
+
+    Raises:
+        DataError: a row is not like the others: names the line; or a quote is never closed.
+        SettingsError: there is no such column: lists those there are.
+    """
+    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    head = next(iter(text.splitlines()), "")
+    separator = max(SEPARATORS, key=head.count) if not source.name.lower().endswith(".tsv") else "\t"
+    if head.count(separator) == 0:
+        separator = ","
+    return Reading(_pieces(text, separator, source), encoding, mark=mark)
+
+
+def _pieces(text: str, separator: str, source: DocumentSource) -> Iterator[Piece]:
+    rows = _rows(text, separator, source.name)
+    names = [_value(text[start:end]) for start, end in next(rows, [])]
+    wanted = _wanted(names, source)
+    at = 0
+    for row in rows:
+        if len(row) != len(names) and row != [(row[0][0], row[0][0])]:
+            line = text.count("\n", 0, row[0][0]) + 1
+            raise DataError(f"{source.name}: line {line} has {len(row)} cells, the first line {len(names)}")
+        for column, (start, end) in enumerate(row):
+            if column in wanted:
+                yield text[at:start]
+                raw = text[start:end]
+                yield text_unit(raw, (_value(raw),), _CellWriter(raw, separator))
+                at = end
+    yield text[at:]
+
+
+def _wanted(names: Sequence[str], source: DocumentSource) -> frozenset[int]:
+    for name in source.options.columns:
+        if name not in names:
+            raise SettingsError(
+                f"{source.name}: has no column {shown(name)}; its columns are {', '.join(names)[:200]}"
+            )
+    return frozenset(at for at, name in enumerate(names) if name in source.options.columns)
+
+
+def _rows(text: str, separator: str, where: str) -> Iterator[list[tuple[int, int]]]:
+    """Where the cells of each row stand, quotes included."""
+    cell = re.compile(
+        rf'("(?:[^"]|"")*"|(?!")[^{re.escape(separator)}\r\n]*)({re.escape(separator)}|\r\n|\n|\r|\Z)'
+    )
+    at, row = 0, list[tuple[int, int]]()
+    while at < len(text) or row:
+        found = cell.match(text, at)
+        if found is None:
+            line = text.count("\n", 0, at) + 1
+            raise DataError(f"{where}: line {line}: a quote that is never closed, or text behind one")
+        row.append(found.span(1))
+        at = found.end()
+        if found[2] != separator:
+            yield row
+            row = []
+        if found[2] == "":
+            break
+
+
+def _value(raw: str) -> str:
+    return raw[1:-1].replace('""', '"') if raw.startswith('"') else raw
+
+
+class _CellWriter:
+    """Writes a cell, in quotes where it had some or needs them."""
+
+    def __init__(self, raw: str, separator: str) -> None:
+        self._raw, self._separator = raw, separator
+
+    def __call__(self, made: Inline) -> str:
+        text = plain_text(made)
+        needed = text.startswith('"') or any(sign in text for sign in (self._separator, "\n", "\r", '"'))
+        if not needed and not self._raw.startswith('"'):
+            return text
+        return '"' + text.replace('"', '""') + '"'
+
+
+FORMAT = DocumentFormat("csv", (".csv", ".tsv"), read, check=check)

@@ -1,0 +1,62 @@
+"""EPUB: the pages of a book, its table of contents, its title and its description."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from uwaga.documents.archive import DocumentArchive
+from uwaga.documents.document import DocumentSource, Piece, Reader, Reading, text_unit
+from uwaga.documents.elements import elements, write_xml
+from uwaga.documents.html_encoding import html_text
+from uwaga.documents.html_pieces import html_pieces
+from uwaga.documents.office import xml_reader
+from uwaga.documents.registry import DocumentFormat
+from uwaga.documents.xml import unescape
+from uwaga.errors import DataError
+
+PAGES = (".xhtml", ".html", ".htm")
+CONTAINER = "META-INF/container.xml"
+ENCRYPTED = re.compile(rb"<(?:\w+:)?CipherReference\b[^>]*URI=[\"'][^\"']*\.x?html?[\"']")
+
+
+def members(archive: DocumentArchive) -> Mapping[str, Reader]:
+    """The members of a book that hold text.
+
+    Raises:
+        DataError: it is no EPUB, or its pages are encrypted.
+    """
+    if CONTAINER not in archive:
+        raise DataError(f"{archive.path}: is an archive but no EPUB: it lacks {CONTAINER}")
+    encryption = "META-INF/encryption.xml"
+    if encryption in archive and ENCRYPTED.search(archive.read(encryption)):
+        raise DataError(f"{archive.path}: its pages are encrypted (DRM), so nobody can read them here")
+    found: dict[str, Reader] = {}
+    for name in archive.names:
+        if name.lower().endswith(PAGES):
+            found[name] = _page
+        elif name.lower().endswith(".ncx"):
+            found[name] = xml_reader(lambda text: _elements(text, ("text",)))
+        elif name.lower().endswith(".opf"):
+            found[name] = xml_reader(lambda text: _elements(text, ("dc:title", "dc:description")))
+    return found
+
+
+def _page(source: DocumentSource) -> Reading:
+    if b"<!ENTITY" in source.content:
+        raise DataError(f"{source.name}: declares entities, which are never followed; write the text itself")
+    text, encoding, mark = html_text(source)
+    return Reading(html_pieces(text), encoding, "xmlcharrefreplace", mark)
+
+
+def _elements(text: str, names: tuple[str, ...]) -> Iterator[Piece]:
+    at = 0
+    for one in elements(text, names):
+        yield text[at : one.inner]
+        raw = one.content(text)
+        yield raw if "<" in raw else text_unit(raw, (unescape(raw),), write_xml)
+        at = one.inner_end
+    yield text[at:]
+
+
+FORMAT = DocumentFormat("epub", (".epub",), members=members)

@@ -1,0 +1,69 @@
+"""OpenDocument (.odt, .odp, .ods): paragraphs and headings, with notes, frames and comments inside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from uwaga.documents.archive import DocumentArchive
+from uwaga.documents.document import DocumentSource, Piece, Reader, Reading, balanced, joined, nested_unit
+from uwaga.documents.elements import Element, Treatment, elements, write_xml, xml_inline
+from uwaga.documents.registry import DocumentFormat
+from uwaga.documents.tags import Token
+from uwaga.documents.xml import xml_text
+from uwaga.errors import DataError
+from uwaga.markup import Inline, Tag
+
+BLOCKS = ("text:p", "text:h")
+LEFT = ("text:tracked-changes", "office:scripts", "office:font-face-decls", "office:automatic-styles")
+PAIRS = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
+SPACES = re.compile(r"[ \t\r\n]+")
+MEMBERS = ("content.xml", "styles.xml")
+
+
+def members(archive: DocumentArchive) -> Mapping[str, Reader]:
+    """The members of a document that hold text: its content, and its headers and footers among the styles.
+
+    Raises:
+        DataError: it is no OpenDocument, or encrypted.
+    """
+    if "content.xml" not in archive or "META-INF/manifest.xml" not in archive:
+        raise DataError(
+            f"{archive.path}: is an archive but no OpenDocument: it lacks content.xml or a manifest"
+        )
+    if b"encryption-data" in archive.read("META-INF/manifest.xml"):
+        raise DataError(f"{archive.path}: is encrypted; take the password off the document")
+    return {name: _read for name in MEMBERS if name in archive}
+
+
+def _read(source: DocumentSource) -> Reading:
+    text, encoding, mark = xml_text(source)
+    return Reading(_pieces(text), encoding, "xmlcharrefreplace", mark)
+
+
+def _pieces(text: str) -> Iterator[Piece]:
+    at = 0
+    for one in elements(text, (*BLOCKS, *LEFT)):
+        yield text[at : one.inner]
+        yield one.content(text) if one.name in LEFT else _block(text, one)
+        at = one.inner_end
+    yield text[at:]
+
+
+def _block(text: str, one: Element) -> Piece:
+    def treat(token: Token, raw: str) -> Treatment:
+        return "pair" if token.name in PAIRS and token.kind == "open" else "void"
+
+    inline: Inline = joined(
+        SPACES.sub(" ", part) if isinstance(part, str) else part
+        for part in xml_inline(text, one.inner, one.inner_end, treat)
+    )
+    inner = {
+        part.raw: list(_pieces(part.raw))
+        for part in inline
+        if isinstance(part, Tag) and part.kind == "void" and ("<text:p" in part.raw or "<text:h" in part.raw)
+    }
+    return nested_unit(one.content(text), balanced(inline), inner, write_xml)
+
+
+FORMAT = DocumentFormat("odt", (".odt", ".ott", ".odp", ".ods"), members=members)

@@ -1,0 +1,174 @@
+"""XLIFF 1.2 and 2: units that lack a target get one, with the inline codes of the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from uwaga.documents.document import DocumentSource, Piece, Reading, Unit, joined, peeled, translatable
+from uwaga.documents.elements import Element, Treatment, child, elements, write_xml, xml_inline
+from uwaga.documents.registry import DocumentFormat
+from uwaga.documents.tags import Token, attributes, xml_tokens
+from uwaga.documents.xml import escape_attribute, xml_text
+from uwaga.errors import DataError
+from uwaga.markup import Inline
+
+PAIRS = frozenset(("g", "mrk", "pc"))
+BEGUN = frozenset(("new", "needs-translation", "initial", ""))
+"""States of a target that is none yet."""
+
+
+def read(source: DocumentSource) -> Reading:
+    """Take a file apart into its units.
+
+    Raises:
+        DataError: no well-formed XML, or no XLIFF of a version that is known.
+    """
+    text, encoding, mark = xml_text(source)
+    root = next((one for one in xml_tokens(text) if one.kind in ("open", "empty")), None)
+    named = attributes(text[root.start : root.end]) if root is not None else {}
+    version = named.get("version", "")
+    if root is None or root.name.rpartition(":")[2] != "xliff" or version[:1] not in ("1", "2"):
+        raise DataError(f"{source.name}: no XLIFF of version 1 or 2")
+    prefix = root.name.removesuffix("xliff")
+    pieces = _XliffUnits(text, prefix, version[0] == "2", source).pieces()
+    return Reading(pieces, encoding, "xmlcharrefreplace", mark)
+
+
+class _XliffUnits:
+    def __init__(self, text: str, prefix: str, second: bool, source: DocumentSource) -> None:
+        self._text, self._prefix, self._second = text, prefix, second
+        self._options = source.options
+        self._unit = f"{prefix}{'unit' if second else 'trans-unit'}"
+
+    def pieces(self) -> Iterator[Piece]:
+        """The pieces of the file, in order."""
+        text, at = self._text, 0
+        wanted = {
+            self._unit,
+            *(f"{self._prefix}{name}" for name in ("xliff", "file", "group", "body", "unit")),
+        }
+        silent: list[str] = []
+        skip_to = 0
+        for token in xml_tokens(text):
+            if token.start < skip_to or token.name not in wanted:
+                continue
+            if token.kind == "close":
+                silent = silent[:-1] if silent and silent[-1] == token.name else silent
+                continue
+            tag = text[token.start : token.end]
+            no = attributes(tag).get("translate") == "no"
+            if token.name == self._unit and token.kind == "open":
+                unit = next(elements(text, (self._unit,), token.start))
+                skip_to = unit.end
+                if not no and not silent:
+                    yield text[at : unit.inner]
+                    yield from self._translated(unit)
+                    at = unit.inner_end
+            elif token.kind == "open":
+                if silent or no:
+                    silent.append(token.name)
+                yield text[at : token.start]
+                yield self._with_language(token, tag)
+                at = token.end
+        yield text[at:]
+
+    def _with_language(self, token: Token, tag: str) -> str:
+        """The tag that states the languages, with the target's where it lacks one."""
+        name = "trgLang" if self._second else "target-language"
+        states = token.name == f"{self._prefix}{'xliff' if self._second else 'file'}"
+        if not states or self._options.target is None or name in attributes(tag):
+            return tag
+        return f'{tag[:-1]} {name}="{escape_attribute(self._options.target)}">'
+
+    def _translated(self, unit: Element) -> Iterator[Piece]:
+        """The content of a unit; in version 2 that of its segments."""
+        text = self._text
+        if not self._second:
+            yield from self._segment(unit, unit.tag(text))
+            return
+        at = unit.inner
+        for segment in elements(text, (f"{self._prefix}segment",), unit.inner, unit.inner_end):
+            yield text[at : segment.start]
+            yield from self._segment(segment, segment.tag(text), with_tag=True)
+            at = segment.inner_end
+        yield text[at : unit.inner_end]
+
+    def _segment(self, segment: Element, tag: str, with_tag: bool = False) -> Iterator[Piece]:
+        text, prefix = self._text, self._prefix
+        raw = text[segment.start if with_tag else segment.inner : segment.inner_end]
+        source = child(text, segment, f"{prefix}source")
+        target = child(text, segment, f"{prefix}target")
+        state = attributes(target.tag(text) if target and not with_tag else tag).get("state", "")
+        done = target is not None and target.content(text).strip() and state not in BEGUN - {""}
+        if source is None or (done and not self._options.retranslate):
+            yield raw
+            return
+        before, core, after = peeled(_inline(text, source, prefix))
+        if not translatable(core):
+            yield raw
+            return
+        yield Unit((core,), _TargetWriter(text, prefix, segment, source, target, with_tag, before, after))
+
+
+class _TargetWriter:
+    """Writes a segment with a target in its place."""
+
+    def __init__(
+        self,
+        text: str,
+        prefix: str,
+        segment: Element,
+        source: Element,
+        target: Element | None,
+        with_tag: bool,
+        before: Inline,
+        after: Inline,
+    ) -> None:
+        self._text, self._prefix, self._segment = text, prefix, segment
+        self._source, self._target, self._with_tag = source, target, with_tag
+        self._around = before, after
+
+    def __call__(self, made: Sequence[Inline]) -> str:
+        text, segment, source, target = self._text, self._segment, self._source, self._target
+        body = write_xml(joined((*self._around[0], *made[0], *self._around[1])))
+        lead = _translated_state(segment.tag(text)) if self._with_tag else ""
+        name = f"{self._prefix}target"
+        if target is not None:
+            tag = _translated_state(target.tag(text)).removesuffix("/>").removesuffix(">").rstrip() + ">"
+            return (
+                lead
+                + text[segment.inner : target.start]
+                + f"{tag}{body}</{name}>"
+                + text[target.end : segment.inner_end]
+            )
+        seg_source = child(text, segment, f"{self._prefix}seg-source")
+        end = seg_source.end if seg_source is not None else source.end
+        space = text[segment.inner : source.start]
+        space = space[len(space.rstrip()) :]
+        return (
+            lead
+            + text[segment.inner : end]
+            + f"{space}<{name}>{body}</{name}>"
+            + text[end : segment.inner_end]
+        )
+
+
+def _translated_state(tag: str) -> str:
+    return re.sub(r"""(\sstate\s*=\s*)(["'])(?:new|needs-translation|initial)\2""", r"\1\2translated\2", tag)
+
+
+def _inline(text: str, source: Element, prefix: str) -> Inline:
+    def treat(token: Token, raw: str) -> Treatment:
+        name = token.name.removeprefix(prefix)
+        named = attributes(raw)
+        if name == "mrk" and ("protected" in named.get("mtype", "") or named.get("translate") == "no"):
+            return "kept"
+        if named.get("translate") == "no" and name in PAIRS:
+            return "kept"
+        return "pair" if name in PAIRS else "void"
+
+    return xml_inline(text, source.inner, source.inner_end, treat)
+
+
+FORMAT = DocumentFormat("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read)

@@ -1,0 +1,280 @@
+"""A document translated from a file to a file: whole or not at all, batch by batch, resumable."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from uwaga.checkpoints.files.atomic import new_file
+from uwaga.documents.archive import ArchiveWriter, DocumentArchive, open_document
+from uwaga.documents.document import (
+    DocumentOptions,
+    DocumentSource,
+    Piece,
+    Reader,
+    Reading,
+    Unit,
+    translatable,
+    written,
+)
+from uwaga.documents.journal import Journal, open_journal
+from uwaga.documents.registry import DocumentFormat, find_format
+from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.markup import Inline, plain_text
+from uwaga.text.regular_file import read_regular
+
+LARGEST = 1 << 28
+"""Bytes of a document that is no archive."""
+BATCH = 512
+"""Texts that are translated together."""
+WAITING = 1 << 22
+"""Characters that may wait for the texts before them to be translated."""
+
+NO_OPTIONS = DocumentOptions()
+
+TranslateInlines = Callable[[Sequence[Inline]], list[Inline]]
+"""Translates texts with tags inside. What a text becomes must not depend on those it comes with."""
+Progress = Callable[[int, int], None]
+"""Called with how many texts are done, and of how many."""
+
+
+class DocumentReport(NamedTuple):
+    """What was done with a document: its format, its texts, and how many of them an earlier run had done."""
+
+    format: str
+    texts: int
+    resumed: int
+
+
+@dataclass(frozen=True)
+class DocumentJob:
+    """What is to be done.
+
+    Attributes:
+        source: the document.
+        target: the translated document, which may be there already and is then replaced.
+        format: what it is.
+        options: what the user says of it.
+        settings: all else that translations depend on, such as the model: a run that was stopped goes on
+            only with the same.
+        batch: how many texts are translated together.
+    """
+
+    source: Path
+    target: Path
+    format: DocumentFormat
+    options: DocumentOptions = NO_OPTIONS
+    settings: Mapping[str, Any] | None = None
+    batch: int = BATCH
+
+
+def document_job(
+    source: str | Path,
+    target: str | Path,
+    format: str | None = None,  # noqa: A002 (what the command line calls it too)
+    options: DocumentOptions | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> DocumentJob:
+    """What is to be done, looked at before a model is loaded.
+
+    Args:
+        source: the document.
+        target: the translated document.
+        format: a name from the registry; None for what the name of ``source`` says.
+        options: what the user says of the document.
+        settings: all else that translations depend on.
+
+    Raises:
+        SettingsError: no such format, source and target are one file, or the format lacks an option.
+        DataError: there is no such file, or no folder for the target.
+    """
+    old, new = Path(source), Path(target)
+    found = find_format(old, format)
+    options = options or DocumentOptions()
+    if not old.is_file():
+        raise DataError(f"{old}: there is no such file")
+    if new.resolve() == old.resolve():
+        raise SettingsError(f"{new}: is the document itself; name another file for the translation")
+    if not new.resolve().parent.is_dir():
+        raise DataError(f"{new}: cannot be written: there is no folder {new.resolve().parent}")
+    if new.is_dir():
+        raise DataError(f"{new}: cannot be written: it is a folder")
+    _check_options(found, options)
+    return DocumentJob(old, new, found, options, settings)
+
+
+def run_document_job(
+    job: DocumentJob, translate: TranslateInlines, progress: Progress | None = None
+) -> DocumentReport:
+    """Translate a document.
+
+    The document is looked through once before a text is translated, so that what is wrong with it is said at
+    once. Translations lie in a journal beside ``target`` until it is whole.
+
+    Raises:
+        DataError: the document is not what its format says, or has changed since an earlier run was stopped,
+            or a file cannot be read or written. No file is left but the journal.
+        SettingsError: an earlier run was begun with other settings.
+        RunInUseError: another process makes ``target``.
+        MissingExtraError: the format needs a library that is not installed.
+    """
+    count = sum(len(_wanted(unit)) for unit in _units(job))
+    digest = _digest(job.source)
+    told = {"input": digest, "format": job.format.name, **(job.settings or {})}
+    told["options"] = asdict(job.options)
+    with open_journal(job.target, told) as journal:
+        resumed = journal.done
+        work = _Batches(translate, journal, job, lambda done: progress(done, count) if progress else None)
+        with new_file(job.target) as file:
+            if job.format.read is not None:
+                reading = job.format.read(_plain(job))
+                file.write(reading.mark)
+                work.write(reading, file)
+            else:
+                _write_archive(job, work, file)
+            if _digest(job.source) != digest:
+                raise DataError(f"{job.source}: changed while it was translated; begin anew")
+        journal.remove()
+    return DocumentReport(job.format.name, count, resumed)
+
+
+def job_texts(job: DocumentJob) -> Iterator[str]:
+    """The texts of a document without their tags, in its order.
+
+    Raises:
+        DataError, MissingExtraError: as :func:`run_document_job`.
+    """
+    return (plain_text(inline) for unit in _units(job) for inline in _wanted(unit))
+
+
+def _check_options(found: DocumentFormat, options: DocumentOptions) -> None:
+    if found.check is not None:
+        found.check(options)
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _plain(job: DocumentJob) -> DocumentSource:
+    try:
+        return DocumentSource(str(job.source), read_regular(job.source, LARGEST), job.options)
+    except OSError as error:
+        raise DataError(f"{job.source}: cannot be read: {error.strerror or error}") from None
+
+
+def _member(job: DocumentJob, archive: DocumentArchive, name: str) -> DocumentSource:
+    return DocumentSource(f"{job.source}: {name}", archive.read(name), job.options)
+
+
+def _readers(job: DocumentJob, archive: DocumentArchive) -> Mapping[str, Reader]:
+    assert job.format.members is not None
+    return job.format.members(archive)
+
+
+def _units(job: DocumentJob) -> Iterator[Unit]:
+    """All units of a document, none of them kept."""
+    if job.format.read is not None:
+        yield from _of(job.format.read(_plain(job)).pieces)
+        return
+    with open_document(job.source) as archive:
+        readers = _readers(job, archive)
+        for info in archive.members:
+            if info.filename in readers:
+                yield from _of(readers[info.filename](_member(job, archive, info.filename)).pieces)
+            else:
+                archive.check(info)
+
+
+def _of(pieces: Iterable[Piece]) -> Iterator[Unit]:
+    return (piece for piece in pieces if isinstance(piece, Unit))
+
+
+def _write_archive(job: DocumentJob, work: _Batches, file: IO[bytes]) -> None:
+    with open_document(job.source) as archive:
+        readers = _readers(job, archive)
+        with ArchiveWriter(file, archive.comment) as writer:
+            for info in archive.members:
+                if info.filename not in readers:
+                    writer.copy(archive, info)
+                    continue
+                reading = readers[info.filename](_member(job, archive, info.filename))
+                with writer.member(info) as stream:
+                    stream.write(reading.mark)
+                    work.write(reading, stream)
+
+
+def _wanted(unit: Unit) -> list[Inline]:
+    """The texts of a unit that hold something to translate."""
+    return [one for one in unit.inlines if translatable(one)]
+
+
+class _Batches:
+    """Gathers units until there are enough texts, has them translated and writes what waited."""
+
+    def __init__(
+        self, translate: TranslateInlines, journal: Journal, job: DocumentJob, tell: Callable[[int], None]
+    ) -> None:
+        self._translate, self._journal, self._tell = translate, journal, tell
+        self._batch, self._source = job.batch, job.source
+        self._done = 0
+        self._left = journal.done
+
+    def write(self, reading: Reading, file: IO[bytes]) -> None:
+        """Write a document, or a member of one."""
+        encoder = reading.encoder()
+        waiting: list[Piece] = []
+        texts = size = 0
+        for piece in reading.pieces:
+            waiting.append(piece)
+            if isinstance(piece, Unit):
+                texts += len(_wanted(piece))
+            size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
+            if texts >= self._batch or size >= WAITING:
+                file.write(self._encoded(encoder, "".join(self._settled(waiting))))
+                waiting, texts, size = [], 0, 0
+        text = "".join(self._settled(waiting))
+        file.write(self._encoded(encoder, text, final=True))
+
+    def _encoded(self, encoder: Any, text: str, final: bool = False) -> bytes:
+        try:
+            encoded: bytes = encoder.encode(text, final)
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{self._source}: the translation has {error.object[error.start]!r}, which "
+                f"{error.encoding} cannot write; save the document as UTF-8 first"
+            ) from None
+        return encoded
+
+    def _settled(self, waiting: Sequence[Piece]) -> Iterator[str]:
+        wanted = [text for unit in _of(waiting) for text in _wanted(unit)]
+        made = iter(self._translated(wanted))
+        for piece in waiting:
+            if isinstance(piece, str):
+                yield piece
+            else:
+                yield written(piece, [next(made) if translatable(one) else one for one in piece.inlines])
+
+    def _translated(self, texts: Sequence[Inline]) -> list[Inline]:
+        made = self._journal.replay(min(len(texts), self._left)) if self._left else []
+        self._left -= len(made)
+        rest = list(texts[len(made) :])
+        if rest:
+            once = list(dict.fromkeys(rest))
+            try:
+                by_text = dict(zip(once, self._translate(once), strict=True))
+            except TextTooLongError as error:
+                raise TextTooLongError(f"{self._source}: {error}") from None
+            fresh = [by_text[text] for text in rest]
+            self._journal.add(fresh)
+            made += fresh
+        self._done += len(texts)
+        self._tell(self._done)
+        return made

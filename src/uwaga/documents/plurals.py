@@ -1,0 +1,84 @@
+"""The plural forms of languages: gettext's expressions and the categories of Unicode's CLDR."""
+
+from __future__ import annotations
+
+import gettext
+import re
+from collections.abc import Mapping
+
+from uwaga.text.language_codes import base_language
+
+ONE_FORM = "nplurals=1; plural=0;"
+TWO_FORMS = "nplurals=2; plural=(n != 1);"
+EXPRESSIONS: Mapping[str, str] = {
+    **dict.fromkeys(("ja", "zh", "ko", "vi", "th", "id", "ms", "lo", "my", "jv", "su", "yo"), ONE_FORM),
+    **dict.fromkeys(
+        ("fr", "pt_BR", "oc", "br", "mg", "ln", "fil", "tl", "wa"), "nplurals=2; plural=(n > 1);"
+    ),
+    **dict.fromkeys(
+        ("ru", "uk", "be", "sr", "hr", "bs"),
+        "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : "
+        "n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);",
+    ),
+    **dict.fromkeys(("cs", "sk"), "nplurals=3; plural=(n==1) ? 0 : (n>=2 && n<=4) ? 1 : 2;"),
+    "pl": "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);",
+    "ro": "nplurals=3; plural=(n==1 ? 0 : (n==0 || (n%100 > 0 && n%100 < 20)) ? 1 : 2);",
+    "lt": "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10>=2 && (n%100<10 || n%100>=20) ? 1 : 2);",
+    "lv": "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2);",
+    "sl": "nplurals=4; plural=(n%100==1 ? 0 : n%100==2 ? 1 : n%100==3 || n%100==4 ? 2 : 3);",
+    "ga": "nplurals=5; plural=(n==1 ? 0 : n==2 ? 1 : n<7 ? 2 : n<11 ? 3 : 4);",
+    "cy": "nplurals=4; plural=(n==1) ? 0 : (n==2) ? 1 : (n != 8 && n != 11) ? 2 : 3;",
+    "mt": (
+        "nplurals=4; plural=(n==1 ? 0 : n==0 || (n%100>1 && n%100<11) ? 1 : (n%100>10 && n%100<20) ? 2 : 3);"
+    ),
+    "is": "nplurals=2; plural=(n%10!=1 || n%100==11);",
+    "mk": "nplurals=2; plural=(n%10==1 && n%100!=11) ? 0 : 1;",
+    "ar": (
+        "nplurals=6; plural=(n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5);"
+    ),
+}
+"""Those of the GNU gettext manual, 12.6; all others have two forms."""
+CATEGORIES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("ja", "zh", "ko", "vi", "th", "id", "ms", "lo", "my", "jv", "su", "yo"), ("other",)),
+    **dict.fromkeys(("ru", "uk", "be", "pl"), ("one", "few", "many", "other")),
+    **dict.fromkeys(("cs", "sk", "lt"), ("one", "few", "many", "other")),
+    **dict.fromkeys(("sr", "hr", "bs", "ro"), ("one", "few", "other")),
+    **dict.fromkeys(("fr", "es", "it", "pt", "ca"), ("one", "many", "other")),
+    "lv": ("zero", "one", "other"),
+    "sl": ("one", "two", "few", "other"),
+    "he": ("one", "two", "other"),
+    "ga": ("one", "two", "few", "many", "other"),
+    "mt": ("one", "two", "few", "many", "other"),
+    "cy": ("zero", "one", "two", "few", "many", "other"),
+    "ar": ("zero", "one", "two", "few", "many", "other"),
+}
+"""Those of CLDR 46 for whole and other numbers; all other languages have one and other."""
+HEADER = re.compile(r"nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;]+);?")
+MOST_FORMS = 10
+
+
+def plural_expression(language: str) -> str:
+    """What a PO file's ``Plural-Forms`` says of a language."""
+    code = language.replace("-", "_")
+    return EXPRESSIONS.get(code) or EXPRESSIONS.get(base_language(language), TWO_FORMS)
+
+
+def plural_categories(language: str) -> tuple[str, ...]:
+    """The categories of a language's plurals, in the order of CLDR."""
+    return CATEGORIES.get(base_language(language), ("one", "other"))
+
+
+def singular_forms(header: str) -> tuple[bool, ...] | None:
+    """Of each plural form of a ``Plural-Forms``, whether it is the one of the number 1 and no other's.
+
+    None where the header says nothing that can be read.
+    """
+    found = HEADER.search(header)
+    if found is None or not 1 <= int(found[1]) <= MOST_FORMS:
+        return None
+    try:
+        index = gettext.c2py(found[2].strip())
+        one, five = index(1), index(5)
+    except (ValueError, RecursionError, ZeroDivisionError, OverflowError):
+        return None
+    return tuple(form == one and one != five for form in range(int(found[1])))

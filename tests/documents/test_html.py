@@ -1,0 +1,107 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+from document_laws import check_laws, render, swapped, texts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.documents import DocumentOptions
+from uwaga.errors import DataError
+
+WORDS = st.text("abcXYZ äß&;é", min_size=1, max_size=12).map(
+    lambda text: text.replace("&", "&amp;").replace("é", "&eacute;")
+)
+INLINE = st.deferred(
+    lambda: st.one_of(
+        WORDS,
+        st.tuples(st.sampled_from(["b", "i", "a", "span"]), st.lists(INLINE, max_size=3)).map(
+            lambda drawn: f"<{drawn[0]}>{''.join(drawn[1])}</{drawn[0]}>"
+        ),
+        st.sampled_from(
+            [
+                "<br>",
+                "<img src='a.png' alt='a picture'>",
+                "<code>ls -l</code>",
+                '<a href="x?a=1&amp;b=2" title="Read &quot;me&quot;">link</a>',
+                "<span translate=no>Keep me</span>",
+                "<!-- a comment -->",
+            ]
+        ),
+    )
+)
+SOUP = st.sampled_from(
+    ["<", "&", "</p>", "<p>", "<b>", "</i>", "<p class='x", "<!--", "<code>", "\0x", "<td", "]]>"]
+)
+BLOCK = st.one_of(
+    st.tuples(st.sampled_from(["p", "h1", "li", "td", "div"]), st.lists(INLINE, max_size=4)).map(
+        lambda drawn: f"<{drawn[0]}>{''.join(drawn[1])}</{drawn[0]}>\n"
+    ),
+    st.sampled_from(
+        ["<script>if (a<b) alert('x')</script>", "<style>p > a { color: red }</style>", "<pre>a  b</pre>"]
+    ),
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(BLOCK, max_size=6))
+def test_pages_come_back(blocks):
+    check_laws("a.html", "<!DOCTYPE html>\n<html><body>{}</body></html>".format("".join(blocks)).encode())
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.one_of(BLOCK, SOUP, INLINE), max_size=8))
+def test_soup_comes_back_byte_for_byte(blocks):
+    page = "".join(blocks).replace("\0", "").encode()
+    assert render("a.html", page, list) == page
+    changed = render("a.html", page, swapped)
+    assert re.findall(rb"</?[a-z]+[ >]", changed) == re.findall(rb"</?[a-z]+[ >]", page)
+
+
+PAGE = b"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>The title</title>
+<meta name="description" content="What it is"><meta name="viewport" content="width=device-width">
+<script>var a = "text";</script></head>
+<body class="x"><p>One <b>bold</b> word,
+over two lines.<p>Another <img alt="A cat" src=c.png> here
+<div class="notranslate">Left <b>alone</b></div><input type=submit value="Send"><input value="no">
+<a title='it&#39;s'>Link</a></body></html>"""
+
+
+def test_what_is_read_and_what_is_not():
+    read = ["".join(p if isinstance(p, str) else "*" for p in text) for text in texts("a.html", PAGE)]
+    assert read == [
+        "The title", "What it is", "One *bold* word, over two lines.", "Another * here", "A cat", "Send",
+        "Link", "it's",
+    ]  # fmt: skip
+    changed = check_laws("a.html", PAGE).decode()
+    assert 'content="wHAT IT IS"' in changed and "width=device-width" in changed
+    assert 'alt="a CAT" src=c.png' in changed and "title='IT&#39;S'" in changed
+    assert '<div class="notranslate">Left <b>alone</b></div>' in changed and 'var a = "text"' in changed
+
+
+def test_text_is_escaped_where_it_is_written():
+    page = render("a.html", b"<p title='a'>one</p>", lambda all_: [("<b> & 'x'",) for _ in all_]).decode()
+    assert page == "<p title='&lt;b&gt; &amp; &#39;x&#39;'>&lt;b&gt; &amp; 'x'</p>"
+    found = []
+    parser = HTMLParser()
+    parser.handle_data = found.append
+    parser.feed(page)
+    parser.close()
+    assert "".join(found) == "<b> & 'x'"
+
+
+def test_a_character_that_the_page_cannot_write_is_written_by_number():
+    page = '<meta charset="iso-8859-1"><p>caf\xe9</p>'.encode("latin-1")
+    made = render("a.html", page, lambda all_: [("Łódź é",) for _ in all_])
+    assert made == '<meta charset="iso-8859-1"><p>&#321;ód&#378; \xe9</p>'.encode("latin-1")
+
+
+def test_a_wrong_byte_is_named():
+    with pytest.raises(DataError, match=r"line 2, byte 9 of the file is not utf-8"):
+        texts("a.html", b"<p>a\n</p\xff>")
+    assert texts("a.html", "<p>čau</p>".encode("cp1250"), DocumentOptions(encoding="cp1250")) == [("čau",)]
+
+
+def test_ten_thousand_open_tags_take_no_quadratic_time():
+    texts("a.html", b"<code>a " * 20_000 + b"<a <b " * 20_000 + b"<!-" * 20_000 + b"<p>a</p>")

@@ -1,0 +1,101 @@
+# ruff: noqa: E501 (documents are shown as they are)
+"""Android's and Apple's strings, and tables."""
+
+import csv
+import io
+
+import pytest
+from document_laws import SWAPPED, check_laws, render, swapped, texts, unchanged
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.documents import DocumentOptions
+from uwaga.errors import DataError, SettingsError
+
+ANDROID = r"""<?xml version="1.0" encoding="utf-8"?>
+<resources xmlns:xliff="urn:oasis:names:tc:xliff:document:1.2">
+    <!-- a comment -->
+    <string name="a">It\'s <b>bold</b> &amp; \"quoted\"\nnext</string>
+    <string name="b" translatable="false">Left</string>
+    <string name="c">@string/other</string>
+    <string name="d">Hi <xliff:g id="name">%1$s</xliff:g>!</string>
+    <string name="e">"  spaces   stay "</string>
+    <string-array name="f"><item>One</item><item>Two</item></string-array>
+    <plurals name="g">
+        <item quantity="one">%d file</item>
+        <item quantity="other">%d files</item>
+    </plurals>
+    <color name="x">#fff</color>
+</resources>
+"""
+
+
+def test_android():
+    made = check_laws("strings.xml", ANDROID.encode()).decode()
+    assert r"<string name=" + r'"a">iT\'S <b>BOLD</b> &amp; \"QUOTED\"\nNEXT</string>' in made
+    assert 'translatable="false">Left<' in made and ">@string/other<" in made
+    assert 'hI <xliff:g id="name">%1$s</xliff:g>!' in made
+    polish = render("values/strings.xml", ANDROID.encode(), unchanged, DocumentOptions(target="pl")).decode()
+    for quantity in ("few", "many", "other"):
+        assert f'        <item quantity="{quantity}">%d files</item>\n' in polish
+    german = render("strings.xml", ANDROID.encode(), unchanged, DocumentOptions(target="de"))
+    assert german == ANDROID.encode()
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.text("ab'\"\\@? \n&<é", min_size=1, max_size=15), min_size=1, max_size=4))
+def test_android_texts_are_read_as_they_are_written(wanted):
+    content = "<resources>{}</resources>".format("<string name='a'>word</string>" * len(wanted)).encode()
+    rest = iter(wanted)
+    made = render("strings.xml", content, lambda all_: [(f"x{next(rest)}x",) for _ in all_])
+    assert texts("strings.xml", made) == [(f"x{text}x",) for text in wanted]
+
+
+APPLE = '/* A "comment"; */\n"key one" = "It\\"s \\n here";\n// other\nbare.key = "Value %@";\n"self";\n'
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
+def test_apple_strings(encoding):
+    made = check_laws("a.strings", APPLE.encode(encoding)).decode(encoding)
+    assert made == APPLE.replace('It\\"s \\n here', 'iT\\"S \\n HERE').replace("Value %@", "vALUE %@")
+    with pytest.raises(DataError, match="line 2"):
+        texts("a.strings", b'"a" = "b";\n"c" "d";\n')
+
+
+def test_apple_plurals():
+    text = (
+        b'<?xml version="1.0"?><plist version="1.0"><dict><key>files</key><dict>'
+        b"<key>NSStringLocalizedFormatKey</key><string>%#@n@</string><key>n</key><dict>"
+        b"<key>NSStringFormatSpecTypeKey</key><string>NSStringPluralRuleType</string>"
+        b"<key>one</key><string>%d file</string><key>other</key><string>%d files</string></dict></dict></dict></plist>"
+    )
+    made = check_laws("a.stringsdict", text)
+    assert b"<string>%D FILES</string>" in made and b"NSStringPluralRuleType" in made and b"%#@n@" in made
+
+
+CELL = st.text("abc ,;\"'\né|\t", max_size=10)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(CELL, CELL, CELL), max_size=5),
+    st.sampled_from([",", ";", "\t"]),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_chosen_columns_alone(rows, separator, end):
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=separator, lineterminator=end).writerows([("id", "title", "note"), *rows])
+    content, options = stream.getvalue().encode(), DocumentOptions(columns=("title",))
+    assert render("a.csv", content, unchanged, options) == content
+    made = render("a.csv", content, swapped, options).decode()
+    read = list(csv.reader(io.StringIO(made, newline=""), delimiter=separator))
+    assert read[1:] == [[a, b.translate(SWAPPED), c] for a, b, c in rows]
+
+
+def test_tables_that_are_refused():
+    with pytest.raises(SettingsError, match="its columns are a, b"):
+        texts("a.csv", b"a,b\n1,2\n", DocumentOptions(columns=("c",)))
+    with pytest.raises(DataError, match="line 3 has 1 cells"):
+        texts("a.csv", b"a,b\n1,x\n2\n", DocumentOptions(columns=("b",)))
+    with pytest.raises(DataError, match="never closed"):
+        texts("a.csv", b'a,b\n1,"x\n2,3\n', DocumentOptions(columns=("b",)))

@@ -1,0 +1,90 @@
+import pytest
+import yaml
+from document_laws import SWAPPED, render, swapped, texts, unchanged
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.documents import DocumentOptions
+from uwaga.errors import DataError
+
+VALUE = st.one_of(
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=20),
+    st.text("ab: #'\"\n-{}[]&*!|>%@`,?é ", max_size=20),
+    st.integers(),
+    st.booleans(),
+    st.none(),
+)
+TREE = st.recursive(
+    VALUE,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text("abc", min_size=1), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def swap(tree):
+    if isinstance(tree, dict):
+        return {key: swap(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [swap(value) for value in tree]
+    return tree.translate(SWAPPED) if isinstance(tree, str) else tree
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.dictionaries(st.text("abc", min_size=1), TREE, min_size=1, max_size=3),
+    st.booleans(),
+    st.sampled_from([None, "'", '"', "|", ">"]),
+)
+def test_values_alone_are_translated(tree, flow, style):
+    text = yaml.safe_dump(
+        tree, allow_unicode=True, default_flow_style=flow, default_style=style, sort_keys=False
+    )
+    if yaml.safe_load(text) != tree:
+        return  # PyYAML does not write every text so that it reads it again
+    assert render("a.yaml", text.encode(), unchanged) == text.encode()
+    changed = yaml.safe_load(render("a.yaml", text.encode(), swapped))
+    assert changed == swap(tree)
+
+
+FILE = b"""# a comment
+en:
+  title: A title   # another
+  count: 12
+  yes_no: "yes"
+  body: |
+    Several lines
+    of text
+
+  folded: >-
+    One
+    paragraph
+  list:
+    - one
+    - 'it''s two'
+"""
+
+
+def test_layout_and_comments_stay():
+    changed = render("a.yml", FILE, swapped).decode()
+    assert "# a comment\nen:\n  title: a TITLE   # another\n  count: 12\n" in changed
+    assert "  body: |\n    sEVERAL LINES\n    OF TEXT\n\n  folded: >-\n" in changed
+    assert "    - 'IT''S TWO'\n" in changed
+
+
+def test_chosen_keys():
+    assert texts("a.yml", FILE, DocumentOptions(keys=("title", "en.list.*"))) == [
+        ("A title",),
+        ("one",),
+        ("it's two",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("a: &x text\nb: *x\n", "line 2 has the alias"), ("a: [b\n", "no YAML"), ("[" * 200, "nested")],
+)
+def test_refused(text, says):
+    with pytest.raises(DataError, match=says):
+        texts("a.yml", text.encode())
