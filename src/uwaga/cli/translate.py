@@ -170,8 +170,7 @@ def translate(
     how = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
     how.check(attention, nbest, beam, sample)
     the.check_resume(resume, output, alignments)
-    chunks, pace = _watched(text, input_)
-    source, chunks = resolve_source(source, chunks)
+    (source, chunks), pace = _watched(text, input_, source)
     asked: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
     asked |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
     asked |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
@@ -194,12 +193,14 @@ def _load(
     return load_for_texts(model, LoadOptions(*wanted), via)
 
 
-def _watched(text: list[str] | None, path: Path | None) -> tuple[Iterator[Chunk], Pace | None]:
-    """What is to be translated, and the pace at which somebody watches that, if anybody does."""
+def _watched(
+    text: list[str] | None, path: Path | None, source: str | None
+) -> tuple[tuple[str | None, Iterator[Chunk]], Pace | None]:
+    """What is to be translated with its language, and the pace at which somebody watches that, if anybody."""
     from uwaga.cli.lines import Pace, chunks_of
 
     pace = Pace() if sys.stderr.isatty() else None
-    return chunks_of(text, path, pace), pace
+    return resolve_source(source, chunks_of(text, path, pace)), pace
 
 
 class _Shape(NamedTuple):
