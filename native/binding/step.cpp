@@ -78,6 +78,15 @@ Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool wh
     return request;
 }
 
+void add_wanted(Request& request, const Shaped<int64_t, 2>& wanted, int64_t rows, int64_t vocabulary) {
+    if (static_cast<int64_t>(wanted.shape(0)) != rows) refuse("wanted: a row is wanted for each row");
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        if (wanted.data()[i] != -1) checked_token(wanted.data()[i], vocabulary);
+    }
+    request.wanted = wanted.data();
+    request.wanted_count = static_cast<int64_t>(wanted.shape(1));
+}
+
 }  // namespace
 
 PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool own, int64_t multiple) {
@@ -149,7 +158,8 @@ nb::object lengths_of(const PyMemory& self) {
 
 nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool whole, bool attention, bool renormalise,
                      std::optional<Shaped<int64_t, 2>> banned, std::optional<Shaped<int64_t, 1>> forced,
-                     std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p) {
+                     std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p,
+                     std::optional<Shaped<int64_t, 2>> wanted) {
     const State& state = self.state;
     const Model& model = *state.model;
     const int64_t rows = state.rows(), vocabulary = model.target_vocabulary;
@@ -157,17 +167,19 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     std::vector<int32_t> checked(static_cast<std::size_t>(rows));
     for (int64_t row = 0; row < rows; ++row) checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
     if (!model.has_source()) feed_last_of_prompts(state, checked.data());
-    const Request request = checked_request(rows, vocabulary, count, whole, renormalise, banned, forced, uniform, temperature, top_k, top_p);
+    Request request = checked_request(rows, vocabulary, count, whole, renormalise, banned, forced, uniform, temperature, top_k, top_p);
+    if (wanted) add_wanted(request, *wanted, rows, vocabulary);
     Answer answer;
     answer.k = whole ? vocabulary : request.uniform ? 1 : std::min(count, vocabulary);
+    answer.wanted = whole ? 0 : request.wanted_count;
     const auto array = [rows](auto*& to, int64_t width) {
         auto made = allocate<std::remove_reference_t<decltype(*to)>>(rows * width);
         to = made.get();
         return owned(std::move(made), {static_cast<std::size_t>(rows), static_cast<std::size_t>(width)});
     };
     nb::object found = nb::none(), weights = nb::none();
-    if (!whole) found = array(answer.tokens, answer.k);
-    const nb::object log_probs = array(answer.log_probs, answer.k);
+    if (!whole) found = array(answer.tokens, answer.k + answer.wanted);
+    const nb::object log_probs = array(answer.log_probs, answer.k + answer.wanted);
     if (attention && model.has_source()) {
         for (const State::Sentence& sentence : state.sentences) answer.attention_width = std::max(answer.attention_width, sentence.memory.length);
         weights = array(answer.attention, answer.attention_width);

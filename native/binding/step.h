@@ -34,6 +34,7 @@ PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector
 nb::object lengths_of(const PyMemory& self);
 nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool whole, bool attention, bool renormalise,
                      std::optional<Shaped<int64_t, 2>> banned, std::optional<Shaped<int64_t, 1>> forced,
-                     std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p);
+                     std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p,
+                     std::optional<Shaped<int64_t, 2>> wanted);
 
 }  // namespace uwaga

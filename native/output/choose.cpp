@@ -150,6 +150,7 @@ class Chooser {
         if (bound >= 0) return put_forced(row, bound, logits[bound] - whole);
         for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = minus_infinity;
         const double shared = request_.renormalise && banned_count(row) ? log_sum_exp(logits, vocabulary_) : whole;
+        put_wanted(row, [&](int32_t token) { return static_cast<double>(logits[token]); }, shared);
         int32_t* order = ws_.order.ensure(vocabulary_);
         if (request_.uniform && !std::isnan(whole)) order[0] = draw(logits, vocabulary_, request_, request_.uniform[first_ + row], ws_);
         else sort_head(logits, std::isnan(whole) ? 0 : vocabulary_, std::isnan(whole) ? 0 : answer_.k, order);
@@ -170,6 +171,18 @@ class Chooser {
             if (std::isnan(whole)) put(row, i, 0, whole);
             else if (found.token < 0 || std::isinf(found.logit)) put(row, i, std::max(found.token, 0), minus_infinity);
             else put(row, i, found.token, found.logit - shared);
+        }
+        put_wanted(row, [&](int32_t token) { return static_cast<double>(logit_at(in_, row, model_.output_weight, model_.output_bias, token)); }, shared);
+    }
+
+    // Behind the best, the tokens that are wanted whatever their probability.
+    template <class LogitOf>
+    void put_wanted(int64_t row, const LogitOf& logit_of, double shared) {
+        for (int64_t j = 0; j < answer_.wanted; ++j) {
+            const int64_t asked = request_.wanted[(first_ + row) * answer_.wanted + j];
+            const int32_t token = static_cast<int32_t>(asked);
+            const bool none = asked < 0 || (banned_count(row) && std::binary_search(banned(row), banned(row) + banned_count(row), token));
+            put(row, answer_.k + j, std::max(token, 0), none && !std::isnan(shared) ? minus_infinity : none ? shared : logit_of(token) - shared);
         }
     }
 
@@ -193,7 +206,7 @@ class Chooser {
 
     void put_forced(int64_t row, int64_t token, double log_prob) {
         put(row, 0, static_cast<int32_t>(token), log_prob);
-        for (int64_t i = 1; i < answer_.k; ++i) put(row, i, 0, minus_infinity);
+        for (int64_t i = 1; i < answer_.k + answer_.wanted; ++i) put(row, i, 0, minus_infinity);
     }
 
     void put(int64_t row, int64_t i, int32_t token, double log_prob) { answer_.put(first_ + row, i, token, log_prob); }

@@ -149,6 +149,10 @@ class ListedChooser {
         if (request_.whole) return put_whole(row, list, logits, whole);
         const bool fewer = ban(row, list, logits);
         const double shared = request_.renormalise && fewer ? log_sum_exp(logits, count) : whole;
+        for (int64_t j = 0; j < answer_.wanted; ++j) {
+            const int32_t token = static_cast<int32_t>(request_.wanted[(first_ + row) * answer_.wanted + j]);
+            put(row, answer_.k + j, std::max(token, 0), std::isnan(whole) ? whole : wanted_log_prob(row, list, logits, token, shared));
+        }
         int32_t* order = ws_.order.ensure(count);
         const int64_t found = std::isnan(whole) ? 0 : std::min(answer_.k, count);
         if (request_.uniform && found) order[0] = draw(logits, count, request_, request_.uniform[first_ + row], ws_);
@@ -168,13 +172,34 @@ class ListedChooser {
             logits[at] = static_cast<float>(logit_at(in_, row, model_.output_weight, model_.output_bias, token));
         }
         put(row, 0, token, logits[at] - log_sum_exp(logits, count));
-        for (int64_t i = 1; i < answer_.k; ++i) put(row, i, 0, minus_infinity);
+        for (int64_t i = 1; i < answer_.k + answer_.wanted; ++i) put(row, i, 0, minus_infinity);
     }
 
-    void put_whole(int64_t row, const Tokens& list, const float* logits, double whole) {
+    // Of a token of the list; or of another, as if it alone were added to the list. `shared` is the list's log-sum-exp.
+    double wanted_log_prob(int64_t row, const Tokens& list, const float* logits, int32_t token, double shared) {
+        if (token < 0) return minus_infinity;
+        const auto at = std::lower_bound(list.begin(), list.end(), token);
+        if (at != list.end() && *at == token) {
+            const float logit = logits[at - list.begin()];
+            return std::isinf(logit) ? minus_infinity : logit - shared;
+        }
+        if (!request_.banned_first.empty() && !request_.whole) {
+            const std::size_t of_row = static_cast<std::size_t>(first_ + row);
+            const auto first = request_.banned.begin() + request_.banned_first[of_row], last = request_.banned.begin() + request_.banned_first[of_row + 1];
+            if (std::binary_search(first, last, token)) return minus_infinity;
+        }
+        const double logit = logit_at(in_, row, model_.output_weight, model_.output_bias, token), top = std::max(logit, shared);
+        return std::isinf(top) ? minus_infinity : logit - (top + std::log(std::exp(logit - top) + std::exp(shared - top)));
+    }
+
+    void put_whole(int64_t row, const Tokens& list, const float* logits, double whole) {  // answer_.wanted is 0
         float* to = answer_.log_probs + (first_ + row) * answer_.k;
         std::fill(to, to + answer_.k, minus_infinity);
         for (std::size_t i = 0; i < list.size(); ++i) to[list[i]] = static_cast<float>(logits[i] - whole);
+        for (int64_t j = 0; j < request_.wanted_count && !std::isnan(whole); ++j) {
+            const int32_t token = static_cast<int32_t>(request_.wanted[(first_ + row) * request_.wanted_count + j]);
+            if (token >= 0) to[token] = static_cast<float>(wanted_log_prob(row, list, logits, token, whole));
+        }
     }
 
     // Whether any token of the list is banned.

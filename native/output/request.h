@@ -15,18 +15,21 @@ struct Request {
     const double* uniform = nullptr;    // (rows,) or null
     double temperature = 1, top_p = 1;
     int64_t top_k = 0;
+    const int64_t* wanted = nullptr;  // (rows, wanted_count), -1 for none
+    int64_t wanted_count = 0;
 };
 
 struct Answer {
-    int64_t* tokens = nullptr;   // (rows, k); not set where the whole vocabulary is asked for
-    float* log_probs = nullptr;  // (rows, k)
+    int64_t* tokens = nullptr;   // (rows, k + wanted); not set where the whole vocabulary is asked for
+    float* log_probs = nullptr;  // (rows, k + wanted)
     int64_t k = 0;
+    int64_t wanted = 0;  // columns behind the best
     float* attention = nullptr;  // (rows, attention_width) or null
     int64_t attention_width = 0;
 
     void put(int64_t row, int64_t i, int32_t token, double log_prob) const {
-        tokens[row * k + i] = token;
-        log_probs[row * k + i] = static_cast<float>(log_prob);
+        tokens[row * (k + wanted) + i] = token;
+        log_probs[row * (k + wanted) + i] = static_cast<float>(log_prob);
     }
 };
 

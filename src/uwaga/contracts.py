@@ -81,6 +81,10 @@ class Choice:
     (checkpoints whose own library does so ask for it).
     ``whole``: return every token of the vocabulary in the order of its id instead of the best, with the
     model's own log-probabilities; nothing else but ``attention`` is then looked at (ensembles mix them).
+    ``wanted``: (rows, w) further tokens, -1 for none, each once in a row: the step then has (rows, k + w)
+    candidates, these behind the best in their order, with their own log-probabilities, -inf where banned or
+    none. A forced row has none. A token outside a shortlist has the log-probability that it would have if it
+    alone were added to the list; with ``whole`` it has that in its place, and there are no further columns.
     """
 
     count: int
@@ -90,6 +94,7 @@ class Choice:
     attention: bool = False
     renormalise: bool = False
     whole: bool = False
+    wanted: Ids | None = None
 
 
 class Memory(Protocol):
@@ -123,7 +128,8 @@ class Step:
     """The candidates of one step.
 
     ``tokens`` (rows, k) int64 and ``log_probs`` (rows, k) float32, or float64 of a float64 model, falling;
-    ``attention`` (rows, source) float32, padding exactly 0, or None.
+    behind them those that were ``wanted``, if any were. ``attention`` (rows, source) float32, padding exactly
+    0, or None.
     """
 
     tokens: Ids

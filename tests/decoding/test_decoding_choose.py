@@ -60,7 +60,13 @@ def steps(draw, sampling=st.just(None)):
         forced=None if forced is None else np.array(forced, dtype=np.int64),
         sampling=shape,
         renormalise=draw(st.booleans()),
+        wanted=draw(wanted_by(rows, vocabulary)),
     )
+
+
+def wanted_by(rows, vocabulary):
+    tokens = st.lists(st.integers(-1, vocabulary - 1), min_size=2, max_size=2)
+    return st.none() | st.lists(tokens, min_size=rows, max_size=rows).map(np.array)
 
 
 shapes = st.builds(
@@ -81,7 +87,16 @@ def test_M24_candidates_are_the_definition(case):
     assert (logits == before).all()
     assert tokens.dtype == np.int64
     assert log_probs.dtype == np.float32
-    assert tokens.shape == log_probs.shape == (len(logits), min(choice.count, logits.shape[1]))
+    wanted = 0 if choice.wanted is None else choice.wanted.shape[1]
+    assert tokens.shape == log_probs.shape == (len(logits), min(choice.count, logits.shape[1]) + wanted)
+    if choice.wanted is not None:
+        every = naive(logits, dataclasses.replace(choice, count=logits.shape[1]))
+        for row, asked in enumerate(choice.wanted):
+            of_row = dict(zip(every[0][row], every[1][row], strict=True))
+            forced = choice.forced is not None and choice.forced[row] >= 0
+            expected = [-np.inf if forced else of_row.get(token, -np.inf) for token in asked.tolist()]
+            assert log_probs[row, -wanted:] == pytest.approx(expected, abs=1e-5)
+        tokens, log_probs = tokens[:, :-wanted], log_probs[:, :-wanted]
     for row, (expected, scores) in enumerate(zip(*naive(logits, choice), strict=True)):
         known = len(expected)
         assert tokens[row, :known].tolist() == expected

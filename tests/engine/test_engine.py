@@ -156,12 +156,14 @@ def test_choices_are_those_of_the_reference(data):
             data.draw(st.sampled_from([0, 1, 4, 100])),
             data.draw(st.sampled_from([1.0, 0.9, 0.3])),
         )
+    three = st.lists(st.integers(-1, vocabulary - 1), min_size=3, max_size=3)
     choice = Choice(
         count=1 if sampling else data.draw(st.integers(1, vocabulary + 2)),
         banned=np.array(bans, dtype=np.int64).reshape(-1, 2) if bans else None,
         forced=forced,
         sampling=sampling,
         renormalise=data.draw(st.booleans()),
+        wanted=data.draw(st.none() | st.lists(three, min_size=rows, max_size=rows).map(np.array)),
     )
     made = engine.step(tokens, state, choice)
     expected, log_probs = choose(logits, choice)

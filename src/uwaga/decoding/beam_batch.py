@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from uwaga.contracts import Choice, Decoder, Floats, Hypothesis, Ids, State, Step
+from uwaga.decoding.banks import Banks, Reached
 from uwaga.decoding.constraints import Constraints, start_token
 from uwaga.decoding.options import SearchOptions
+from uwaga.decoding.phrases import Phrases
 from uwaga.decoding.rank import FinishedHypotheses, Flags, Ranking, Scores, columns, is_done
 from uwaga.decoding.trellis import Layer, Trellis
 from uwaga.errors import ModelError
@@ -39,7 +41,7 @@ class Candidates:
 
     ``beams`` is the beam that each continues; ``log_probs`` the token's own log-probability; ``ranks``
     that of the whole as ranked, -inf for none; ``ended`` whether it ends here; ``cut`` whether a limit
-    ended it.
+    ended it. ``reached``: where they are in the automata of their phrases, where there are any.
     """
 
     tokens: Ids
@@ -48,6 +50,7 @@ class Candidates:
     ranks: Scores
     ended: Flags
     cut: Flags
+    reached: Reached | None = None
 
 
 class BeamBatch:
@@ -55,6 +58,7 @@ class BeamBatch:
 
     Args:
         limits: (sentences,) most steps of each sentence.
+        phrases: what the target of each must contain; None where none must contain anything.
     """
 
     # _starts, _lengths (all sentences,): steps of the batch before a sentence's first; its source tokens.
@@ -70,6 +74,7 @@ class BeamBatch:
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]],
         limits: Sequence[int],
+        phrases: Sequence[Phrases | None] | None = None,
     ) -> None:
         sentences, beams = len(sources), options.rows
         self._decoder = decoder
@@ -90,6 +95,7 @@ class BeamBatch:
         self._history: Ids | None = None
         if options.no_repeat_ngram:
             self._history = np.zeros((0, beams, 0), dtype=np.int64)
+        self._banks = None if phrases is None else Banks(phrases, beams, decoder.vocabulary)
         self._state: State | None = None
 
     @property
@@ -127,6 +133,8 @@ class BeamBatch:
         if self._history is not None:
             nothing = np.full((count, beams, self._history.shape[2]), -1, dtype=np.int64)
             self._history = np.concatenate([self._history, nothing])
+        if self._banks is not None:
+            self._banks.admit(indices)
 
     def step(self) -> StepOutcome:
         """Make one more token of every hypothesis.
@@ -139,10 +147,11 @@ class BeamBatch:
         rows = self._tokens.size
         steps = self._clock - self._starts[self._indices]  # (sentences,)
         history = None if self._history is None else self._history.reshape(rows, -1)
-        choice = self._constraints.choice(steps, self._indices, history)
+        wanted = None if self._banks is None else self._banks.wanted(self._ranks > -np.inf)
+        choice = self._constraints.choice(steps, self._indices, history, wanted)
         made = self._decoder.step(self._tokens.reshape(rows), self._state, choice)
         self._check(made, steps)
-        candidates = self._candidates(made, choice, steps)
+        candidates = (self._candidates if self._banks is None else self._banked)(made, choice, steps)
         nodes = self._record(made, candidates)
         self._finish(candidates, nodes, steps)
         extended = (candidates.ranks[:, 0] > -np.inf) & (candidates.tokens[:, 0] != self._end)
@@ -208,6 +217,49 @@ class BeamBatch:
         cut = limited if self._options.force_end else limited & ~ends
         return Candidates(tokens, order // k, log_probs, ranks, ends | limited, cut)
 
+    def _banked(self, made: Step, choice: Choice, steps: Ids) -> Candidates:
+        """As :meth:`_candidates`, the beam's places shared out by what the continuations hold (M27)."""
+        banks, (sentences, beams) = self._banks, self._tokens.shape
+        assert banks is not None
+        n = made.tokens.shape[1] * beams
+        log_probs = made.log_probs.astype(np.float64)  # (rows, k + wanted)
+        if choice.wanted is not None:  # one that is among the best stands there
+            best = made.tokens.shape[1] - choice.wanted.shape[1]
+            twice = (made.tokens[:, None, :best] == choice.wanted[:, :, None]) & (
+                log_probs[:, None, :best] > -np.inf
+            )  # (rows, wanted, best)
+            log_probs[:, best:][twice.any(axis=2)] = -np.inf
+        ranks = self._ranks[:, :, None] + self._gains(log_probs.reshape(sentences, beams, -1), choice)
+        ranks = ranks.reshape(sentences, n)
+        tokens, log_probs = made.tokens.reshape(sentences, n), log_probs.reshape(sentences, n)
+        came_from = np.broadcast_to(np.arange(n) // made.tokens.shape[1], (sentences, n))
+        reached = banks.reach(came_from, tokens)
+        ranks = ranks + banks.gains(came_from, reached)
+        order = np.argsort(-ranks, axis=1, kind="stable")  # (sentences, n)
+        ranks, tokens, log_probs = columns(ranks, order), columns(tokens, order), columns(log_probs, order)
+        reached, came_from = reached.at(order), columns(came_from, order)
+
+        alive = ranks > -np.inf
+        at_limit = self._constraints.limits[self._indices] == steps  # (sentences,)
+        limited = at_limit[:, None] & alive
+        ends = (tokens == self._end) & alive
+        nothing_yet = at_limit & (self._pool.scores[self._indices, 0] == -np.inf)
+        ended = ends | limited
+        alive &= ~ended | banks.may_end(reached.banks, alive, nothing_yet)
+        chosen = banks.share(reached.banks, alive) | banks.share(reached.banks, alive & ~ended)
+        keep = np.argsort(~chosen, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
+        chosen = columns(chosen, keep)
+        cut = limited if self._options.force_end else limited & ~ends
+        return Candidates(
+            columns(tokens, keep),
+            columns(came_from, keep),
+            columns(log_probs, keep),
+            np.where(chosen, columns(ranks, keep), -np.inf),
+            columns(ended, keep) & chosen,
+            columns(cut, keep) & chosen,
+            reached.at(keep),
+        )
+
     def _gains(self, log_probs: Scores, choice: Choice) -> Scores:
         """What each candidate adds to its hypothesis's rank, (sentences, beams, k)."""
         if choice.forced is None:
@@ -233,8 +285,9 @@ class BeamBatch:
 
     def _finish(self, candidates: Candidates, nodes: Ids, steps: Ids) -> None:
         """Put what ended into the pool, and what cannot go on at all where nothing has ended."""
-        beams = self._options.rows
-        ended = candidates.ended[:, :beams]  # a beam step finishes only what is among the best `beam`
+        # A beam step finishes only what is among the best `beam`: banks have taken no other.
+        beams = candidates.ended.shape[1] if self._banks is not None else self._options.rows
+        ended = candidates.ended[:, :beams]
         hit = np.nonzero(ended.any(axis=1))[0]
         if len(hit):
             scores = np.where(ended[hit], self._scored(candidates.ranks[hit, :beams], hit, steps), -np.inf)
@@ -282,12 +335,15 @@ class BeamBatch:
         else:
             keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
         ranks = columns(np.where(stopped, -np.inf, candidates.ranks), keep)
-        stay = self._undecided(ranks, steps)
+        reached = None if candidates.reached is None else candidates.reached.at(keep)
+        stay = self._undecided(ranks, steps, reached)
         came_from = columns(candidates.beams, keep)  # (sentences, beams)
         tokens, nodes, at = columns(candidates.tokens, keep), columns(nodes, keep), np.nonzero(stay)[0]
         if len(at) < sentences:
             ranks, tokens, nodes, came_from = ranks[at], tokens[at], nodes[at], came_from[at]
             self._indices = self._indices[at]
+        if self._banks is not None and reached is not None:
+            self._banks.follow(reached, at)
         self._ranks, self._tokens, self._nodes = ranks, tokens, nodes
         if self._history is not None:
             before = columns(self._history[at], came_from)
@@ -295,8 +351,10 @@ class BeamBatch:
         self._state = _moved(state, at, came_from, sentences)
         return stay
 
-    def _undecided(self, ranks: Scores, steps: Ids) -> Flags:
+    def _undecided(self, ranks: Scores, steps: Ids, reached: Reached | None) -> Flags:
         """(sentences,) whether a further step can change the result; ``ranks`` are of what runs on."""
+        if self._banks is not None and reached is not None:
+            ranks = ranks + self._banks.potential(reached.banks)
         best = ranks.max(axis=1)
         going: Flags = best > -np.inf
         if self._options.sample or self._options.beam == 1 or not going.any():

@@ -21,6 +21,7 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
         ``tokens`` (rows, k) and their natural ``log_probs`` (rows, k), falling, ties by the lower id, with
         k the lesser of ``choice.count`` and the vocabulary. Log-probabilities are the model's own, before
         any temperature. A candidate at -inf means that there was no further one; its token says nothing.
+        Those that are ``wanted`` stand behind.
     """
     table = np.array(logits, dtype=np.float64)  # (rows, vocabulary)
     whole = _logsumexp(table)  # (rows, 1)
@@ -37,10 +38,14 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
         tokens = draw(table, choice.sampling)[:, None]  # (rows, 1)
     else:
         tokens = np.argsort(-table, axis=1, kind="stable")[:, : choice.count]  # (rows, k)
+    if choice.wanted is not None:
+        tokens = np.concatenate([tokens, np.maximum(choice.wanted, 0)], axis=1)  # (rows, k + wanted)
     found = np.take_along_axis(table, tokens, axis=1)
     barred = np.isneginf(found)
     log_probs = np.where(barred, -np.inf, np.where(barred, 0.0, found) - np.where(barred, 0.0, whole))
     log_probs = log_probs.astype(np.float32)
+    if choice.wanted is not None:
+        log_probs[:, -choice.wanted.shape[1] :][choice.wanted < 0] = -np.inf
     if forced is not None and choice.forced is not None:
         tokens[forced, 0] = choice.forced[forced]
         log_probs[forced] = -np.inf

@@ -16,7 +16,12 @@ FREE = -1
 
 
 def step_limit(
-    options: SearchOptions, max_target: int | None, source: int, prefix: int, where: str = "sentence"
+    options: SearchOptions,
+    max_target: int | None,
+    source: int,
+    prefix: int,
+    where: str = "sentence",
+    phrases: int = 0,
 ) -> int:
     """Most decoder steps for one sentence, its end symbol counted (M22).
 
@@ -26,6 +31,7 @@ def step_limit(
         source: source tokens.
         prefix: tokens of the forced prefix.
         where: how messages name the sentence.
+        phrases: tokens of what the target must contain.
 
     Raises:
         SettingsError: nothing limits the length.
@@ -34,7 +40,7 @@ def step_limit(
     hard = [limit for limit in (options.max_length, max_target) if limit is not None]
     limits = list(hard)
     if math.isfinite(options.max_ratio * source):
-        needed = max(options.min_length, prefix) + 1
+        needed = max(options.min_length, prefix + phrases) + 1
         limits.append(max(needed, math.floor(options.max_ratio * source) + options.max_extra))
     if not limits:
         raise SettingsError("the decoder has no length limit of its own: set max_length or max_ratio")
@@ -179,13 +185,14 @@ class Constraints:
                 ]
             )  # (sentences, samples, steps)
 
-    def choice(self, steps: Ids, indices: Ids, history: Ids | None) -> Choice:
+    def choice(self, steps: Ids, indices: Ids, history: Ids | None, wanted: Ids | None = None) -> Choice:
         """What a step may choose.
 
         Args:
             steps: (sentences,) its number in each sentence, from 1.
             indices: (sentences,) which of the batch's sentences are still decoded.
             history: (rows, target) tokens so far, as :func:`repeated_ngrams` has them.
+            wanted: (rows, wanted) tokens to look at whatever their probability, as of a :class:`Choice`.
         """
         options = self._options
         rows = len(indices) * options.rows
@@ -203,6 +210,7 @@ class Constraints:
             sampling=sampling,
             attention=options.attention is True,
             renormalise=options.renormalise,
+            wanted=wanted,
         )
 
     def _bans(self, rows: int, steps: Ids) -> Ids:

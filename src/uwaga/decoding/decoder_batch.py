@@ -15,6 +15,7 @@ from uwaga.decoding.beam_batch import StepOutcome, hypothesis
 from uwaga.decoding.constraints import forced_tokens, never_produced, start_token, uncounted_tokens
 from uwaga.decoding.length_batching import next_entry
 from uwaga.decoding.options import SearchOptions
+from uwaga.decoding.phrases import Phrases
 from uwaga.decoding.rank import Ranking
 
 LONGEST = 1 << 16
@@ -41,7 +42,9 @@ class DecoderBatch:
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]],
         limits: Sequence[int],
+        phrases: Sequence[Phrases | None] | None = None,
     ) -> None:
+        assert phrases is None
         self._decoder, self._options, self._sources = decoder, options, sources
         self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
         self._limits: Ids = np.array(limits, dtype=np.int64)

@@ -11,16 +11,18 @@ each token.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from uwaga.contracts import Decoder, Hypothesis
+from uwaga.decoding.banks import places_for
 from uwaga.decoding.beam_batch import BeamBatch, StepOutcome
 from uwaga.decoding.constraints import (
     check_prefixes,
     check_sources,
     check_tokens,
+    never_produced,
     start_token,
     starts_with_first,
     step_limit,
@@ -28,6 +30,8 @@ from uwaga.decoding.constraints import (
 from uwaga.decoding.decoder_batch import DecoderBatch, searched_by_decoder
 from uwaga.decoding.length_batching import free_slots, length_batches
 from uwaga.decoding.options import SearchOptions
+from uwaga.decoding.phrases import Phrases
+from uwaga.errors import SettingsError
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ def search(
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
     on_token: Callable[[StreamEvent], None] | None = None,
+    phrases: Sequence[Phrases | None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Translate sentences of token ids.
 
@@ -70,6 +75,9 @@ def search(
         prefixes: per sentence, the tokens that its target must begin with (empty for none); they follow
             ``options.first``.
         on_token: called with each token as it is decided; greedy or a single sample only.
+        phrases: per sentence, what its target must contain (M27). The beam of a sentence is as wide as
+            ``options.beam``, or as the banks of its phrases, up to :data:`uwaga.decoding.banks.MOST_BANKS`. A
+            hypothesis without them all is found only where the limits leave no room for them.
 
     Returns:
         For each sentence in the order given, up to ``options.nbest`` hypotheses, best first: distinct
@@ -81,7 +89,7 @@ def search(
         SettingsError: the options or prefixes do not fit the model.
         ModelError: the model's log-probabilities are not numbers.
     """
-    run = _run(decoder, sources, options, prefixes, streaming=on_token is not None)
+    run = _run(decoder, sources, options, prefixes, on_token is not None, phrases)
     while True:
         try:
             event = next(run)
@@ -110,7 +118,7 @@ def stream(
         SettingsError: the options ask for a beam or more than one sample, where no token is decided
             before the end.
     """
-    return _run(decoder, sources, options, prefixes, streaming=True)
+    return _run(decoder, sources, options, prefixes, True, None)
 
 
 def _run(
@@ -119,6 +127,7 @@ def _run(
     options: SearchOptions,
     prefixes: Sequence[Sequence[int]] | None,
     streaming: bool,
+    phrases: Sequence[Phrases | None] | None,
 ) -> Stream:
     """Check everything, then decode batch by batch."""
     if streaming:
@@ -128,11 +137,47 @@ def _run(
     check_sources(decoder, sources)
     check_prefixes(decoder, prefixes, len(sources))
     prefixes = [starts_with_first(prefix, options) for prefix in prefixes]
+    wanted = _checked(decoder, sources, options, phrases, streaming)
     limits = [
-        step_limit(options, decoder.max_target, len(source), len(prefix), f"sentence {number}")
-        for number, (source, prefix) in enumerate(zip(sources, prefixes, strict=True), start=1)
+        step_limit(
+            options,
+            decoder.max_target,
+            len(source),
+            len(prefix),
+            f"sentence {number}",
+            0 if of_it is None or of_it.bonus is not None else of_it.total,
+        )
+        for number, (source, prefix, of_it) in enumerate(zip(sources, prefixes, wanted, strict=True), start=1)
     ]
-    return _decode_all(decoder, sources, options, prefixes, limits, streaming)
+    return _decode_all(decoder, sources, options, prefixes, limits, streaming, wanted)
+
+
+def _checked(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    options: SearchOptions,
+    phrases: Sequence[Phrases | None] | None,
+    streaming: bool,
+) -> list[Phrases | None]:
+    """The phrases of each sentence, None for none; without those that hold a token that is never produced.
+
+    Raises:
+        SettingsError: their number is not that of the sentences, one cannot be searched for, or nothing is
+            searched for at all.
+    """
+    if phrases is None or not any(one is not None and one.total for one in phrases):
+        return [None] * len(sources)
+    if len(phrases) != len(sources):
+        raise SettingsError(f"the phrases of {len(phrases)} sentences for {len(sources)}: give all or none")
+    if options.sample or streaming:
+        raise SettingsError(
+            "phrases are put into a target by a beam: leave out sample, mbr and streaming, or the phrases"
+        )
+    for number, one in enumerate(phrases, start=1):
+        if one is not None:
+            one.check(decoder.symbols, decoder.vocabulary, f"sentence {number}")
+    never = never_produced(options, decoder.symbols)
+    return [None if one is None else one.possible(never) for one in phrases]
 
 
 def _decode_all(
@@ -142,18 +187,50 @@ def _decode_all(
     prefixes: Sequence[Sequence[int]],
     limits: Sequence[int],
     streaming: bool,
+    phrases: Sequence[Phrases | None],
+) -> Stream:
+    """Decode sentences of as many hypotheses together."""
+    results: list[list[Hypothesis]] = [[] for _ in sources]
+    places = [options.rows if one is None else places_for(options, one) for one in phrases]
+    for width in dict.fromkeys(places):
+        those = [index for index, of_it in enumerate(places) if of_it == width]
+        plain = all(phrases[index] is None for index in those)
+        found = yield from _decode_alike(
+            decoder,
+            [sources[index] for index in those],
+            options if options.sample else replace(options, beam=width),
+            [prefixes[index] for index in those],
+            [limits[index] for index in those],
+            streaming,
+            None if plain else [phrases[index] for index in those],
+        )
+        for index, hypotheses in zip(those, found, strict=True):
+            results[index] = hypotheses
+    return results
+
+
+def _decode_alike(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    options: SearchOptions,
+    prefixes: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    streaming: bool,
+    phrases: Sequence[Phrases | None] | None,
 ) -> Stream:
     results: list[list[Hypothesis]] = [[] for _ in sources]
     lengths = [len(source) for source in sources]
     joining = decoder.join is not None
-    itself = not streaming and searched_by_decoder(decoder, options, limits)
+    itself = not streaming and phrases is None and searched_by_decoder(decoder, options, limits)
     for indices in length_batches(lengths, options.rows, options.batch_tokens * (WAVE if joining else 1)):
+        of_batch = None if phrases is None else [phrases[index] for index in indices]
         batch: BeamBatch | DecoderBatch = (DecoderBatch if itself else BeamBatch)(
             decoder,
             options,
             [sources[index] for index in indices],
             [prefixes[index] for index in indices],
             [limits[index] for index in indices],
+            of_batch,
         )
         entering = len(indices)
         while batch.waiting.size or batch.running.size:

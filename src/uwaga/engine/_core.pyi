@@ -73,6 +73,7 @@ class State:
         temperature: float = 1.0,
         top_k: int = 0,
         top_p: float = 1.0,
+        wanted: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.float32], State, NDArray[np.float32] | None]: ...
 
 class Shortlist: ...

@@ -180,6 +180,7 @@ class NativeModel:
                 1.0 if drawn is None else drawn.temperature,
                 0 if drawn is None else drawn.top_k,
                 1.0 if drawn is None else drawn.top_p,
+                None if choice.wanted is None else np.ascontiguousarray(choice.wanted, dtype=np.int64),
             )
         except _core.TooLongError as error:
             raise TextTooLongError(str(error)) from None

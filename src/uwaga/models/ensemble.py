@@ -116,7 +116,7 @@ class Ensemble:
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """Let every member say all its log-probabilities, mix them, and choose from the mixture."""
         assert isinstance(state, EnsembleState)
-        wanted = Choice(count=self.vocabulary, whole=True, attention=choice.attention)
+        wanted = Choice(self.vocabulary, attention=choice.attention, whole=True, wanted=choice.wanted)
         made = [
             member.step(tokens, part, wanted)
             for member, part in zip(self.members, state.members, strict=True)

@@ -31,7 +31,7 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
     Returns:
         ``tokens`` (rows, k) and the model's own natural ``log_probs`` (rows, k), falling, ties by the
         lower id; in float64 where the logits are, else in float32. A candidate at -inf means that there was
-        no further one; its token says nothing.
+        no further one; its token says nothing. Those that are ``wanted`` stand behind.
     """
     table = at_least_float32(logits.detach())  # (rows, vocabulary)
     rows, vocabulary = table.shape
@@ -64,6 +64,11 @@ def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: i
         tokens, values = _draw(table, choice.sampling, choice.sampling.uniform[start:stop])
     else:
         tokens, values = _best(table, min(choice.count, table.shape[1]))
+    if choice.wanted is not None:
+        wanted = choice.wanted[start:stop]  # (rows, wanted)
+        tokens = np.concatenate([tokens, np.maximum(wanted, 0)], axis=1)
+        asked = np.where(wanted < 0, -np.inf, _at(table, np.maximum(wanted, 0)))
+        values = np.concatenate([values, asked.astype(values.dtype)], axis=1)
     chosen: LogProbs = np.where(np.isneginf(values), -np.inf, _at(log_probs, tokens)).astype(values.dtype)
     if forced is not None and kept is not None:
         bound = forced >= 0  # (rows,)

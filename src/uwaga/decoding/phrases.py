@@ -1,0 +1,192 @@
+"""What a target must contain, as an automaton that reads its tokens (M27).
+
+The alternatives of all phrases of a sentence stand in one automaton (Aho and Corasick 1975). A hypothesis
+is at the longest beginning of an alternative that it ends with, so that a phrase that fails goes on with
+whatever other beginning is left of it (Hu 2019 unwinds to the root). A phrase is met where one of its
+alternatives stands in the target, so often as it is asked for; phrases may overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.contracts import Ids, Symbols
+from uwaga.decoding.checks import check_between, check_whole
+from uwaga.errors import SettingsError
+
+FAR = 1 << 30
+"""Tokens to a phrase that cannot be reached."""
+MOST_TIMES = 1 << 16
+STRONGEST = 100.0
+"""The largest bonus, in nats."""
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """What a target must contain: one of the ``alternatives``, tokens each, ``times`` times.
+
+    ``whole``: the word that it ends with ends with it; what goes on with a word, ``Phrases`` says.
+    """
+
+    alternatives: tuple[tuple[int, ...], ...]
+    times: int = 1
+    whole: bool = False
+
+
+class Phrases:
+    """All phrases of one sentence, ready for the search.
+
+    Axes: ``nodes`` of the automaton, 0 its root; ``edges`` sorted by node and token; ``phrases``.
+
+    Attributes:
+        first: (nodes + 1,) where the edges of each node begin. Those of the node's endings are among them,
+            but the root's are only its own.
+        tokens: (edges,) rising within a node.
+        targets: (edges,) the node that each leads to.
+        serves: (edges, phrases) whether the edge leads towards an end of the phrase.
+        ends: (nodes, phrases) 1 where an alternative of the phrase ends at the node.
+        progress: (nodes, phrases) tokens of the phrase that the node holds, without what has ended there.
+        sizes: (phrases,) tokens of the phrase's shortest alternative.
+        times: (phrases,) how often it is asked for.
+        whole: (phrases,) whether its last word must end with it.
+        total: tokens to be met: ``sizes`` times ``times``, summed.
+        inside: (vocabulary,) tokens that go on with the word before them; empty where that is not known.
+        bonus: None where the phrases are forced; else what each token of them adds to a score, in nats.
+
+    Args:
+        phrases: what the target must contain.
+        inside: as the attribute.
+        bonus: likewise.
+
+    Raises:
+        SettingsError: a phrase without alternatives, an alternative without tokens, or an impossible number.
+    """
+
+    def __init__(
+        self,
+        phrases: Sequence[Phrase],
+        inside: NDArray[np.bool_] | None = None,
+        bonus: float | None = None,
+    ) -> None:
+        for number, phrase in enumerate(phrases, start=1):
+            if not phrase.alternatives or not all(phrase.alternatives):
+                raise SettingsError(f"phrase {number}: one token at least is wanted of each alternative")
+            check_whole(f"phrase {number}: times", phrase.times, 1, MOST_TIMES)
+        if bonus is not None:
+            check_between("bonus", bonus, 0.0, STRONGEST)
+        self.phrases = tuple(phrases)
+        self.bonus = bonus
+        self.inside: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_) if inside is None else inside
+        self.sizes: Ids = np.array([min(map(len, one.alternatives)) for one in phrases], dtype=np.int64)
+        self.times: Ids = np.array([one.times for one in phrases], dtype=np.int64)
+        self.whole: NDArray[np.bool_] = np.array([one.whole for one in phrases], dtype=np.bool_)
+        self.total = int((self.sizes * self.times).sum())
+        self._build(*_trie(phrases))
+
+    def _build(self, children: list[dict[int, int]], ends: list[set[int]]) -> None:
+        """The automaton of a trie whose nodes stand in the order of their depths."""
+        count = len(self.phrases)
+        back = [0] * len(children)  # the longest proper ending of a node that is a node too
+        edges: list[dict[int, int]] = [{} for _ in children]
+        self.ends: NDArray[np.uint8] = np.zeros((len(children), count), dtype=np.uint8)
+        below: Ids = np.full((len(children), count), FAR, dtype=np.int64)  # tokens down the trie to an end
+        for node in range(len(children)):
+            self.ends[node, list(ends[node])] = 1
+            if node:
+                self.ends[node] |= self.ends[back[node]]
+                edges[node] = {**(edges[back[node]] if back[node] else {}), **children[node]}
+            for token, child in children[node].items():
+                at = back[node]
+                while node and at and token not in children[at]:
+                    at = back[at]
+                back[child] = children[at].get(token, 0) if node else 0
+        for node in range(len(children) - 1, -1, -1):
+            for child in children[node].values():
+                below[node] = np.minimum(below[node], below[child] + 1)
+                below[node, list(ends[child])] = 1
+        served = below < FAR
+        for node, own in enumerate(ends):
+            served[node, list(own)] = True
+        ahead = below.copy()
+        for node in range(1, len(children)):
+            ahead[node] = np.minimum(ahead[node], ahead[back[node]])
+        self.progress: Ids = self.sizes - np.minimum(self.sizes, ahead)
+        edges[0] = children[0]
+        rows = [sorted(each.items()) for each in edges]
+        self.first: Ids = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        flat = np.array([edge for row in rows for edge in row], dtype=np.int64).reshape(-1, 2)
+        self.tokens: Ids = np.ascontiguousarray(flat[:, 0])
+        self.targets: Ids = np.ascontiguousarray(flat[:, 1])
+        self.serves: NDArray[np.bool_] = served[self.targets]
+
+    def met(self, tokens: Sequence[int]) -> list[int]:
+        """How often each phrase stands in a target, no more than it is asked for."""
+        node, counts = 0, np.zeros(len(self.phrases), dtype=np.int64)
+        for token in tokens:
+            here = counts + self.ends[node]
+            goes_on = bool(self.inside[token]) if len(self.inside) else False
+            counts = np.where(self.whole & goes_on, counts, here)
+            node = self._next(node, token)
+        found: list[int] = np.minimum(counts + self.ends[node], self.times).tolist()
+        return found
+
+    def _next(self, node: int, token: int) -> int:
+        for at in (node, 0):
+            begin, end = self.first[at : at + 2]
+            place = begin + int(np.searchsorted(self.tokens[begin:end], token))
+            if place < end and self.tokens[place] == token:
+                return int(self.targets[place])
+        return 0
+
+    def possible(self, never: Ids) -> Phrases | None:
+        """Those that can be met without tokens that are never produced; None where there are none."""
+        banned = set(never.tolist())
+        left = [
+            replace(one, alternatives=ways)
+            for one in self.phrases
+            if (ways := tuple(way for way in one.alternatives if banned.isdisjoint(way)))
+        ]
+        if tuple(left) == self.phrases:
+            return self if left else None
+        return Phrases(left, self.inside, self.bonus) if left else None
+
+    def check(self, symbols: Symbols, vocabulary: int, where: str) -> None:
+        """Refuse phrases that no target of a model can contain.
+
+        Raises:
+            SettingsError: a token is outside the vocabulary, or is the end symbol or padding.
+        """
+        for token in self.tokens.tolist():
+            if not 0 <= token < vocabulary:
+                raise SettingsError(
+                    f"{where}: token {token} of a phrase is outside the vocabulary of {vocabulary}"
+                )
+            if token in (symbols.end, symbols.pad):
+                raise SettingsError(f"{where}: a phrase holds the special token {token}: leave it out")
+        if len(self.inside) not in (0, vocabulary):
+            raise SettingsError(f"{where}: inside has {len(self.inside)} tokens, not {vocabulary}")
+
+
+def _trie(phrases: Sequence[Phrase]) -> tuple[list[dict[int, int]], list[set[int]]]:
+    """The children of each node by token, and the phrases that end at each; nodes by their depth."""
+    children: list[dict[int, int]] = [{}]
+    ends: list[set[int]] = [set()]
+    level = [(0, 0, number, tokens) for number, one in enumerate(phrases) for tokens in one.alternatives]
+    while level:  # (node, tokens read, phrase, tokens)
+        deeper = []
+        for node, read, number, tokens in level:
+            child = children[node].get(tokens[read])
+            if child is None:
+                child = children[node][tokens[read]] = len(children)
+                children.append({})
+                ends.append(set())
+            if read + 1 == len(tokens):
+                ends[child].add(number)
+            else:
+                deeper.append((child, read + 1, number, tokens))
+        level = deeper
+    return children, ends
