@@ -22,6 +22,7 @@ from uwaga.records import equal_fields as equal_fields
 from uwaga.records import json_number as json_number
 from uwaga.records import json_numbers
 from uwaga.records import shortened as shortened
+from uwaga.term_use import TermUse
 from uwaga.word_alignment import WordAlignment
 
 WIDEST_BEAM = 1024
@@ -359,8 +360,7 @@ class Translation(JsonRecord):
     ``alternatives`` holds the rest of the n-best list, best first, without this one. ``warnings`` says in
     words why it may be no good translation, or what was done to the text to get one; ``error`` why there is
     none, where a call asked not to raise it. ``alignment``, where asked for, links the words of ``source``
-    and
-    ``text``.
+    and ``text``; ``terms`` are those of a glossary that the source holds.
 
     ``steps`` holds the translations of a text that went through several models, one by each: the ``text`` of
     one is the ``source`` of the next. ``score``, ``tokens`` and what belongs to them are then the last
@@ -383,6 +383,7 @@ class Translation(JsonRecord):
     entropies: tuple[float, ...] = ()
     attentions: Attentions | None = None
     alignment: WordAlignment | None = None
+    terms: tuple[TermUse, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -445,6 +446,8 @@ class Translation(JsonRecord):
             values["alignment"] = self.alignment.to_dict()
         if self.entropies:
             values["entropies"] = [json_number(entropy) for entropy in self.entropies]
+        if self.terms:
+            values["terms"] = [one.to_dict() for one in self.terms]
         if confidence:
             values["words"] = [json_numbers(word) for word in self.words]
             values["confidence"] = None if self.confidence is None else json_numbers(self.confidence)

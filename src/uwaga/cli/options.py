@@ -30,6 +30,13 @@ class UtilityChoice(StrEnum):
     bleu = "bleu"
 
 
+class GlossaryChoice(StrEnum):
+    """How a translation is made to hold the terms of a glossary."""
+
+    forced = "forced"
+    soft = "soft"
+
+
 class ErrorChoice(StrEnum):
     """What happens where a line cannot be translated."""
 
@@ -65,6 +72,14 @@ Streaming = Annotated[
 ]
 Prefix = Annotated[
     str | None, typer.Option(help="What every translation must begin with.", show_default=False)
+]
+Glossary = Annotated[
+    Path | None,
+    typer.Option(help="What terms must become: a .tsv, .csv or .tbx file.", show_default=False),
+]
+GlossaryMode = Annotated[
+    GlossaryChoice,
+    typer.Option(help="Terms of the glossary are in every translation (forced), or preferred (soft)."),
 ]
 Split = Annotated[
     SplitChoice,

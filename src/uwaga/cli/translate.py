@@ -146,6 +146,8 @@ def translate(
     seed: the.Seed = None,
     mbr: the.MinimumBayesRisk = None,
     utility: the.Utility = the.UtilityChoice.chrf,
+    glossary: the.Glossary = None,
+    glossary_mode: the.GlossaryMode = the.GlossaryChoice.forced,
     split: the.Split = the.SplitChoice.auto,
     on_error: the.OnError = the.ErrorChoice.stop,
     resume: the.Resume = False,
@@ -177,11 +179,37 @@ def translate(
     asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
     asked |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     markup = chosen_markup(format_, placeholder, ignore_tags, stream, alignments)
-    found, own = _load(model, via, device, dtype, threads, engine, source, target, shortlist, memory, adapter)
-    options = found.decoding.for_stream(asked) if stream else found.options(**asked)
-    notes = Notes("text" if text else "line", own)
+    loaded, own = _load(model, via, device, dtype, threads, engine, source, target, shortlist, memory, adapter)
+    found = _with_terms(loaded, glossary, glossary_mode, stream)
+    options, notes = _asked(found, asked, stream), Notes("text" if text else "line", own)
     job = _Job(found, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace, markup, alignments)
     job.run(chunks, input_, output, resume)
+
+
+def _asked(
+    translator: Translator | PivotTranslator, asked: SearchOverrides, streams: bool
+) -> SearchOptions | PivotOptions:
+    return translator.decoding.for_stream(asked) if streams else translator.options(**asked)
+
+
+def _with_terms(
+    translator: Translator | PivotTranslator, glossary: Path | None, mode: the.GlossaryChoice, streams: bool
+) -> Translator | PivotTranslator:
+    """The translator that holds to a glossary, if one is given.
+
+    Raises:
+        SettingsError: lines are streamed, or several models follow each other.
+        DataError: the glossary is damaged or does not fit the model.
+    """
+    if glossary is None:
+        return translator
+    from uwaga.translator import Translator
+
+    if streams:
+        raise SettingsError("--glossary needs a beam, and --stream has none: leave one out")
+    if not isinstance(translator, Translator):
+        raise SettingsError("--glossary is for a single model, and these translate one after the other")
+    return translator.with_glossary(glossary, mode.value)
 
 
 def _load(

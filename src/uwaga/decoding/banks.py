@@ -200,7 +200,7 @@ class Banks:
 
     def _counted(self, nodes: Ids, counts: Ids) -> Ids:
         """(sentences, n, phrases) how often each phrase is held, with what ends here."""
-        return np.minimum(counts + self._ends[nodes], self._times[self._indices][:, None])
+        return np.asarray(np.minimum(counts + self._ends[nodes], self._times[self._indices][:, None]))
 
     def _bank(self, nodes: Ids, counts: Ids) -> Ids:
         counted = self._counted(nodes, counts)

@@ -16,6 +16,7 @@ from uwaga.markup import Tag
 from uwaga.markup.formats import reader
 from uwaga.markup.fragments import Format, Fragment, TextUnit
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
+from uwaga.terms.apply import GivenGlossary, GlossaryMode
 from uwaga.translator.inlines import TranslatedInline, translate_inlines
 from uwaga.translator.pipeline import OnError, failed
 from uwaga.translator.segmentation import Split, listed, listed_prefixes
@@ -31,8 +32,15 @@ class MarkupOverrides(TypedDict, total=False):
     ignore_tags: Sequence[str] | None
 
 
-class TextOverrides(SearchOverrides, MarkupOverrides, total=False):
-    """What a call may say of its texts, and of the search."""
+class GlossaryOverrides(TypedDict, total=False):
+    """The terms of a call; :meth:`uwaga.translator.Translator.with_glossary` says what each means."""
+
+    glossary: GivenGlossary
+    glossary_mode: GlossaryMode | None
+
+
+class TextOverrides(SearchOverrides, MarkupOverrides, GlossaryOverrides, total=False):
+    """What a call may say of its texts, of their terms, and of the search."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +88,11 @@ def taken_apart(options: TextOverrides) -> tuple[TextMarkup, SearchOverrides]:
     Raises:
         SettingsError: what it says of its texts is impossible.
     """
+    if options.get("glossary") is not None:
+        raise SettingsError("glossary is for a single model, and these translate one after the other")
     search: SearchOverrides = options.copy()
     markup = TextMarkup.of(options.get("format"), options.get("placeholders"), options.get("ignore_tags"))
-    for name in MarkupOverrides.__optional_keys__:
+    for name in MarkupOverrides.__optional_keys__ | GlossaryOverrides.__optional_keys__:
         search.pop(name, None)  # type: ignore[misc]
     return markup, search
 

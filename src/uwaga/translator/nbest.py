@@ -9,6 +9,7 @@ from uwaga.contracts import WIDEST_BEAM, Decoder, Hypothesis
 from uwaga.decoding import SearchOptions, search
 from uwaga.decoding.constraints import start_token
 from uwaga.decoding.entropy import with_entropies
+from uwaga.decoding.phrases import Phrases
 
 WIDENINGS = (2, 4, 8)
 """How many times as wide a beam is tried where the one asked for holds too few different texts."""
@@ -20,6 +21,7 @@ def search_texts(
     options: SearchOptions,
     prefixes: Sequence[Sequence[int]],
     decode: Callable[[Sequence[int]], str],
+    phrases: Sequence[Phrases | None] | None = None,
 ) -> list[list[Hypothesis]]:
     """As :func:`uwaga.decoding.search`, but the n-best of a beam are different texts.
 
@@ -30,21 +32,28 @@ def search_texts(
     highest expected utility stay, which is then their score.
     """
     if options.entropy:
-        lists = search_texts(decoder, sources, replace(options, entropy=False), prefixes, decode)
+        lists = search_texts(decoder, sources, replace(options, entropy=False), prefixes, decode, phrases)
         start = start_token(options, decoder.symbols)
         return with_entropies(decoder, sources, lists, start, options.batch_tokens)
     if options.mbr:
-        drawn = search(decoder, sources, replace(options, nbest=options.mbr, mbr=0), prefixes=prefixes)
+        samples = replace(options, nbest=options.mbr, mbr=0)
+        drawn = search(decoder, sources, samples, prefixes=prefixes, phrases=phrases)
         return [_most_useful(samples, options, decode) for samples in drawn]
     if options.sample or options.nbest == 1:
-        return search(decoder, sources, options, prefixes=prefixes)
-    found = [_merged(one, decode) for one in _searched(decoder, sources, options, prefixes, 1)]
+        return search(decoder, sources, options, prefixes=prefixes, phrases=phrases)
+    every = [None] * len(sources) if phrases is None else phrases
+    found = [_merged(one, decode) for one in _searched(decoder, sources, options, prefixes, every, 1)]
     for times in WIDENINGS:
         short = [index for index, texts in enumerate(found) if len(texts) < options.nbest]
         if not short or options.beam * times > WIDEST_BEAM:
             break
         wider = _searched(
-            decoder, [sources[at] for at in short], options, [prefixes[at] for at in short], times
+            decoder,
+            [sources[at] for at in short],
+            options,
+            [prefixes[at] for at in short],
+            [every[at] for at in short],
+            times,
         )
         for at, more in zip(short, wider, strict=True):
             first = list(found[at].items())[:1]
@@ -62,11 +71,13 @@ def _searched(
     sources: Sequence[Sequence[int]],
     options: SearchOptions,
     prefixes: Sequence[Sequence[int]],
+    phrases: Sequence[Phrases | None],
     times: int,
 ) -> list[list[Hypothesis]]:
     """All that a beam so many times as wide finishes."""
     beam = options.beam * times
-    return search(decoder, sources, replace(options, beam=beam, nbest=beam), prefixes=prefixes)
+    wide = replace(options, beam=beam, nbest=beam)
+    return search(decoder, sources, wide, prefixes=prefixes, phrases=phrases)
 
 
 def _merged(

@@ -13,6 +13,7 @@ from uwaga.decoding import SearchOptions
 from uwaga.decoding.checks import check_one_of
 from uwaga.errors import DataError
 from uwaga.settings import AlignmentHead
+from uwaga.terms.apply import SentenceTerms, TermFinder, with_terms
 from uwaga.text.piece_alignment import PieceAlignment
 from uwaga.text.subwords import Subwords
 from uwaga.translator.aligning import with_alignments, with_word_alignment
@@ -20,7 +21,7 @@ from uwaga.translator.guards import warnings_of
 from uwaga.translator.joining import COPIED, assemble, sentence_text
 from uwaga.translator.nbest import search_texts
 from uwaga.translator.recording import recorder, with_attentions
-from uwaga.translator.segmentation import Passage, Segmenter, Split, listed_prefixes, prefix_ids
+from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed_prefixes, prefix_ids
 from uwaga.translator.streaming import grow
 
 OnError = Literal["raise", "return", "copy"]
@@ -46,7 +47,8 @@ class TranslatedPassage:
 class Pipeline:
     """What all texts of a call have in common.
 
-    ``usual`` are the model's own figures, if it has any; ``head`` is whose attention aligns words, if chosen.
+    ``usual`` are the model's own figures, if it has any; ``head`` is whose attention aligns words, if
+    chosen; ``terms`` are those of a glossary.
     """
 
     decoder: Decoder
@@ -56,6 +58,7 @@ class Pipeline:
     split: Split
     usual: UsualScore | None = None
     head: AlignmentHead | None = None
+    terms: TermFinder | None = None
 
     def run(
         self,
@@ -147,14 +150,19 @@ class Pipeline:
         seeing, decoder = options.attention == "all", self.decoder
         if seeing or options.alignment:
             decoder = recorder(decoder, whole=seeing)
-        ways = search_texts(decoder, ids, options, begun, self._text)
+        terms = [self._terms_of(sentences[at]) for at in searched]
+        phrases = [None if one is None else one.phrases for one in terms] if any(terms) else None
+        ways = search_texts(decoder, ids, options, begun, self._text, phrases)
         ways = with_attentions(decoder, ids, ways, options.start) if seeing else ways
         ways = with_alignments(decoder, self.head, ids, ways, options.start) if options.alignment else ways
         lists = iter(ways)
         found = iter([[COPIED] if is_copied else next(lists) for is_copied in copied])
+        of_searched = iter(terms)
+        of_sentences = iter([None if is_copied else next(of_searched) for is_copied in copied])
         made = []
         for passage in passages:
             own = list(islice(found, len(passage.sentences)))
+            glossary = list(islice(of_sentences, len(passage.sentences)))
             sides = self.segmenter.source, self.target
             one = assemble(passage, own, options.nbest, *sides)
             pieces: tuple[PieceAlignment, ...] = ()
@@ -167,8 +175,12 @@ class Pipeline:
                 (sentence.copy or "") if hypothesis is COPIED else self._text(hypothesis.tokens)
                 for sentence, hypothesis in zip(passage.sentences, best, strict=True)
             )
+            one = with_terms(one, glossary, best, texts) if self.terms is not None else one
             made.append(TranslatedPassage(one, passage, texts, pieces))
         return made
+
+    def _terms_of(self, sentence: Sentence) -> SentenceTerms | None:
+        return None if self.terms is None else self.terms.terms_of(sentence.text)
 
     def _text(self, tokens: Sequence[int]) -> str:
         return sentence_text(tokens, self.target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
@@ -40,7 +40,8 @@ class Sentence:
 
     ``ids`` are its tokens, end symbol included; ``after`` stands between its translation and the next.
     ``copy`` is its translation where that is the text itself, else None. ``glued``: it is a part of a
-    sentence that was cut inside a word, which goes on in the next. ``place`` is where it stands in the text.
+    sentence that was cut inside a word, which goes on in the next. ``place`` is where it stands in the text,
+    ``text`` what stands there.
     """
 
     ids: tuple[int, ...]
@@ -48,6 +49,7 @@ class Sentence:
     copy: str | None = None
     glued: bool = False
     place: Span = (0, 0)
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,15 @@ class Segmenter:
     """How texts are taken apart for one model.
 
     ``limit``: most source tokens of the model, end symbol included, None for no limit. ``languages``: codes
-    of source and target. ``options``: how the model wants its texts.
+    of source and target. ``options``: how the model wants its texts. ``whole``: from a line to the places in
+    it, in characters, that no sentence may end in.
     """
 
     source: Subwords
     limit: int | None
     languages: tuple[str, str]
     options: TextOptions
+    whole: Callable[[str], Sequence[tuple[int, int]]] | None = None
 
     def cut(self, text: str, split: Split, name: str) -> Passage:
         """Take a text apart.
@@ -172,7 +176,7 @@ class Segmenter:
             return
         lead = self.source.language_prefix(line.strip())
         stop = start
-        for number, part in enumerate(split_sentences(line, self.languages[0])):
+        for number, part in enumerate(self._split(line)):
             start, stop = stop, stop + len(part)
             before = "" if number == 0 else lead
             ids = self.ids(before + part)
@@ -187,6 +191,21 @@ class Segmenter:
                 f"takes at most {self.limit}: it was translated in {len(parts)} parts"
             )
             yield from parts
+
+    def _split(self, line: str) -> list[str]:
+        """The sentences of a line; one that would end within what is whole goes on."""
+        parts = split_sentences(line, self.languages[0])
+        if self.whole is None or len(parts) < 2:
+            return parts
+        inside = [range(start + 1, end) for start, end in self.whole(line)]
+        joined, at = [parts[0]], len(parts[0])
+        for part in parts[1:]:
+            if any(at in places for places in inside):
+                joined[-1] += part
+            else:
+                joined.append(part)
+            at += len(part)
+        return joined
 
     def _cut(self, sentence: str, start: int, lead: str, limit: int) -> Iterator[Sentence]:
         """A sentence that is too long as several, each behind the ``lead`` that says its language."""
@@ -216,7 +235,7 @@ class Segmenter:
     def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
         copied = translates(self.languages) and is_copied(part)
         copy = BLANKS.sub(" ", part.strip()) if copied else None
-        return Sentence(ids, self._space(), copy, place=(start, start + len(part)))
+        return Sentence(ids, self._space(), copy, place=(start, start + len(part)), text=part)
 
     def _space(self) -> str:
         """What stands between two sentences of the target language."""

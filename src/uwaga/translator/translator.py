@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ from uwaga.checkpoints.languages import LanguagePair, Languages
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions, SearchOverrides
-from uwaga.errors import DataError
+from uwaga.errors import DataError, SettingsError
 from uwaga.settings import AlignmentHead
+from uwaga.terms.apply import GivenGlossary, GlossaryMode, TermFinder
+from uwaga.terms.glossary import Glossary
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 from uwaga.translator.detected import known_source
@@ -78,6 +81,7 @@ class Translator(KnownTargets):
         self.languages = LanguagePair(*languages, *self._known.pairs)
         self._scorer = scorer or step_scorer(decoder)
         self._segmenter = Segmenter(source, decoder.max_source, languages, self.text)
+        self._terms: TermFinder | None = None
 
     @classmethod
     def load(
@@ -248,6 +252,7 @@ class Translator(KnownTargets):
                   ``alignment``: link the words of the text and its translation.
                 - ``format``: ``html``, ``xml``, ``markdown``; ``ignore_tags``: those left alone;
                   ``placeholders``: kept, unless False, and more if regular expressions are listed.
+                - ``glossary``, ``glossary_mode``: terms to hold to; see :meth:`with_glossary`.
                 - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``batch_tokens``,
                   ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
@@ -261,7 +266,8 @@ class Translator(KnownTargets):
             DataError: a text is not valid Unicode.
         """
         given = text if isinstance(text, str) else listed(text)
-        here = self.between(known_source(source, given, self.languages), target)
+        glossary, mode = options.pop("glossary", None), options.pop("glossary_mode", None)
+        here = self.between(known_source(source, given, self.languages), target).with_glossary(glossary, mode)
         markup, search = taken_apart(options)
         return translate_given(here, given, here.options(**search), markup, prefix, split, on_error)
 
@@ -282,6 +288,27 @@ class Translator(KnownTargets):
     def aligns(self) -> bool:
         """Whether it can tell which words of a translation mean which of its text."""
         return self.decoder.cross_attention is not None
+
+    def with_glossary(self, glossary: GivenGlossary, mode: GlossaryMode | None = None) -> Translator:
+        """The same translator, whose translations hold the terms of a glossary (M27).
+
+        Args:
+            glossary: a mapping from source to target terms, a file (``.tsv``, ``.csv``, ``.tbx``), or a
+                :class:`uwaga.terms.Glossary`; None changes nothing.
+            mode: ``forced``, the default: a term of the source is in every translation; ``soft``: preferred.
+
+        Raises:
+            DataError: a file cannot be read, terms contradict each other, or one cannot be spelt.
+            SettingsError: it is no glossary, or there is no such mode.
+        """
+        if glossary is None:
+            return self
+        here = self.between()
+        known = Glossary.of(glossary, here.languages)
+        made = copy.copy(here)
+        made._terms = TermFinder(known, here.target, here.decoder.vocabulary, mode or "forced")
+        made._segmenter = replace(here._segmenter, whole=known.spans)
+        return made
 
     def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
         """The model's own decoding settings with what a call asks for instead; see :meth:`translate`.
@@ -363,6 +390,8 @@ class Translator(KnownTargets):
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
         options.check_streams()
+        if self._terms is not None:
+            raise SettingsError("a glossary needs a beam, and a stream has none: leave one of them out")
         way = self.pipeline(options, split)
         [passage] = way.segmenter.cut_all([line], split, [name])
         return way.grow(passage, *listed_prefixes(prefix, 1))
@@ -400,4 +429,4 @@ class Translator(KnownTargets):
     def pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
         """The path that the texts of a call take through this model."""
         own = self.usual, self.alignment_head
-        return Pipeline(self.decoder, self._segmenter, self.target, options, split, *own)
+        return Pipeline(self.decoder, self._segmenter, self.target, options, split, *own, self._terms)

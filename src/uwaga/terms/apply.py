@@ -1,0 +1,207 @@
+"""A glossary for one model: what the target of a sentence must contain, and whether it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Literal, get_args
+from weakref import WeakKeyDictionary, WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.contracts import Hypothesis, Translation
+from uwaga.decoding.checks import check_one_of
+from uwaga.decoding.phrases import Phrase, Phrases
+from uwaga.errors import DataError, shown
+from uwaga.term_use import TermUse
+from uwaga.terms.glossary import Glossary, Match
+from uwaga.text.subwords import Subwords
+
+GlossaryMode = Literal["forced", "soft"]
+GivenGlossary = Glossary | Mapping[str, str | Sequence[str] | None] | str | PathLike[str] | None
+"""What a call takes as a glossary; see :meth:`uwaga.terms.Glossary.of`."""
+BONUS = 3.0
+"""What each token of a term adds to a translation's score in the soft mode, in nats."""
+GLUED = "("
+"""Stands before a term that no space does."""
+PATTERN = re.compile(r"\s+")
+
+_inside: WeakKeyDictionary[Subwords, NDArray[np.bool_]] = WeakKeyDictionary()
+_spelt: WeakKeyDictionary[Glossary, WeakSet[Subwords]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class SentenceTerms:
+    """The terms of one sentence: where they are, the forms that they may take, and which phrase they are."""
+
+    matches: tuple[Match, ...]
+    forms: tuple[tuple[str, ...], ...]
+    of_phrase: tuple[int, ...]
+    phrases: Phrases
+
+    def uses(self, tokens: Sequence[int], text: str) -> list[TermUse]:
+        """What has become of each in a translation.
+
+        Args:
+            tokens: of the target.
+            text: the same as text: a term that is spelt in other tokens is there all the same.
+        """
+        left = self.phrases.met(tokens)
+        for number, phrase in enumerate(self.phrases.phrases):
+            if left[number] < phrase.times:
+                ways = zip(self.forms, self.of_phrase, strict=True)
+                every = {form for forms, at in ways if at == number for form in forms}
+                left[number] = max(left[number], sum(len(_written(form, text)) for form in every))
+            left[number] -= phrase.times - self.of_phrase.count(number)  # those that others hold
+        made = []
+        for match, forms, number in zip(self.matches, self.forms, self.of_phrase, strict=True):
+            applied = left[number] > 0
+            left[number] -= 1
+            form = next((form for form in forms if _written(form, text)), forms[0])
+            made.append(TermUse(match.term.source, form, applied))
+        return made
+
+
+class TermFinder:
+    """A glossary and the tokeniser of a model's target side.
+
+    Args:
+        glossary: the terms.
+        target: spells them.
+        vocabulary: tokens of the model's target side.
+        mode: ``forced``, so that they are in every translation, or ``soft``.
+
+    Raises:
+        DataError: a term that the tokeniser cannot spell; names where it is.
+    """
+
+    def __init__(
+        self, glossary: Glossary, target: Subwords, vocabulary: int, mode: GlossaryMode = "forced"
+    ) -> None:
+        check_one_of("glossary_mode", mode, get_args(GlossaryMode))
+        self.glossary, self._target, self._vocabulary = glossary, target, vocabulary
+        self._bonus = None if mode == "forced" else BONUS
+        _check_spelt(glossary, target)
+
+    def terms_of(self, sentence: str) -> SentenceTerms | None:
+        """The terms of a sentence; None where there are none."""
+        matches = self.glossary.find(sentence)
+        if not matches:
+            return None
+        numbers: dict[tuple[tuple[int, ...], ...], int] = {}
+        times: list[int] = []
+        of_phrase, forms = [], []
+        for match in matches:
+            written = _forms_of(match, sentence)
+            glued = match.start > 0 and not sentence[match.start - 1].isspace()
+            ways = tuple(dict.fromkeys(way for form in written for way in self._spellings(form, glued)))
+            number = numbers.setdefault(ways, len(numbers))
+            times[number:] = [times[number] + 1 if number < len(times) else 1, *times[number + 1 :]]
+            of_phrase.append(number)
+            forms.append(written)
+        phrases = [Phrase(ways, count, whole=True) for ways, count in zip(numbers, times, strict=True)]
+        inside = word_parts(self._target, self._vocabulary)
+        made = Phrases(_with_nested(phrases), inside, self._bonus)
+        return SentenceTerms(tuple(matches), tuple(forms), tuple(of_phrase), made)
+
+    def _spellings(self, form: str, glued: bool) -> list[tuple[int, ...]]:
+        """The tokens of a form behind a space; of one that is glued to what stands before it also without."""
+        unknown = self._target.symbols.unknown
+        ways = [tuple(self._target.encode(form))]
+        if glued:
+            before, whole = self._target.encode(GLUED), self._target.encode(GLUED + form)
+            if whole[: len(before)] == before:
+                ways.append(tuple(whole[len(before) :]))
+        return [way for way in ways if way and unknown not in way] or ways[:1]
+
+
+def with_terms(
+    translation: Translation,
+    terms: Sequence[SentenceTerms | None],
+    hypotheses: Sequence[Hypothesis],
+    texts: Sequence[str],
+) -> Translation:
+    """A translation with what has become of the terms of its sentences, and warnings of those it lacks.
+
+    Args:
+        translation: of several sentences.
+        terms: of each, None for none.
+        hypotheses: the best of each.
+        texts: those as text.
+    """
+    uses = [
+        use
+        for of_it, hypothesis, text in zip(terms, hypotheses, texts, strict=True)
+        if of_it is not None
+        for use in of_it.uses(hypothesis.tokens, text)
+    ]
+    missing = dict.fromkeys(
+        f"the term {use.source!r} was not translated as {use.target!r}" for use in uses if not use.applied
+    )
+    return replace(translation, terms=tuple(uses), warnings=(*translation.warnings, *missing))
+
+
+def word_parts(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:
+    """(vocabulary,) the tokens that go on with a word that stands before them."""
+    known = _inside.get(target)
+    if known is None or len(known) != vocabulary:
+        letter = target.encode("a")[-1:]
+        before = target.decode(letter)
+        known = np.zeros(vocabulary, dtype=np.bool_)
+        for token in range(vocabulary):
+            try:
+                text = target.decode([*letter, token])
+            except DataError:  # a model may have more tokens than its tokeniser
+                continue
+            known[token] = text.startswith(before) and text[len(before) :][:1].isalnum()
+        _inside[target] = known
+    return known
+
+
+def _check_spelt(glossary: Glossary, target: Subwords) -> None:
+    """Refuse terms that a tokeniser cannot spell, once for each glossary and tokeniser."""
+    spelt = _spelt.setdefault(glossary, WeakSet())
+    if target in spelt:
+        return
+    unknown = target.symbols.unknown
+    for term in glossary.terms:
+        for form in term.targets:
+            if unknown in target.encode(form):
+                raise DataError(
+                    f"{term.where}: the model's tokeniser cannot spell {shown(form)}, it lacks some of its "
+                    "characters: leave the term out, or write it in others"
+                )
+    spelt.add(target)
+
+
+def _forms_of(match: Match, sentence: str) -> tuple[str, ...]:
+    """The forms that a term may take: of one that begins a sentence, with a capital too."""
+    if match.term.kept:
+        return (PATTERN.sub(" ", sentence[match.start : match.end]),)
+    forms = match.term.targets
+    if match.lowered:
+        forms = (*forms, *(form[:1].upper() + form[1:] for form in forms))
+    return tuple(dict.fromkeys(forms))
+
+
+def _with_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
+    """Phrases that others hold are asked for as often as in these, too: one place counts for both."""
+    made = []
+    for phrase in phrases:
+        alone = Phrases([Phrase(phrase.alternatives, 1 << 16)])
+        nested = sum(
+            other.times * min(alone.met(way)[0] for way in other.alternatives)
+            for other in phrases
+            if other is not phrase
+        )
+        made.append(Phrase(phrase.alternatives, phrase.times + nested, phrase.whole))
+    return made
+
+
+def _written(form: str, text: str) -> list[str]:
+    """The places at which a form stands in a text as words of their own."""
+    before, after = (r"(?<!\w)" if form[:1].isalnum() else ""), (r"(?!\w)" if form[-1:].isalnum() else "")
+    return re.findall(before + r"\s+".join(map(re.escape, form.split())) + after, text)

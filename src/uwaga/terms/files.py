@@ -1,0 +1,197 @@
+"""Glossaries in files: tab- or comma-separated, and TBX (TermBase eXchange, ISO 30042).
+
+- ``.tsv``, ``.txt``: a term a line, the source, a tab, the target, its forms with ``|`` between. Without a
+  target, or where it is the source again, the term is not translated. Further columns, empty lines, lines
+  that begin with ``#`` and a first line ``source target`` do not count.
+- ``.csv``: the same with commas, or with semicolons where the first line has no comma; quoted as usual.
+- ``.tbx``, ``.xml``: the terms of an entry in the two languages; those of the target are forms of each other.
+
+Any of them may be packed (``.gz``, ``.zst``, ``.xz``, ``.bz2``).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from xml.parsers import expat
+
+from uwaga.data.lines import damage, open_bytes, text_lines
+from uwaga.errors import DataError, shown
+from uwaga.terms.term import Term, forms
+from uwaga.text.language_codes import same_language
+
+PACKED = {".gz", ".zst", ".xz", ".bz2"}
+HEADER = ("source", "target")
+BLOCK = 1 << 16
+DEEPEST = 256
+LONGEST_MARKUP = 1 << 24
+ENTRIES, LANGUAGES = {"termEntry", "conceptEntry"}, {"langSet", "langSec"}
+ROOTS = {"martif", "tbx"}
+
+
+def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator[Term]:
+    """The terms of a file, each with its place.
+
+    Args:
+        path: of the file.
+        languages: codes of source and target, which a TBX file needs.
+
+    Raises:
+        DataError: missing, damaged, or of another kind; names file and line.
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
+    kind = suffixes[-1] if suffixes else ""
+    if kind in (".tsv", ".txt"):
+        yield from _tab_separated(path)
+    elif kind == ".csv":
+        yield from _comma_separated(path)
+    elif kind in (".tbx", ".xml"):
+        if languages is None:
+            raise DataError(f"{path}: two languages are needed to read a TBX file")
+        yield from _tbx(path, languages)
+    else:
+        raise DataError(f"{path}: a glossary is a .tsv, .csv or .tbx file; rename it to what it is")
+
+
+def _tab_separated(path: Path) -> Iterator[Term]:
+    for number, line in enumerate(text_lines(path), start=1):
+        if line.strip() and not line.startswith("#"):
+            yield from _term(line.split("\t"), f"{path}, line {number}", number == 1)
+
+
+def _comma_separated(path: Path) -> Iterator[Term]:
+    lines = text_lines(path)
+    first = next(lines, "")
+    delimiter = "," if "," in first or ";" not in first else ";"
+
+    def again() -> Iterator[str]:
+        yield first + "\n"
+        for line in lines:
+            yield line + "\n"
+
+    rows = csv.reader(again(), delimiter=delimiter, strict=True)
+    begun = 1
+    try:
+        for row in rows:
+            if any(field.strip() for field in row) and not row[0].startswith("#"):
+                yield from _term(row, f"{path}, line {begun}", begun == 1)
+            begun = rows.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{path}, line {begun}: not comma-separated: {error}") from None
+
+
+def _term(columns: list[str], where: str, may_be_header: bool) -> Iterator[Term]:
+    source = " ".join(columns[0].split())
+    target = columns[1] if len(columns) > 1 else ""
+    if may_be_header and (source.lower(), target.strip().lower()) == HEADER:
+        return
+    if not source:
+        raise DataError(f"{where}: the target {shown(target)} has no source")
+    yield Term(source, forms(target) or (source,), where)
+
+
+def _tbx(path: Path, languages: tuple[str, str]) -> Iterator[Term]:
+    entries = _Entries(str(path), languages)
+    with open_bytes(path) as content:
+        while True:
+            try:
+                block = content.read(BLOCK)
+            except Exception as error:
+                if isinstance(error, DataError):
+                    raise
+                raise damage(path, error, f"after line {entries.line}") from None
+            entries.feed(block)
+            yield from entries.ready
+            entries.ready.clear()
+            if not block:
+                break
+    entries.check()
+
+
+class _Entries:
+    """What expat has told so far: the terms of the entries that are whole, and the one that is open."""
+
+    def __init__(self, file: str, languages: tuple[str, str]) -> None:
+        self._file, self._wanted = file, languages
+        self.ready: list[Term] = []
+        self._count = self._hit = self._depth = self._fed = 0
+        self._terms: tuple[dict[str, int], dict[str, int]] = ({}, {})  # by language, with their lines
+        self._side: int | None = None
+        self._text: list[str] | None = None
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._characters
+        self._parser.EntityDeclHandler = self._entity
+        self._parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+
+    @property
+    def line(self) -> int:
+        """Where the parser is."""
+        return self._parser.CurrentLineNumber
+
+    def feed(self, block: bytes) -> None:
+        """Parse the next bytes; none are the end."""
+        try:
+            self._parser.Parse(block, not block)
+        except expat.ExpatError as error:
+            raise DataError(
+                f"{self._file}, line {error.lineno}: not a whole TBX file: {expat.ErrorString(error.code)}"
+            ) from None
+        self._fed += len(block)
+        if self._fed - self._parser.CurrentByteIndex > LONGEST_MARKUP:
+            raise DataError(
+                f"{self._file}, line {self.line}: a tag or comment of more than {LONGEST_MARKUP >> 20} MiB"
+            )
+
+    def check(self) -> None:
+        """Refuse a file that has no term in both languages."""
+        if self._count and not self._hit:
+            raise DataError(
+                f"{self._file}: none of its {self._count} entries has terms in both "
+                f"{' and '.join(self._wanted)}: is it of other languages?"
+            )
+
+    def _entity(self, name: str, *_: object) -> None:
+        raise DataError(
+            f"{self._file}: declares the entity {shown(name)}, which TBX has no need of and which could make "
+            "it grow without bound; take the declaration out"
+        )
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth == 1 and name not in ROOTS:
+            raise DataError(f"{self._file}: not a TBX file: its root is <{name[:40]}>")
+        if self._depth > DEEPEST:
+            raise DataError(f"{self._file}, line {self.line}: {self._depth} elements within each other")
+        if name in ENTRIES:
+            self._terms = ({}, {})
+        elif name in LANGUAGES:
+            code = attributes.get("xml:lang") or attributes.get("lang") or ""
+            fits = [bool(code) and same_language(code, wanted) for wanted in self._wanted]
+            self._side = fits.index(True) if any(fits) else None
+        elif name == "term" and self._side is not None:
+            self._text = []
+
+    def _characters(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        if name == "term" and self._text is not None and self._side is not None:
+            text = " ".join("".join(self._text).split())
+            if text:
+                self._terms[self._side].setdefault(text, self.line)
+            self._text = None
+        elif name in LANGUAGES:
+            self._side = None
+        elif name in ENTRIES:
+            self._count += 1
+            sources, targets = self._terms
+            self._hit += bool(sources and targets)
+            if targets:
+                for source, line in sources.items():
+                    self.ready.append(Term(source, tuple(targets), f"{self._file}, line {line}"))

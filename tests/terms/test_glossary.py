@@ -1,0 +1,170 @@
+"""Glossaries: read from files and mappings, and found in texts."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.errors import DataError, SettingsError, UwagaError
+from uwaga.terms import Glossary, Term
+from uwaga.terms.files import read_terms
+
+TERMS = {
+    "house": "Haus|Hauses|Häuser",
+    "front door": ["Haustür"],
+    "New York": None,
+    "door": "Tür",
+    "Acme": "",
+}
+
+
+def found(glossary, text):
+    return [(text[one.start : one.end], one.term.targets[0]) for one in glossary.find(text)]
+
+
+def test_terms_stand_at_word_borders_and_the_longest_first():
+    glossary = Glossary.of(TERMS)
+    text = "The house's front  door, a doorway; House of Acme in New York. A front of the door."
+    assert found(glossary, text) == [
+        ("house", "Haus"),
+        ("front  door", "Haustür"),
+        ("Acme", "Acme"),
+        ("New York", "New York"),
+        ("door", "Tür"),
+    ]
+    assert found(glossary, "housed warehouse") == []
+    overlapping = Glossary.of({"a b": "1", "b c d": "2", "d e": "3"})
+    assert found(overlapping, "a b c d e") == [("b c d", "2")]
+
+
+@pytest.mark.parametrize("before", ["", "So. ", "So! ", "(", "So: '", "“"])
+def test_a_sentence_may_begin_with_a_capital(before):
+    [one] = Glossary.of({"house": "Haus"}).find(f"{before}House for sale")
+    assert one.lowered
+    assert Glossary.of({"house": "Haus"}).find(f"{before}a House for sale") == []
+    [one] = Glossary.of({"House": "Haus"}).find(f"{before}House for sale")
+    assert not one.lowered
+
+
+def test_case_may_not_count():
+    glossary = Glossary((Term("iPhone case", ("Hülle",), "here"),), ignore_case=True)
+    assert len(glossary.find("IPHONE CASE and iphone case")) == 2
+
+
+def test_scripts_without_spaces_have_no_word_borders():
+    assert found(Glossary.of({"東京": "Tokio", "駅": "Bahnhof"}), "東京駅へ行く") == [
+        ("東京", "Tokio"),
+        ("駅", "Bahnhof"),
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(st.text("ab ", min_size=1, max_size=6), st.just("x"), max_size=6),
+    st.text("ab .", max_size=30),
+)
+def test_matches_are_terms_in_their_order_and_do_not_overlap(terms, text):
+    terms = {source: target for source, target in terms.items() if source.strip()}
+    seen, end = {" ".join(one.split()): one for one in terms}, 0
+    if len(seen) < len(terms):
+        return
+    for match in Glossary.of(terms).find(text):
+        assert match.start >= end
+        end = match.end
+        assert " ".join(text[match.start : match.end].split()) == match.term.source
+        assert not text[match.start - 1 : match.start].isalnum() or match.start == 0
+        assert not text[end : end + 1].isalnum()
+
+
+def test_files_of_every_kind_hold_the_same(tmp_path):
+    tsv, semicolons = tmp_path / "a.tsv", tmp_path / "b.csv"
+    tsv.write_text(
+        "source\ttarget\tnote\n# a note\n\nhouse\tHaus | Hauses\tbuilding\nNew  York\nAcme\tAcme\n"
+    )
+    semicolons.write_text('house;"Haus|Hauses"\r\nNew York;\r\n"Acme"\r\n')
+    packed = tmp_path / "c.csv.gz"
+    packed.write_bytes(gzip.compress(b"source,target\nhouse,Haus|Hauses\nNew York,New York\nAcme,Acme\n"))
+    tbx = tmp_path / "d.tbx"
+    tbx.write_text(
+        '<?xml version="1.0"?><!DOCTYPE martif SYSTEM "TBXcore.dtd"><martif><text><body>'
+        '<termEntry><langSet xml:lang="en-US"><tig><term>house</term></tig></langSet>'
+        '<langSet xml:lang="de"><tig><term>Haus</term></tig><ntig><termGrp><term>Hauses</term></termGrp>'
+        '</ntig></langSet><langSet xml:lang="fr"><tig><term>maison</term></tig></langSet></termEntry>'
+        + "".join(
+            f'<termEntry><langSet xml:lang="en"><tig><term>{one}</term></tig></langSet>'
+            f'<langSet xml:lang="de"><tig><term>{one}</term></tig></langSet></termEntry>'
+            for one in ("New York", "Acme")
+        )
+        + '<termEntry><langSet xml:lang="en"><tig><term>cat</term></tig></langSet></termEntry>'
+        "</body></text></martif>"
+    )
+    every = [
+        [(term.source, term.targets) for term in Glossary.read(path, ("en", "de")).terms]
+        for path in (tsv, semicolons, packed, tbx)
+    ]
+    assert every[0] == [("house", ("Haus", "Hauses")), ("New York", ("New York",)), ("Acme", ("Acme",))]
+    assert every[1:] == every[:1] * 3
+    assert Glossary.read(tsv).terms[0].where == f"{tsv}, line 4"
+    assert [term.kept for term in Glossary.read(tsv).terms] == [False, True, True]
+
+
+BOMB = '<!DOCTYPE martif [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><martif><term>&b;</term></martif>'
+OUTSIDE = '<!DOCTYPE martif [<!ENTITY x SYSTEM "file:///etc/passwd">]><martif><term>&x;</term></martif>'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.tsv", "house\tHaus\ncar\tAuto\nhouse\tHeim\n", "line 1 and 'Heim' in .*line 3"),
+        ("a.tsv", "\tHaus\n", "line 1: the target 'Haus' has no source"),
+        ("a.tsv", b"house\tHa\xffus\n", "line 1 is not UTF-8"),
+        ("a.tsv", "house\t" + "x" * 1001, "line 1: longer than 1000"),
+        ("a.csv", 'a,b\n"house,Haus', "line 2: not comma-separated"),
+        ("a.docx", "house\tHaus\n", "is a .tsv, .csv or .tbx file"),
+        ("a.tbx", BOMB, "declares the entity 'a'"),
+        ("a.tbx", OUTSIDE, "declares the entity 'x'"),
+        ("a.tbx", "<html></html>", "not a TBX file: its root is <html>"),
+        ("a.tbx", "<martif><body>", "line 1: not a whole TBX file"),
+        (
+            "a.tbx",
+            "<tbx><conceptEntry></conceptEntry></tbx>",
+            "none of its 1 entries has terms in both",
+        ),
+    ],
+)
+def test_what_is_no_glossary_is_refused(tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError, match=words):
+        Glossary.read(path, ("en", "de"))
+
+
+@pytest.mark.parametrize("given_", [3, {"house": 4}, {5: "x"}, {"house": ["Haus", 1]}])
+def test_what_is_no_mapping_of_texts_is_refused(given_):
+    with pytest.raises(SettingsError):
+        Glossary.of(given_)
+
+
+def test_entries_that_contradict_each_other_are_named():
+    with pytest.raises(DataError, match="'Haus' in entry 1 and 'Heim' in entry 2"):
+        Glossary.of({"my house": "Haus", "my  house": "Heim"})
+    assert len(Glossary.of({"my house": "Haus", "my  house": "Haus"})) == 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(["a.tsv", "a.csv", "a.tbx"]), st.text(max_size=60) | st.binary(max_size=60))
+def test_any_file_is_read_or_refused(tmp_path_factory, name, content):
+    path = tmp_path_factory.mktemp("any") / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
+    with contextlib.suppress(UwagaError):
+        Glossary(read_terms(path, ("en", "de")))
+
+
+def test_a_hundred_thousand_terms_are_found_fast():
+    glossary = Glossary(Term(f"word{n} of {n % 7}", (f"Wort{n}",), "here") for n in range(100_000))
+    text = " ".join(f"word{n} of {n % 7}" for n in range(0, 100_000, 100))
+    assert len(glossary.find(text)) == 1000
