@@ -105,9 +105,9 @@ NB_MODULE(_core, m) {
 
     nb::class_<PyBeamSearch>(m, "BeamSearch")
         .def("__init__", &make_search, "model"_a, "beams"_a, "nbest"_a, "start"_a, "end"_a, "never"_a, "min_length"_a, "stopping"_a,
-             "force_end"_a, "score_forced"_a, "renormalise"_a, "divisors"_a)
+             "force_end"_a, "score_forced"_a, "renormalise"_a, "divisors"_a, "inside"_a)
         .def_prop_ro("running", &running_of)
-        .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a)
+        .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list())
         .def("run", &run_search, "tokens"_a)
         .def("found", &found_of);
 }

@@ -2,7 +2,9 @@
 
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -17,6 +19,46 @@ int32_t checked_token(int64_t token, int64_t vocabulary, const char* what) {
         refuse(std::string(what) + ": token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(vocabulary));
     }
     return static_cast<int32_t>(token);
+}
+
+// One of the tables of a sentence's phrases.
+template <class T>
+std::vector<T> table(const nb::tuple& tables, std::size_t at, std::size_t size, int64_t least, int64_t most) {
+    const Shaped<int64_t, 1> given = nb::cast<Shaped<int64_t, 1>>(tables[at]);
+    if (size && given.size() != size) refuse("phrases: tables of different sizes");
+    std::vector<T> made(given.size());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        if (given.data()[i] < least || given.data()[i] > most) refuse("phrases: a number out of range");
+        made[i] = static_cast<T>(given.data()[i]);
+    }
+    return made;
+}
+
+// As uwaga.decoding.phrases.Phrases.tables gives them.
+PhrasesPtr checked_phrases(const nb::tuple& tables, int64_t vocabulary) {
+    constexpr int64_t many = 1 << 30;
+    if (tables.size() != 10) refuse("phrases: ten tables are wanted");
+    auto made = std::make_shared<Phrases>();
+    Phrases& p = *made;
+    p.sizes = table<int64_t>(tables, 0, 0, 1, many);
+    const std::size_t count = p.sizes.size();
+    if (!count) refuse("phrases: none");
+    p.count = static_cast<int64_t>(count);
+    p.times = table<int64_t>(tables, 1, count, 1, many);
+    p.whole = table<uint8_t>(tables, 2, count, 0, 1);
+    p.tokens = table<int32_t>(tables, 3, 0, 0, vocabulary - 1);
+    const std::size_t edges = p.tokens.size();
+    p.first = table<int64_t>(tables, 4, 0, 0, static_cast<int64_t>(edges));
+    if (p.first.size() < 2 || p.first.front() != 0 || p.first.back() != static_cast<int64_t>(edges) || !std::is_sorted(p.first.begin(), p.first.end())) refuse("phrases: offsets that are none");
+    const std::size_t nodes = p.first.size() - 1;
+    p.targets = table<int32_t>(tables, 5, edges, 0, static_cast<int64_t>(nodes) - 1);
+    p.serves = table<uint8_t>(tables, 6, edges * count, 0, 1);
+    p.ends = table<uint8_t>(tables, 7, nodes * count, 0, 1);
+    p.progress = table<int32_t>(tables, 8, nodes * count, 0, many);
+    for (std::size_t c = 0; c < count; ++c) p.total += p.sizes[c] * p.times[c];
+    p.bonus = nb::cast<double>(tables[9]);
+    if (std::isnan(p.bonus) || std::isinf(p.bonus)) refuse("phrases: the bonus is no number");
+    return made;
 }
 
 // What `work` does while other threads of Python run, and nobody else has the search.
@@ -35,7 +77,7 @@ auto alone(PyBeamSearch& self, const Work& work) {
 
 void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t nbest, int64_t start, int64_t end,
                  Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
-                 Shaped<double, 1> divisors) {
+                 Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside) {
     const int64_t vocabulary = handle->model->target_vocabulary;
     if (beams < 1 || beams > widest || nbest < 1 || nbest > beams) refuse("beams or nbest: out of range");
     if (stopping < 0 || stopping > static_cast<int>(Stopping::estimate)) refuse("stopping: unknown");
@@ -58,13 +100,17 @@ void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int6
     for (const double divisor : rules.divisors) {
         if (!(divisor > 0) || std::isinf(divisor)) refuse("divisors: positive numbers are wanted");
     }
+    if (inside.size() && static_cast<int64_t>(inside.size()) != vocabulary) refuse("inside: one is wanted for each token");
+    rules.inside.assign(inside.data(), inside.data() + inside.size());
     new (self) PyBeamSearch{std::make_unique<BeamSearch>(handle->model, std::move(rules)), handle};
 }
 
-void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced) {
+void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
+                  const nb::list& phrases) {
     if (memory.handle->model != self.handle->model) refuse("the memory is of another model");
     const std::size_t sentences = memory.memory.sentences.size(), width = forced.shape(1);
     if (limits.size() != sentences || uncounted.size() != sentences || forced.shape(0) != sentences) refuse("limits, uncounted, forced: one of each is wanted for a sentence");
+    if (phrases.size() != 0 && phrases.size() != sentences) refuse("phrases: those of each sentence are wanted, or none");
     const BeamRules& rules = self.search->rules();
     std::vector<Entry> entries(sentences);
     for (std::size_t i = 0; i < sentences; ++i) {
@@ -77,6 +123,7 @@ void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1>
         for (const int64_t token : entry.forced) {
             if (token != -1) checked_token(token, self.handle->model->target_vocabulary, "forced");
         }
+        if (phrases.size() && !phrases[i].is_none()) entry.phrases = checked_phrases(nb::cast<nb::tuple>(phrases[i]), self.handle->model->target_vocabulary);
     }
     alone(self, [&](BeamSearch& search) {
         search.enter(memory.memory, std::move(entries));

@@ -19,8 +19,9 @@ struct PyBeamSearch {
 
 void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t nbest, int64_t start, int64_t end,
                  Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
-                 Shaped<double, 1> divisors);
-void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced);
+                 Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside);
+void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
+                  const nb::list& phrases);
 void run_search(PyBeamSearch& self, int64_t tokens);
 nb::object running_of(PyBeamSearch& self);
 nb::list found_of(PyBeamSearch& self);

@@ -42,18 +42,20 @@ void BeamSearch::step() {
     const Request wanted = request();
     Answer answer;
     answer.k = wanted.count;
-    tokens_.resize(fed.size() * static_cast<std::size_t>(answer.k));
+    answer.wanted = wanted.wanted_count;
+    const int64_t width = answer.k + answer.wanted;
+    tokens_.resize(fed.size() * static_cast<std::size_t>(width));
     log_probs_.resize(tokens_.size());
     answer.tokens = tokens_.data();
     answer.log_probs = log_probs_.data();
     State next = uwaga::step(state_, fed.data(), wanted, answer);
-    const std::size_t of_each = static_cast<std::size_t>(rules_.beams * answer.k);
+    const std::size_t of_each = static_cast<std::size_t>(rules_.beams * width);
     for (std::size_t i = 0; i < log_probs_.size(); ++i) {
         if (!std::isnan(log_probs_[i])) continue;
         throw NotNumbers("the model's log-probabilities are not numbers at target token " + std::to_string(running_[i / of_each].steps()) +
                          ": its weights are damaged, or overflow in this precision");
     }
-    settle(std::move(next), answer.k);
+    settle(std::move(next), answer.k, answer.wanted);
 }
 
 // What the coming step may choose.
@@ -73,17 +75,36 @@ Request BeamSearch::request() {
     }
     if (made.banned.empty()) made.banned_first.clear();
     if (std::any_of(forced_.begin(), forced_.end(), [](int64_t token) { return token >= 0; })) made.forced = forced_.data();
+    add_wanted(made);
     return made;
 }
 
+// The tokens that go on with phrases, a row for each beam, -1 behind them.
+void BeamSearch::add_wanted(Request& request) {
+    std::vector<std::vector<int32_t>> every;
+    std::size_t most = 0;
+    for (const SentenceSearch& sentence : running_) {
+        for (int64_t beam = 0; beam < rules_.beams; ++beam) {
+            every.emplace_back();
+            sentence.wanted(beam, every.back());
+            most = std::max(most, every.back().size());
+        }
+    }
+    if (!most) return;
+    wanted_.assign(every.size() * most, -1);
+    for (std::size_t row = 0; row < every.size(); ++row) std::copy(every[row].begin(), every[row].end(), wanted_.begin() + static_cast<std::ptrdiff_t>(row * most));
+    request.wanted = wanted_.data();
+    request.wanted_count = static_cast<int64_t>(most);
+}
+
 // Hand the step's candidates to their sentences, let go of those that are done, and put the rows of the others in order.
-void BeamSearch::settle(State state, int64_t k) {
+void BeamSearch::settle(State state, int64_t k, int64_t wanted) {
     std::vector<int64_t> stay, rows, came_from(static_cast<std::size_t>(rules_.beams));
     bool moved = false;
     for (std::size_t s = 0; s < running_.size(); ++s) {
         SentenceSearch& sentence = running_[s];
-        const int64_t first = static_cast<int64_t>(s) * rules_.beams * k, row = static_cast<int64_t>(rows.size());
-        if (!sentence.advance(tokens_.data() + first, log_probs_.data() + first, k, came_from.data())) {
+        const int64_t first = static_cast<int64_t>(s) * rules_.beams * (k + wanted), row = static_cast<int64_t>(rows.size());
+        if (!sentence.advance(tokens_.data() + first, log_probs_.data() + first, k, wanted, came_from.data())) {
             found_[static_cast<std::size_t>(sentence.number())] = sentence.found();
             continue;
         }

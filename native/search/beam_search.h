@@ -33,7 +33,8 @@ class BeamSearch {
   private:
     void step();
     Request request();
-    void settle(State state, int64_t k);
+    void add_wanted(Request& request);
+    void settle(State state, int64_t k, int64_t wanted);
 
     ModelPtr model_;
     const BeamRules rules_;
@@ -41,8 +42,8 @@ class BeamSearch {
     State state_;
     std::vector<SentenceSearch> running_;
     std::vector<std::vector<FoundHypothesis>> found_;
-    std::vector<int64_t> forced_, tokens_;  // (rows,) and (rows, k), of a step
-    std::vector<float> log_probs_;          // (rows, k)
+    std::vector<int64_t> forced_, wanted_, tokens_;  // (rows,), (rows, wanted) and (rows, k + wanted), of a step
+    std::vector<float> log_probs_;                   // (rows, k + wanted)
 };
 
 }  // namespace uwaga

@@ -17,6 +17,7 @@ constexpr int32_t root = -1;         // the node before the first token
 SentenceSearch::SentenceSearch(int64_t number, const BeamRules& rules, Entry entry)
     : number_(number), rules_(&rules), entry_(std::move(entry)), beams_(static_cast<std::size_t>(rules.beams), Beam{nothing, root, rules.start}) {
     beams_[0].rank = 0;  // before the first token all beams are alike: one goes on
+    if (entry_.phrases) phrases_.emplace(entry_.phrases, rules.beams);
 }
 
 int64_t SentenceSearch::forced() const {
@@ -28,8 +29,14 @@ double SentenceSearch::divisor(int64_t depth) const {
     return rules_->divisors[static_cast<std::size_t>(std::max<int64_t>(depth - entry_.uncounted, 0))];
 }
 
-bool SentenceSearch::advance(const int64_t* tokens, const float* log_probs, int64_t k, int64_t* came_from) {
-    rank(tokens, log_probs, k);
+void SentenceSearch::wanted(int64_t beam, std::vector<int32_t>& tokens) const {
+    tokens.clear();
+    if (phrases_ && beams_[static_cast<std::size_t>(beam)].rank > nothing) phrases_->wanted(beam, tokens);
+}
+
+bool SentenceSearch::advance(const int64_t* tokens, const float* log_probs, int64_t k, int64_t wanted, int64_t* came_from) {
+    if (phrases_) rank_by_banks(tokens, log_probs, k, k + wanted);
+    else rank(tokens, log_probs, k, k + wanted);
     const int32_t first_node = static_cast<int32_t>(nodes_.size());
     for (const Candidate& one : candidates_) nodes_.push_back({beams_[static_cast<std::size_t>(one.beam)].node, one.token, one.log_prob});
     finish(first_node);
@@ -37,18 +44,18 @@ bool SentenceSearch::advance(const int64_t* tokens, const float* log_probs, int6
     return !is_done();
 }
 
+double SentenceSearch::rank_of(int64_t beam, int64_t column, double gain) const {
+    const double before = beams_[static_cast<std::size_t>(beam)].rank;
+    if (column || forced() < 0) return before + gain;
+    return before + (rules_->score_forced ? std::max(gain, impossible) : 0.0);
+}
+
 // The best continuations of all beams together, twice as many as beams.
-void SentenceSearch::rank(const int64_t* tokens, const float* log_probs, int64_t k) {
-    const bool bound = forced() >= 0;
-    const auto rank_of = [&](int64_t i) {
-        const double gain = log_probs[i], before = beams_[static_cast<std::size_t>(i / k)].rank;
-        if (!bound || i % k) return before + gain;
-        return before + (rules_->score_forced ? std::max(gain, impossible) : 0.0);
-    };
+void SentenceSearch::rank(const int64_t* tokens, const float* log_probs, int64_t k, int64_t stride) {
     std::vector<Candidate> all(beams_.size() * static_cast<std::size_t>(k));
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const int64_t at = static_cast<int64_t>(i);
-        all[i] = {rank_of(at), log_probs[i], static_cast<int32_t>(tokens[i]), static_cast<int32_t>(at / k), false, false};
+        const int64_t beam = static_cast<int64_t>(i) / k, column = static_cast<int64_t>(i) % k, at = beam * stride + column;
+        all[i] = {rank_of(beam, column, log_probs[at]), log_probs[at], static_cast<int32_t>(tokens[at]), static_cast<int32_t>(beam), false, false};
     }
     const std::size_t kept = std::min(2 * beams_.size(), all.size());
     std::vector<int32_t> order(all.size());
@@ -69,13 +76,63 @@ void SentenceSearch::rank(const int64_t* tokens, const float* log_probs, int64_t
     }
 }
 
+// The continuations that the banks of the sentence's phrases have places for, best first.
+void SentenceSearch::rank_by_banks(const int64_t* tokens, const float* log_probs, int64_t k, int64_t stride) {
+    const Phrases& phrases = phrases_->phrases();
+    std::vector<Candidate> all;
+    counts_.clear();
+    for (int64_t beam = 0; beam < static_cast<int64_t>(beams_.size()); ++beam) {
+        const int64_t *from = tokens + beam * stride;
+        const float* given = log_probs + beam * stride;
+        for (int64_t i = 0; i < stride; ++i) {
+            double rank = rank_of(beam, i, given[i]);
+            if (!(rank > nothing)) continue;
+            bool twice = false;  // one that is wanted may be among the best
+            for (int64_t j = 0; i >= k && j < k && !twice; ++j) twice = from[j] == from[i] && given[j] > static_cast<float>(nothing);
+            if (twice) continue;
+            const int32_t token = static_cast<int32_t>(from[i]);
+            const int64_t counts = static_cast<int64_t>(counts_.size());
+            counts_.resize(counts_.size() + static_cast<std::size_t>(phrases.count));
+            const bool inside = !rules_->inside.empty() && rules_->inside[static_cast<std::size_t>(token)];
+            const Held held = phrases_->reach(beam, token, inside, counts_.data() + counts);
+            rank += phrases.reward() * static_cast<double>(held.bank - phrases_->held(beam).bank);
+            all.push_back({rank, given[i], token, static_cast<int32_t>(beam), false, false, held, counts});
+        }
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.rank > b.rank; });
+    share(all);
+}
+
+void SentenceSearch::share(std::vector<Candidate>& all) {
+    const Phrases& phrases = phrases_->phrases();
+    const bool limited = steps_ == entry_.limit;
+    int64_t needed = phrases.forced() ? phrases.total : 0, most = 0;
+    for (Candidate& one : all) {
+        const bool end = one.token == rules_->end;
+        one.ended = end || limited;
+        one.cut = limited && (rules_->force_end || !end);
+        most = std::max(most, one.held.bank);
+    }
+    if (limited && finished_.empty()) needed = std::min(needed, most);  // the best effort
+    std::vector<Claim> claims;
+    for (const Candidate& one : all) claims.push_back({one.held.bank, !one.ended || one.held.bank >= needed});
+    std::vector<uint8_t> taken(all.size());
+    phrases_->share(claims, taken);
+    for (std::size_t i = 0; i < all.size(); ++i) claims[i].eligible = claims[i].eligible && !all[i].ended;
+    phrases_->share(claims, taken);
+    candidates_.clear();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (taken[i]) candidates_.push_back(all[i]);
+    }
+}
+
 // Keep what ended among the best `beams`; and where nothing has ended and nothing goes on, what ran until now.
 void SentenceSearch::finish(int32_t first_node) {
     bool goes_on = false;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
         const Candidate& one = candidates_[i];
         goes_on = goes_on || one.rank > nothing;
-        if (i < beams_.size() && one.ended) add({one.rank / divisor(steps_), first_node + static_cast<int32_t>(i), steps_, one.cut});
+        if ((phrases_ || i < beams_.size()) && one.ended) add({one.rank / divisor(steps_), first_node + static_cast<int32_t>(i), steps_, one.cut});
     }
     if (goes_on || !finished_.empty()) return;
     for (const Beam& beam : beams_) {
@@ -92,19 +149,39 @@ void SentenceSearch::add(const Finished& one) {
 // The best candidates that did not end become the beams.
 void SentenceSearch::run_on(int32_t first_node, int64_t* came_from) {
     std::size_t filled = 0;
+    std::vector<Held> held;
+    std::vector<int32_t> counts;
     for (const bool stopped : {false, true}) {
         for (std::size_t i = 0; i < candidates_.size() && filled < beams_.size(); ++i) {
             const Candidate& one = candidates_[i];
             if ((one.ended || !(one.rank > nothing)) != stopped) continue;
             came_from[filled] = one.beam;
             beams_[filled++] = {stopped ? nothing : one.rank, first_node + static_cast<int32_t>(i), one.token};
+            if (!phrases_) continue;
+            held.push_back(one.held);
+            counts.insert(counts.end(), counts_.begin() + one.counts, counts_.begin() + one.counts + phrases_->phrases().count);
         }
     }
+    if (!phrases_) return;
+    for (; filled < beams_.size(); ++filled) {  // fewer were looked at than there are places
+        came_from[filled] = 0;
+        beams_[filled] = {nothing, root, rules_->start};
+    }
+    held.resize(beams_.size());
+    counts.resize(beams_.size() * static_cast<std::size_t>(phrases_->phrases().count));
+    phrases_->follow(std::move(held), std::move(counts));
 }
 
 bool SentenceSearch::is_done() const {
-    const double best = beams_[0].rank;  // beams fall
+    double best = beams_[0].rank;  // beams fall
     if (!(best > nothing)) return true;
+    if (phrases_) {  // what can still be added
+        best = nothing;
+        for (std::size_t i = 0; i < beams_.size(); ++i) {
+            const int64_t left = phrases_->phrases().total - phrases_->held(static_cast<int64_t>(i)).bank;
+            best = std::max(best, beams_[i].rank + phrases_->phrases().reward() * static_cast<double>(left));
+        }
+    }
     if (beams_.size() == 1) return false;
     const bool full = finished_.size() == beams_.size();
     const auto at = [&](std::size_t i) { return i < finished_.size() ? finished_[i].score : nothing; };

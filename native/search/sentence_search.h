@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "search/phrases.h"
 
 namespace uwaga {
 
@@ -20,13 +23,15 @@ struct BeamRules {
     Stopping stopping = Stopping::full;
     bool force_end = false, score_forced = true, renormalise = false;
     std::vector<double> divisors;  // of a log-probability, by the length that counts
+    std::vector<uint8_t> inside;   // (vocabulary,) whether a token goes on with a word; empty: none does
 };
 
 // What a sentence enters with: its source tokens, its most steps, how many of its first tokens do not count in scores,
-// and those that are forced (-1: free).
+// those that are forced (-1: free), and what its target must contain.
 struct Entry {
     int64_t source = 0, limit = 1, uncounted = 0;
     std::vector<int64_t> forced = {};
+    PhrasesPtr phrases = nullptr;
 };
 
 struct FoundHypothesis {
@@ -55,9 +60,11 @@ class SentenceSearch {
     void begin_step() { ++steps_; }
     int64_t forced() const;
     bool too_short() const { return steps_ <= rules_->min_length; }
-    // Take the step's candidates (beams, k). False if the sentence is done; else `came_from` (beams,) says which beam
-    // each beam continues.
-    bool advance(const int64_t* tokens, const float* log_probs, int64_t k, int64_t* came_from);
+    // What the step must look at behind the best candidates of a beam: tokens, rising.
+    void wanted(int64_t beam, std::vector<int32_t>& tokens) const;
+    // Take the step's candidates (beams, k + wanted). False if the sentence is done; else `came_from` (beams,) says
+    // which beam each beam continues.
+    bool advance(const int64_t* tokens, const float* log_probs, int64_t k, int64_t wanted, int64_t* came_from);
 
     // The n-best finished hypotheses, best first.
     std::vector<FoundHypothesis> found() const;
@@ -78,9 +85,14 @@ class SentenceSearch {
         float log_prob;
         int32_t token, beam;
         bool ended, cut;
+        Held held = {};
+        int64_t counts = 0;  // where those of its phrases stand
     };
 
-    void rank(const int64_t* tokens, const float* log_probs, int64_t k);
+    void rank(const int64_t* tokens, const float* log_probs, int64_t k, int64_t stride);
+    void rank_by_banks(const int64_t* tokens, const float* log_probs, int64_t k, int64_t stride);
+    void share(std::vector<Candidate>& all);
+    double rank_of(int64_t beam, int64_t column, double gain) const;
     void finish(int32_t first_node);
     void add(const Finished& one);
     void run_on(int32_t first_node, int64_t* came_from);
@@ -95,6 +107,8 @@ class SentenceSearch {
     std::vector<Beam> beams_;
     std::vector<Finished> finished_;  // best first, at most as many as beams
     std::vector<Candidate> candidates_;  // of this step, best first
+    std::optional<PhraseTracker> phrases_;
+    std::vector<int32_t> counts_;  // of the phrases of what was looked at in this step
 };
 
 }  // namespace uwaga

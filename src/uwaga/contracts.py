@@ -144,12 +144,13 @@ EarlyStopping = bool | Literal["estimate"]
 
 @dataclass(frozen=True)
 class BeamRules:
-    """A beam search (greedy is a beam of one) that looks at no hypothesis's tokens.
+    """A beam search (greedy is a beam of one) that looks at a hypothesis's tokens for its phrases alone.
 
     ``beams``, ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and
     ``renormalise`` are as the search's options. ``start`` is fed first; ``never`` (tokens,) rises and is
     never produced. ``divisors`` (longest + 2,): what the log-probability of a hypothesis is divided by, by
-    the tokens that count in its length, for sentences of at most ``longest`` steps.
+    the tokens that count in its length, for sentences of at most ``longest`` steps. ``inside`` (vocabulary,):
+    the tokens that go on with the word before them, which phrases ask for; empty where none does.
     """
 
     beams: int
@@ -162,8 +163,11 @@ class BeamRules:
     score_forced: bool
     renormalise: bool
     divisors: NDArray[np.float64]
+    inside: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
 
+PhraseTables = tuple[Ids, Ids, Ids, Ids, Ids, Ids, Ids, Ids, Ids, float]
+"""What one target must contain, as :attr:`uwaga.decoding.phrases.Phrases.tables` gives it."""
 Found = tuple[list[int], list[float], float, bool]
 """Tokens, end symbol included, their log-probabilities, the score, and whether a limit cut it."""
 
@@ -176,7 +180,14 @@ class BeamSearch(Protocol):
         """(sentences,) those that are being decoded, numbered in the order in which they entered."""
         ...
 
-    def enter(self, memory: Memory, limits: Ids, uncounted: Ids, forced: Ids) -> None:
+    def enter(
+        self,
+        memory: Memory,
+        limits: Ids,
+        uncounted: Ids,
+        forced: Ids,
+        phrases: Sequence[PhraseTables | None] = ...,
+    ) -> None:
         """Let sentences in beside those that are being decoded.
 
         Args:
@@ -184,6 +195,7 @@ class BeamSearch(Protocol):
             limits: (sentences,) most steps of each.
             uncounted: (sentences,) first tokens that do not count in the length.
             forced: (sentences, width) the first tokens, -1 where they are free.
+            phrases: what the target of each must contain, None for nothing; none at all without any.
         """
         ...
 

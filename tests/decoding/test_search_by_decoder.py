@@ -13,6 +13,7 @@ from prompted_models import decoder_only, native_decoder, prompts, random_decode
 from uwaga.contracts import BeamRules
 from uwaga.decoding import SearchOptions, search
 from uwaga.decoding.decoder_batch import DecoderBatch
+from uwaga.decoding.phrases import Phrase, Phrases
 from uwaga.engine import Shortlist
 from uwaga.errors import DataError, ModelError, UwagaError
 from uwaga.settings import TransformerSettings
@@ -59,10 +60,10 @@ def options(draw, longest=24):
     )
 
 
-def found(decoder, sources, wanted, prefixes):
+def found(decoder, sources, wanted, prefixes, phrases=None):
     """What a search gives, or what it says."""
     try:
-        return search(decoder, sources, wanted, prefixes=prefixes)
+        return search(decoder, sources, wanted, prefixes=prefixes, phrases=phrases)
     except UwagaError as error:
         return f"{type(error).__name__}: {error}"
 
@@ -73,13 +74,26 @@ def prefixes_for(draw, count):
     return draw(st.none() | st.lists(one, min_size=count, max_size=count))
 
 
-def both(engine, sources, wanted, prefixes):
-    ours, law = (found(each, sources, wanted, prefixes) for each in (engine, stepwise(engine)))
+@st.composite
+def phrases_for(draw, count):
+    """What the targets of some sentences must contain, forced or for a bonus."""
+    way = st.lists(st.integers(4, VOCABULARY - 1), min_size=1, max_size=3).map(tuple)
+    ways = st.lists(way, min_size=1, max_size=3).map(tuple)
+    phrase = st.builds(Phrase, ways, st.integers(1, 2), st.booleans())
+    inside = np.isin(np.arange(VOCABULARY), draw(st.lists(st.integers(4, VOCABULARY - 1), max_size=8)))
+    bonus = st.none() | st.sampled_from([0.0, 0.7, 30.0])
+    one = st.none() | st.builds(Phrases, st.lists(phrase, max_size=4), st.just(inside), bonus)
+    return draw(st.none() | st.lists(one, min_size=count, max_size=count))
+
+
+def both(engine, sources, wanted, prefixes, phrases=None):
+    ours, law = (found(each, sources, wanted, prefixes, phrases) for each in (engine, stepwise(engine)))
     assert ours == law  # hypotheses compare every field: equality is of bits
     event("an error" if isinstance(law, str) else "hypotheses")
-    if prefixes is None:
-        for source, nbest in zip(sources, law, strict=False):
-            assert isinstance(law, str) or search(engine, [source], wanted) == [nbest]
+    if prefixes is None and not isinstance(law, str):
+        for at, (source, nbest) in enumerate(zip(sources, law, strict=True)):
+            alone = None if phrases is None else [phrases[at]]
+            assert search(engine, [source], wanted, phrases=alone) == [nbest]
 
 
 @QUIET
@@ -90,7 +104,8 @@ def test_the_engine_finds_what_the_numpy_search_finds(data):
     engine = native(model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 2)))
     if data.draw(st.booleans()):
         engine = engine.with_shortlist(random_list(seed))
-    both(engine, sentences(count, seed), data.draw(options()), data.draw(prefixes_for(count)))
+    given = data.draw(options()), data.draw(prefixes_for(count)), data.draw(phrases_for(count))
+    both(engine, sentences(count, seed), *given)
 
 
 def random_list(seed):
@@ -107,7 +122,7 @@ def test_it_continues_prompts_as_the_numpy_search_does(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
     engine = native_decoder(random_decoder(data.draw(decoder_only()), seed, spread=2.0))
     wanted = replace(data.draw(options()), max_ratio=float("inf"))
-    both(engine, prompts(count, seed), wanted, data.draw(prefixes_for(count)))
+    both(engine, prompts(count, seed), wanted, data.draw(prefixes_for(count)), data.draw(phrases_for(count)))
 
 
 def test_it_is_what_searches_and_sentences_enter_while_others_are_decoded(monkeypatch):
@@ -211,6 +226,33 @@ def test_the_core_refuses_what_does_not_fit_a_memory():
     one.run(0)
     assert [len(nbest) for nbest in one.found()] == [1, 1]
     one.run(0)  # nothing is left to do
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {0: np.array([0])},
+        {1: np.array([1, 1])},
+        {3: np.array([23, 5])},
+        {4: np.array([0, 3, 2])},
+        {4: np.array([1, 2, 2])},
+        {5: np.array([1, 3])},
+        {6: np.array([1])},
+        {8: np.array([-1, 0, 0])},
+        {9: float("nan")},
+    ],
+)
+def test_the_core_refuses_impossible_phrases(changes):
+    engine = native(random_model(SHAPE))
+    tables = list(Phrases([Phrase(((5, 6),))]).tables)
+    for at, table in changes.items():
+        tables[at] = table
+    one = engine.beam_search(RULES)
+    given = (np.array(each) for each in ([9], [0], [[-1]]))
+    with pytest.raises(DataError):
+        one.enter(engine.encode(sentences(1)), *given, [tuple(tables)])
+    with pytest.raises(DataError):
+        engine.beam_search(replace(RULES, inside=np.zeros(4, bool)))
 
 
 def test_a_search_that_has_failed_does_not_go_on():

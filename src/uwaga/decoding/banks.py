@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from uwaga.contracts import Ids
 from uwaga.decoding.options import SearchOptions
-from uwaga.decoding.phrases import Phrases
+from uwaga.decoding.phrases import Phrases, word_parts
 from uwaga.decoding.rank import Flags, Scores, columns
 
 MOST_BANKS = 16
@@ -89,8 +89,8 @@ class Banks:
         self.totals: Ids = np.array([one.total for one in each], dtype=np.int64)
         self._forced: Flags = np.array([one.bonus is None for one in each])
         self._bonus: Scores = np.array([one.bonus or 0.0 for one in each])
-        known = [one.inside for one in each if len(one.inside)]
-        self._inside: Flags = known[0] if known else np.zeros(vocabulary, dtype=np.bool_)
+        known = word_parts(each)
+        self._inside: Flags = known if len(known) else np.zeros(vocabulary, dtype=np.bool_)
         nothing = np.zeros((0, beams), dtype=np.int64)
         self._indices: Ids = np.zeros(0, dtype=np.int64)
         self._here = Reached(nothing, np.zeros((0, beams, width), dtype=np.int64), nothing)

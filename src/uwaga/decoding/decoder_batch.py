@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from uwaga.contracts import BeamRules, BeamSearch, Decoder, Hypothesis, Ids
 from uwaga.decoding.beam_batch import StepOutcome, hypothesis
 from uwaga.decoding.constraints import forced_tokens, never_produced, start_token, uncounted_tokens
 from uwaga.decoding.length_batching import next_entry
 from uwaga.decoding.options import SearchOptions
-from uwaga.decoding.phrases import Phrases
+from uwaga.decoding.phrases import Phrases, word_parts
 from uwaga.decoding.rank import Ranking
 
 LONGEST = 1 << 16
@@ -33,6 +34,7 @@ class DecoderBatch:
 
     Args:
         limits: (sentences,) most steps of each sentence.
+        phrases: what the target of each must contain; None where none must contain anything.
     """
 
     def __init__(
@@ -44,14 +46,14 @@ class DecoderBatch:
         limits: Sequence[int],
         phrases: Sequence[Phrases | None] | None = None,
     ) -> None:
-        assert phrases is None
         self._decoder, self._options, self._sources = decoder, options, sources
         self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
         self._limits: Ids = np.array(limits, dtype=np.int64)
         self._forced = forced_tokens(options, prefixes)
         self._uncounted = uncounted_tokens(options, prefixes)
+        self._phrases = phrases
         self._entered = 0
-        self._search = _search(decoder, options, int(self._limits.max()))
+        self._search = _search(decoder, options, int(self._limits.max()), word_parts(phrases or ()))
 
     @property
     def running(self) -> Ids:
@@ -67,7 +69,9 @@ class DecoderBatch:
         """Let the next ``count`` sentences in."""
         which = slice(self._entered, self._entered + count)
         memory = self._decoder.encode(self._sources[which])
-        self._search.enter(memory, self._limits[which], self._uncounted[which], self._forced[which])
+        begun = self._limits[which], self._uncounted[which], self._forced[which]
+        phrases = () if self._phrases is None else self._phrases[which]
+        self._search.enter(memory, *begun, [None if one is None else one.tables for one in phrases])
         self._entered += count
 
     def step(self) -> StepOutcome | None:
@@ -88,7 +92,7 @@ class DecoderBatch:
         ]
 
 
-def _search(decoder: Decoder, options: SearchOptions, longest: int) -> BeamSearch:
+def _search(decoder: Decoder, options: SearchOptions, longest: int, inside: NDArray[np.bool_]) -> BeamSearch:
     assert decoder.beam_search is not None
     ranking = Ranking(options.length_formula, options.length_penalty)
     return decoder.beam_search(
@@ -103,5 +107,6 @@ def _search(decoder: Decoder, options: SearchOptions, longest: int) -> BeamSearc
             score_forced=options.score_forced,
             renormalise=options.renormalise,
             divisors=ranking.divisor(np.arange(longest + 2)),
+            inside=inside,
         )
     )

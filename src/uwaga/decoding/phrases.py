@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import Ids, Symbols
+from uwaga.contracts import Ids, PhraseTables, Symbols
 from uwaga.decoding.checks import check_between, check_whole
 from uwaga.errors import SettingsError
 
@@ -154,6 +154,20 @@ class Phrases:
             return self if left else None
         return Phrases(left, self.inside, self.bonus) if left else None
 
+    @property
+    def tables(self) -> PhraseTables:
+        """The attributes, each in a row, for a search of a decoder's own; a bonus of -1: forced."""
+
+        def row(values: NDArray[np.generic]) -> Ids:
+            return np.ascontiguousarray(values, dtype=np.int64).ravel()
+
+        every = (self.sizes, self.times, self.whole, self.tokens, self.first)
+        wide = (self.targets, self.serves, self.ends, self.progress)
+        sizes, times, whole, tokens, first = map(row, every)
+        targets, serves, ends, progress = map(row, wide)
+        bonus = -1.0 if self.bonus is None else self.bonus
+        return sizes, times, whole, tokens, first, targets, serves, ends, progress, bonus
+
     def check(self, symbols: Symbols, vocabulary: int, where: str) -> None:
         """Refuse phrases that no target of a model can contain.
 
@@ -169,6 +183,18 @@ class Phrases:
                 raise SettingsError(f"{where}: a phrase holds the special token {token}: leave it out")
         if len(self.inside) not in (0, vocabulary):
             raise SettingsError(f"{where}: inside has {len(self.inside)} tokens, not {vocabulary}")
+
+
+def word_parts(phrases: Sequence[Phrases | None]) -> NDArray[np.bool_]:
+    """(vocabulary,) the tokens that go on with a word, which those of a search agree on; empty if none says.
+
+    Raises:
+        SettingsError: they do not agree.
+    """
+    said = [one.inside for one in phrases if one is not None and len(one.inside)]
+    if any(one is not said[0] and not np.array_equal(one, said[0]) for one in said):
+        raise SettingsError("phrases: inside must be the same for all sentences of a search")
+    return said[0] if said else np.zeros(0, dtype=np.bool_)
 
 
 def _trie(phrases: Sequence[Phrase]) -> tuple[list[dict[int, int]], list[set[int]]]:

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.contracts import PhraseTables
+
 ISAS: tuple[str, ...]
 
 class TooLongError(ValueError): ...
@@ -125,6 +127,7 @@ class BeamSearch:
         score_forced: bool,
         renormalise: bool,
         divisors: NDArray[np.float64],
+        inside: NDArray[np.uint8],
     ) -> None: ...
     @property
     def running(self) -> NDArray[np.int64]: ...
@@ -134,6 +137,7 @@ class BeamSearch:
         limits: NDArray[np.int64],
         uncounted: NDArray[np.int64],
         forced: NDArray[np.int64],
+        phrases: list[PhraseTables | None] = ...,
     ) -> None: ...
     def run(self, tokens: int) -> None: ...
     def found(self) -> list[list[tuple[list[int], list[float], float, bool]]]: ...

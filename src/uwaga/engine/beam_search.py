@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
-from uwaga.contracts import BeamRules, Found, Ids, Memory
+from uwaga.contracts import BeamRules, Found, Ids, Memory, PhraseTables
 from uwaga.engine import _core
 from uwaga.errors import DataError, ModelError, TextTooLongError
 
@@ -36,16 +36,24 @@ class NativeBeamSearch:
                 rules.score_forced,
                 rules.renormalise,
                 np.ascontiguousarray(rules.divisors, dtype=np.float64),
+                np.ascontiguousarray(rules.inside, dtype=np.uint8),
             )
 
     @property
     def running(self) -> Ids:
         return self._core.running
 
-    def enter(self, memory: Memory, limits: Ids, uncounted: Ids, forced: Ids) -> None:
+    def enter(
+        self,
+        memory: Memory,
+        limits: Ids,
+        uncounted: Ids,
+        forced: Ids,
+        phrases: Sequence[PhraseTables | None] = (),
+    ) -> None:
         assert isinstance(memory, _core.Memory)
         with _told():
-            self._core.enter(memory, limits, uncounted, np.ascontiguousarray(forced))
+            self._core.enter(memory, limits, uncounted, np.ascontiguousarray(forced), list(phrases))
 
     def run(self, tokens: int) -> None:
         with _told():
