@@ -116,6 +116,7 @@ class Phrases:
             ahead[node] = np.minimum(ahead[node], ahead[back[node]])
         self.progress: Ids = self.sizes - np.minimum(self.sizes, ahead)
         edges[0] = children[0]
+        self._edges = edges
         rows = [sorted(each.items()) for each in edges]
         self.first: Ids = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         flat = np.array([edge for row in rows for edge in row], dtype=np.int64).reshape(-1, 2)
@@ -125,22 +126,13 @@ class Phrases:
 
     def met(self, tokens: Sequence[int]) -> list[int]:
         """How often each phrase stands in a target, no more than it is asked for."""
-        node, counts = 0, np.zeros(len(self.phrases), dtype=np.int64)
-        for token in tokens:
-            here = counts + self.ends[node]
-            goes_on = bool(self.inside[token]) if len(self.inside) else False
-            counts = np.where(self.whole & goes_on, counts, here)
-            node = self._next(node, token)
-        found: list[int] = np.minimum(counts + self.ends[node], self.times).tolist()
-        return found
-
-    def _next(self, node: int, token: int) -> int:
-        for at in (node, 0):
-            begin, end = self.first[at : at + 2]
-            place = begin + int(np.searchsorted(self.tokens[begin:end], token))
-            if place < end and self.tokens[place] == token:
-                return int(self.targets[place])
-        return 0
+        node, counts = 0, [0] * len(self.phrases)
+        for token in [*tokens, None]:
+            goes_on = token is not None and len(self.inside) > 0 and bool(self.inside[token])
+            for number in np.flatnonzero(self.ends[node]).tolist() if node else ():
+                counts[number] += not (goes_on and self.phrases[number].whole)
+            node = self._edges[node].get(token, self._edges[0].get(token, 0)) if token is not None else 0
+        return [min(count, one.times) for count, one in zip(counts, self.phrases, strict=True)]
 
     def possible(self, never: Ids) -> Phrases | None:
         """Those that can be met without tokens that are never produced; None where there are none."""

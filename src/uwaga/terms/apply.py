@@ -189,6 +189,8 @@ def _forms_of(match: Match, sentence: str) -> tuple[str, ...]:
 
 def _with_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
     """Phrases that others hold are asked for as often as in these, too: one place counts for both."""
+    if len(phrases) == 1:
+        return list(phrases)
     made = []
     for phrase in phrases:
         alone = Phrases([Phrase(phrase.alternatives, 1 << 16)])
