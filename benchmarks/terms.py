@@ -2,12 +2,12 @@
 
     python benchmarks/terms.py CORPUS.tsv[.gz] TRAIN.tsv[.gz] [--model MODEL] [--cases 1000] [--beam 5]
 
-A line of a corpus is a source and, behind a tab, its reference. Terms are single words of the reference that
-are rare in the training corpus, and their sources the words that go with them most (Dice's coefficient over its
+A line of a corpus is a source and, behind a tab, its reference. Terms are words of the references that are
+rare in the training corpus, and their sources the words that go with them most (Dice's coefficient over its
 lines): what a user would put into a glossary, made without looking at what the model does.
 
-1. ``forced``: so many cases, a sentence with a word of another sentence's reference each, which the model has no
-   reason to say; whether it stands in the translation.
+1. ``forced``: so many cases, a sentence with a word of another sentence's reference each, which the model has
+   no reason to say; whether it stands in the translation.
 2. BLEU without a glossary, and with the sentences' own rare words, forced and soft.
 3. Seconds of a plain beam and of the same with the terms, in turns, the median of the rounds; and whether a
    sentence gets the same bits alone as together.
@@ -127,9 +127,7 @@ def main() -> None:
     sources, references = [pairs[at][0] for at in chosen], [pairs[at][1] for at in chosen]
     every = {source: target for terms in own for source, target in terms.items()}
     glossary = Glossary(Term(source, (target,), "benchmark") for source, target in every.items())
-    print(
-        f"{len(glossary)} terms; {len(chosen)} of {len(pairs)} sentences have some, {sum(map(len, own))} in all"
-    )
+    print(f"{len(glossary)} terms, {sum(map(len, own))} times in {len(chosen)} of {len(pairs)} sentences")
     made = {}
     for name, options in (
         ("plain", {}),

@@ -10,6 +10,7 @@ import numpy as np
 
 from uwaga.contracts import BeamRules, Choice, Sampling, Symbols
 from uwaga.decoding import SearchOptions, search
+from uwaga.decoding.phrases import Phrase, Phrases
 from uwaga.engine import NativeModel, Shortlist
 from uwaga.engine.isa import usable
 from uwaga.engine.layout import stored_shapes
@@ -144,6 +145,14 @@ def searched(rng, model, sources, target):
     )
     found = search(model, sources * 2, options)
     assert found[: len(sources)] == found[len(sources) :]
+    ways = [tuple(rng.integers(4, max(target, 5), rng.integers(1, 4)).tolist()) for _ in range(4)]
+    each = [
+        Phrases([Phrase((ways[0], ways[1])), Phrase((ways[2],), 2)], None, bonus) for bonus in (None, 1.5)
+    ]
+    wanted = [(None, *each)[at % 3] for at in range(len(sources))]
+    if target > 4:
+        found = search(model, sources * 2, options, phrases=wanted * 2)
+        assert found[: len(sources)] == found[len(sources) :]
     rules = BeamRules(
         beams=beam,
         nbest=1,
