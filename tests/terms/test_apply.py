@@ -36,7 +36,7 @@ def test_M27_a_term_twice_is_there_twice_and_its_forms_count():
 
 def test_M27_a_term_ends_with_its_word():
     """Haus is no part of Hausboot, which the model would go on to."""
-    finder = BUNDLED.terms({"house": "Haus"})
+    finder = BUNDLED.with_glossary({"house": "Haus"}).terms
     of_it = finder.terms_of("A house.")
     inside = word_parts(BUNDLED.target, BUNDLED.decoder.vocabulary)
     assert not inside[BUNDLED.target.encode("das")].any()
@@ -47,7 +47,7 @@ def test_M27_a_term_ends_with_its_word():
 
 @pytest.mark.parametrize("sentence", ["Cars, she said.", "He said: “cars”", "(cars)"])
 def test_M27_what_is_glued_to_the_term_may_be_so_in_the_target(sentence):
-    of_it = BUNDLED.terms({"cars": "Wagen"}).terms_of(sentence)
+    of_it = BUNDLED.with_glossary({"cars": "Wagen"}).terms.terms_of(sentence)
     forms = [BUNDLED.target.decode(way) for way in of_it.phrases.phrases[0].alternatives]
     assert {form.strip() for form in forms} == {"Wagen"}
     glued = not sentence.startswith("Cars")
@@ -55,7 +55,7 @@ def test_M27_what_is_glued_to_the_term_may_be_so_in_the_target(sentence):
 
 
 def test_M27_terms_within_others_are_counted_apart():
-    finder = BUNDLED.terms({"York": "York", "New York": "New York"})
+    finder = BUNDLED.with_glossary({"York": "York", "New York": "New York"}).terms
     of_it = finder.terms_of("York and New York")
     assert sorted(one.times for one in of_it.phrases.phrases) == [1, 2]
     assert [use.applied for use in of_it.uses(BUNDLED.target.encode("New York"), "New York")] == [False, True]
@@ -70,9 +70,9 @@ def test_M27_what_a_limit_leaves_no_room_for_is_said():
 
 
 def test_M27_soft_terms_stay_out_where_they_do_not_fit():
-    fits = BUNDLED.translate("The car is very fast.", glossary={"car": "Wagen"}, glossary_mode="soft")
+    fits = BUNDLED.translate("I want to buy a car.", glossary={"car": "Wagen"}, glossary_mode="soft")
     assert "Wagen" in fits.text
-    strange = {"car": "Quietscheentchen"}
+    strange = {"car": "Quietscheentchenverordnung"}
     plain = BUNDLED.translate("The car is very fast.")
     soft = BUNDLED.translate("The car is very fast.", glossary=strange, glossary_mode="soft")
     assert soft.text == plain.text
@@ -82,7 +82,7 @@ def test_M27_soft_terms_stay_out_where_they_do_not_fit():
 def test_M27_terms_are_not_split_into_sentences():
     texts = "I saw Mr. Smith. Smith waved."
     for glossary, expected in ((None, 2), ({"Smith. Smith": "Schmidt"}, 1)):
-        way = BUNDLED.pipeline(BUNDLED.options(), "sentences", BUNDLED.terms(glossary))
+        way = BUNDLED.with_glossary(glossary).pipeline(BUNDLED.options(), "sentences")
         cut = way.segmenter.cut(texts, "sentences", "x")
         assert len(cut.sentences) == expected
         assert "".join(one.text for one in cut.sentences) == texts
@@ -95,7 +95,7 @@ def test_M27_batches_do_not_matter_and_n_best_lists_hold_the_terms():
         assert one == BUNDLED.translate(text, glossary=TERMS, nbest=3)
         for way in (one, *one.alternatives):
             assert ("car" not in text.split()) or "Wagen" in way.text
-    assert list(BUNDLED.translate_lines(texts, BUNDLED.options(nbest=3), terms=BUNDLED.terms(TERMS))) == every
+    assert list(BUNDLED.with_glossary(TERMS).translate_lines(texts, BUNDLED.options(nbest=3))) == every
 
 
 def test_a_term_that_cannot_be_spelt_is_named(tmp_path):

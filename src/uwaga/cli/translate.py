@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from uwaga.translator import PivotTranslator, Translator
     from uwaga.translator.marked import TextMarkup
     from uwaga.translator.pipeline import OnError
+    from uwaga.translator.pivot_options import PivotOptions
     from uwaga.translator.segmentation import Split
 
 ON_ERROR: dict[the.ErrorChoice, OnError] = {
@@ -171,45 +172,50 @@ def translate(
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
     how = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
     how.check(attention, nbest, beam, sample)
-    the.check_resume(resume, output, alignments)
-    (source, chunks), pace = _watched(text, input_, source)
+    (source, chunks), pace = _watched(text, input_, source, (resume, output, alignments))
     asked: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
     asked |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
     asked |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
     asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
     asked |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     markup = chosen_markup(format_, placeholder, ignore_tags, stream, alignments)
-    loaded, own = _load(model, via, device, dtype, threads, engine, source, target, shortlist, memory, adapter)
-    found = _with_terms(loaded, glossary, glossary_mode, stream)
-    options, notes = _asked(found, asked, stream), Notes("text" if text else "line", own)
-    job = _Job(found, options, prefix, split.value, how, ON_ERROR[on_error], notes, pace, markup, alignments)
+    wanted = device, dtype, threads, engine, source, target, shortlist, memory, adapter
+    found, own = _with_terms(_load(model, via, *wanted), glossary, glossary_mode, stream)
+    what = how, ON_ERROR[on_error], Notes("text" if text else "line", own), pace, markup, alignments
+    job = _Job(found, _options(found, asked, stream), prefix, split.value, *what)
     job.run(chunks, input_, output, resume)
 
 
-def _asked(
+def _options(
     translator: Translator | PivotTranslator, asked: SearchOverrides, streams: bool
 ) -> SearchOptions | PivotOptions:
+    """What is asked for, over the model's own."""
     return translator.decoding.for_stream(asked) if streams else translator.options(**asked)
 
 
 def _with_terms(
-    translator: Translator | PivotTranslator, glossary: Path | None, mode: the.GlossaryChoice, streams: bool
-) -> Translator | PivotTranslator:
-    """The translator that holds to a glossary, if one is given.
+    loaded: tuple[Translator | PivotTranslator, bool],
+    glossary: Path | None,
+    mode: the.GlossaryChoice,
+    streams: bool,
+) -> tuple[Translator | PivotTranslator, bool]:
+    """What was loaded, holding to a glossary if one is given.
 
     Raises:
         SettingsError: lines are streamed, or several models follow each other.
         DataError: the glossary is damaged or does not fit the model.
     """
     if glossary is None:
-        return translator
+        return loaded
     from uwaga.translator import Translator
+
+    translator, own = loaded
 
     if streams:
         raise SettingsError("--glossary needs a beam, and --stream has none: leave one out")
     if not isinstance(translator, Translator):
         raise SettingsError("--glossary is for a single model, and these translate one after the other")
-    return translator.with_glossary(glossary, mode.value)
+    return translator.with_glossary(glossary, mode.value), own
 
 
 def _load(
@@ -222,11 +228,15 @@ def _load(
 
 
 def _watched(
-    text: list[str] | None, path: Path | None, source: str | None
+    text: list[str] | None,
+    path: Path | None,
+    source: str | None,
+    resuming: tuple[bool, Path | None, Path | None],
 ) -> tuple[tuple[str | None, Iterator[Chunk]], Pace | None]:
     """What is to be translated with its language, and the pace at which somebody watches that, if anybody."""
     from uwaga.cli.lines import Pace, chunks_of
 
+    the.check_resume(*resuming)
     pace = Pace() if sys.stderr.isatty() else None
     return resolve_source(source, chunks_of(text, path, pace)), pace
 

@@ -81,7 +81,7 @@ class Translator(KnownTargets):
         self.languages = LanguagePair(*languages, *self._known.pairs)
         self._scorer = scorer or step_scorer(decoder)
         self._segmenter = Segmenter(source, decoder.max_source, languages, self.text)
-        self._terms: TermFinder | None = None
+        self.terms: TermFinder | None = None  # of with_glossary
 
     @classmethod
     def load(
@@ -232,8 +232,7 @@ class Translator(KnownTargets):
             text: one text, or any number of them: a list, a generator.
             source: code of the language to translate from, of a model that knows several, or ``auto``.
             target: code of the language to translate to; see :meth:`between`.
-            prefix: what the target begins with: one for all texts, or one per text. Of a text in several
-                sentences it is the first one's.
+            prefix: what the target begins with, one for all texts or one each: that of its first sentence.
             split: ``auto``, ``sentences`` (translate every sentence apart) or ``never``.
             on_error: what happens where a text cannot be translated: ``raise``; ``return`` a translation
                 without text whose ``error`` it is; ``copy`` the text, with the error too.
@@ -244,10 +243,10 @@ class Translator(KnownTargets):
                 - ``length_penalty``: exponent of the length that scores are divided by.
                 - ``min_length``, ``max_length``: fewest and most target tokens of a sentence.
                 - ``no_repeat_ngram``: no n-gram of this size twice, 0 for off.
-                - ``sample``: draw ``nbest`` translations at random instead of searching for the best, from
-                  the distribution at a ``temperature``, from the ``top_k`` most probable tokens, or from the
-                  fewest of at least the probability ``top_p``; ``seed`` and the text decide the draws. With
-                  ``mbr`` of so many the one most like all is taken, by the ``utility`` ``chrf`` or ``bleu``.
+                - ``sample``: draw ``nbest`` at random, from the distribution at a ``temperature``, from the
+                  ``top_k`` most probable tokens, or the fewest of at least the probability ``top_p``; the
+                  ``seed`` and the text decide. With ``mbr`` of so many the one most like all is taken, by the
+                  ``utility`` ``chrf`` or ``bleu``.
                 - ``attention``: return it (target, source), or ``"all"``; ``entropy``: each token's;
                   ``alignment``: link the words of the text and its translation.
                 - ``format``: ``html``, ``xml``, ``markdown``; ``ignore_tags``: those left alone;
@@ -306,7 +305,7 @@ class Translator(KnownTargets):
         here = self.between()
         known = Glossary.of(glossary, here.languages)
         made = copy.copy(here)
-        made._terms = TermFinder(known, here.target, here.decoder.vocabulary, mode or "forced")
+        made.terms = TermFinder(known, here.target, here.decoder.vocabulary, mode or "forced")
         made._segmenter = replace(here._segmenter, whole=known.spans)
         return made
 
@@ -390,7 +389,7 @@ class Translator(KnownTargets):
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
         options.check_streams()
-        if self._terms is not None:
+        if self.terms is not None:
             raise SettingsError("a glossary needs a beam, and a stream has none: leave one of them out")
         way = self.pipeline(options, split)
         [passage] = way.segmenter.cut_all([line], split, [name])
@@ -429,4 +428,4 @@ class Translator(KnownTargets):
     def pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
         """The path that the texts of a call take through this model."""
         own = self.usual, self.alignment_head
-        return Pipeline(self.decoder, self._segmenter, self.target, options, split, *own, self._terms)
+        return Pipeline(self.decoder, self._segmenter, self.target, options, split, *own, self.terms)
