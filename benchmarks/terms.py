@@ -149,12 +149,16 @@ def main() -> None:
     )
     print(f"alone as together, to the bit: {alike} of {min(len(sources), 100)}")
     seconds: dict[str, list[float]] = {"plain": [], "forced": [], "soft": []}
-    terms = {"plain": None, "forced": translator.terms(glossary), "soft": translator.terms(glossary, "soft")}
+    ways = {
+        "plain": translator,
+        "forced": translator.with_glossary(glossary),
+        "soft": translator.with_glossary(glossary, "soft"),
+    }
     for _ in range(given.rounds):
-        for name, finder in terms.items():
+        for name, way in ways.items():
             options = translator.options(beam=given.beam)
             began = time.perf_counter()
-            list(translator.translate_lines(sources, options, terms=finder))
+            list(way.translate_lines(sources, options))
             seconds[name].append(time.perf_counter() - began)
     for name, each in seconds.items():
         share = [one / plain for one, plain in zip(each, seconds["plain"], strict=True)]

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from uwaga.errors import NotInstalledError
+from uwaga.cli import options as the
+from uwaga.errors import NotInstalledError, SettingsError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from uwaga.translator import PivotTranslator, Translator
     from uwaga.translator.loading import LoadOptions
 
@@ -65,3 +68,28 @@ def _fetched(error: NotInstalledError) -> bool:
     for pair in error.pairs:
         fetch_model(pair)
     return True
+
+
+def with_terms(
+    loaded: tuple[Translator | PivotTranslator, bool],
+    glossary: Path | None,
+    mode: the.GlossaryChoice,
+    streams: bool = False,
+) -> tuple[Translator | PivotTranslator, bool]:
+    """What was loaded, holding to a glossary if one is given.
+
+    Raises:
+        SettingsError: lines are streamed, or several models follow each other.
+        DataError: the glossary is damaged or does not fit the model.
+    """
+    if glossary is None:
+        return loaded
+    from uwaga.translator import Translator
+
+    translator, own = loaded
+
+    if streams:
+        raise SettingsError("--glossary needs a beam, and --stream has none: leave one out")
+    if not isinstance(translator, Translator):
+        raise SettingsError("--glossary is for a single model, and these translate one after the other")
+    return translator.with_glossary(glossary, mode.value), own

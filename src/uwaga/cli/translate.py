@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from uwaga.cli import options as the
-from uwaga.cli.chosen import load_for_texts
+from uwaga.cli.chosen import load_for_texts, with_terms
 from uwaga.cli.confidence import confident_text, shows_colours
 from uwaga.cli.detected import resolve_source
 from uwaga.cli.nbest import NbestChoice, moses_lines
@@ -180,42 +180,16 @@ def translate(
     asked |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     markup = chosen_markup(format_, placeholder, ignore_tags, stream, alignments)
     wanted = device, dtype, threads, engine, source, target, shortlist, memory, adapter
-    found, own = _with_terms(_load(model, via, *wanted), glossary, glossary_mode, stream)
+    found, own = with_terms(_load(model, via, *wanted), glossary, glossary_mode, stream)
     what = how, ON_ERROR[on_error], Notes("text" if text else "line", own), pace, markup, alignments
-    job = _Job(found, _options(found, asked, stream), prefix, split.value, *what)
-    job.run(chunks, input_, output, resume)
+    _Job(found, _asked(found, asked, stream), prefix, split.value, *what).run(chunks, input_, output, resume)
 
 
-def _options(
+def _asked(
     translator: Translator | PivotTranslator, asked: SearchOverrides, streams: bool
 ) -> SearchOptions | PivotOptions:
     """What is asked for, over the model's own."""
     return translator.decoding.for_stream(asked) if streams else translator.options(**asked)
-
-
-def _with_terms(
-    loaded: tuple[Translator | PivotTranslator, bool],
-    glossary: Path | None,
-    mode: the.GlossaryChoice,
-    streams: bool,
-) -> tuple[Translator | PivotTranslator, bool]:
-    """What was loaded, holding to a glossary if one is given.
-
-    Raises:
-        SettingsError: lines are streamed, or several models follow each other.
-        DataError: the glossary is damaged or does not fit the model.
-    """
-    if glossary is None:
-        return loaded
-    from uwaga.translator import Translator
-
-    translator, own = loaded
-
-    if streams:
-        raise SettingsError("--glossary needs a beam, and --stream has none: leave one out")
-    if not isinstance(translator, Translator):
-        raise SettingsError("--glossary is for a single model, and these translate one after the other")
-    return translator.with_glossary(glossary, mode.value), own
 
 
 def _load(

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from uwaga.cli import options as the
-from uwaga.cli.chosen import load_for_texts
+from uwaga.cli.chosen import load_for_texts, with_terms
 from uwaga.cli.detected import detected
 from uwaga.decoding import SearchOverrides
 from uwaga.text.detection import AUTO
@@ -66,6 +66,8 @@ EXAMPLES = """
 
         uwaga translate-file en.json de.json --keys title,menu.*
 
+        uwaga translate-file manual.html anleitung.html --glossary terms.tsv
+
         uwaga translate-file products.csv produkte.csv --columns title,description
 """
 
@@ -87,6 +89,8 @@ def translate_file(
     beam: the.Beam = None,
     length_penalty: the.LengthPenalty = None,
     max_length: the.MaxLength = None,
+    glossary: the.Glossary = None,
+    glossary_mode: the.GlossaryMode = the.GlossaryChoice.forced,
     split: the.Split = the.SplitChoice.auto,
     batch_tokens: the.BatchTokens = None,
     shortlist: the.Shortlist = None,
@@ -113,7 +117,7 @@ def translate_file(
         source = detected(list(islice(job_texts(job), SAMPLE)))
         said = replace(said, source=source)
     wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
-    loaded, _ = load_for_texts(model, wanted, via)
+    loaded, _ = with_terms(load_for_texts(model, wanted, via), glossary, glossary_mode)
     search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
     search |= {"batch_tokens": batch_tokens}
     with texts_meter(document.name) as progress:

@@ -62,6 +62,8 @@ def translate_file(
         RunInUseError: another process makes ``target``.
         MissingExtraError: the format needs a library that is not installed.
     """
+    from uwaga.translator import Translator
+
     wanted = translator.options(**search)
     kept = kept_placeholders(placeholders)
     said = with_languages(options or DocumentOptions(), translator)
@@ -71,6 +73,8 @@ def translate_file(
         "placeholders": "none" if kept is None else kept.pattern.pattern,
         "split": split,
     }
+    if isinstance(translator, Translator) and translator.terms is not None:
+        told["glossary"] = translator.terms.fingerprint
     job = replace(document_job(source, target, format, said, told), batch=batch)
     return run_document_job(job, inline_translator(translator, wanted, kept, split), progress)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -85,6 +86,12 @@ class TermFinder:
         self.glossary, self._target, self._vocabulary = glossary, target, vocabulary
         self._bonus = None if mode == "forced" else BONUS
         _check_spelt(glossary, target)
+
+    @property
+    def fingerprint(self) -> str:
+        """Another for other terms or another mode."""
+        said = repr((self.glossary.terms, self.glossary.ignore_case, self._bonus))
+        return hashlib.sha256(said.encode()).hexdigest()
 
     def terms_of(self, sentence: str) -> SentenceTerms | None:
         """The terms of a sentence; None where there are none."""
