@@ -69,7 +69,7 @@ def test_a_folder_of_ours(tmp_path):
 
 def test_the_bundled_model_is_the_default():
     document = json.loads(show("--json"))
-    assert (document["place"], document["licence"]) == (str(BUNDLED), "cc-by-2.0")
+    assert (document["place"], document["licence"]) == (str(BUNDLED), "see-sources")
     assert document["languages"] == {"source": ["en"], "target": ["de"]}
     assert "uwaga" in show()
     assert json.loads(show("bundled", "--json")) == document

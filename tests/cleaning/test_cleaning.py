@@ -252,7 +252,7 @@ def test_other_languages_go(tmp_path, languages):
 def test_without_its_library_the_rule_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     path = write(tmp_path / "in.tsv", ["a\tb"])
-    with pytest.raises(MissingExtraError, match=r"uwaga\[clean\]"):
+    with pytest.raises(MissingExtraError, match=r"uwaga\[detect\]"):
         clean([path], [tmp_path / "o"], CleaningSettings.of(["language"], ("en", "de")))
 
 

@@ -25,7 +25,7 @@ def known_source(source: str | None, text: str | Sequence[str], languages: Langu
         DataError: there is no letter in the texts.
         MissingExtraError: py3langid is not installed.
     """
-    if source != AUTO:
+    if not isinstance(source, str) or source != AUTO:
         return source
     if not languages.sources:
         raise SettingsError("source 'auto' needs a model that states its languages; name the language")

@@ -73,7 +73,10 @@ def translate_inlines(
     wanted = translator.options() if options is None else options
     called = [f"text {number}" for number in range(1, len(inlines) + 1)] if names is None else list(names)
     prefixes = listed_prefixes(prefix, len(inlines))
-    found = _with_kept(inlines, placeholders)
+    found = [
+        kept if not first or _says_more(kept) else inline
+        for inline, kept, first in zip(inlines, _with_kept(inlines, placeholders), prefixes, strict=True)
+    ]
     messages = _Messages(placeholders)
     texts = [messages.taken_apart(inline, name) for inline, name in zip(found, called, strict=True)]
     units, unit_names = [*texts, *messages.units], [*called, *messages.names]
@@ -84,7 +87,7 @@ def translate_inlines(
             translator,
             [lift(part) for part in parts],
             wanted,
-            prefixes=[one or begun[at] for at, one in zip(numbers, forced, strict=True)],
+            prefixes=[_begun(one, begun[at]) for at, one in zip(numbers, forced, strict=True)],
             names=[unit_names[at] for at in numbers],
             kept=[any(_is_kept(part) for part in units[at]) for at in numbers],
             split=split,
@@ -98,6 +101,16 @@ def translate_inlines(
 
 def _is_kept(part: str | Tag) -> bool:
     return isinstance(part, Tag) and part.kind == "kept"
+
+
+def _says_more(inline: Inline) -> bool:
+    """Whether there are letters beside what is kept: else a prefix is all that there is to go on from."""
+    return any(character.isalpha() for part in inline if isinstance(part, str) for character in part)
+
+
+def _begun(forced: str, prefix: str) -> str:
+    """What a translation begins with: what was asked for, and more of it where that is to be led further."""
+    return forced if forced.startswith(prefix) else prefix
 
 
 def _with_kept(inlines: Sequence[Inline], placeholders: Placeholders | None) -> list[Inline]:

@@ -21,7 +21,6 @@ from uwaga.translator.inlines import TranslatedInline, translate_inlines
 from uwaga.translator.pipeline import OnError, failed
 from uwaga.translator.segmentation import Split, listed, listed_prefixes
 from uwaga.translator.text_path import TextPath
-from uwaga.word_alignment import WordAlignment
 
 
 class MarkupOverrides(TypedDict, total=False):
@@ -146,8 +145,9 @@ def translate_marked(
             placeholders=markup.placeholders,
         )
     )
+    linked = options.alignment and markup.format == "text"  # tags stand between the words of others
     return [
-        _whole(text, one, [next(made) for _ in own], markup, on_error) if isinstance(one, Fragment) else one
+        _whole(text, one, [next(made) for _ in own], linked, on_error) if isinstance(one, Fragment) else one
         for text, one, own in zip(texts, read, inlines, strict=True)
     ]
 
@@ -223,15 +223,10 @@ def _read(text: object, name: str, markup: TextMarkup, on_error: OnError) -> Fra
         return failed(text, error, on_error).translation
 
 
-def _own(translation: Translation, markup: TextMarkup) -> WordAlignment | None:
-    """The alignment of a text that is as it was translated; none where tags stand between its words."""
-    return translation.alignment if markup.format == "text" else None
-
-
 def _whole(
-    text: str, fragment: Fragment, parts: Sequence[TranslatedInline], markup: TextMarkup, on_error: OnError
+    text: str, fragment: Fragment, parts: Sequence[TranslatedInline], linked: bool, on_error: OnError
 ) -> Translation:
-    """One translation of those of a text's parts."""
+    """One translation of those of a text's parts; ``linked``: with its alignment."""
     error = next((one.translation.error for one in parts if one.translation.error is not None), None)
     if isinstance(error, DataError):
         return failed(text, error, on_error).translation
@@ -239,11 +234,16 @@ def _whole(
     if len(parts) == 1:
         [one] = parts
         others = tuple(
-            replace(other, text=fragment.written([inline]), source=text, alignment=_own(other, markup))
+            replace(
+                other,
+                text=fragment.written([inline]),
+                source=text,
+                alignment=other.alignment if linked else None,
+            )
             for other, inline in zip(one.translation.alternatives, one.alternatives, strict=True)
         )
-        linked = _own(one.translation, markup)
-        return replace(one.translation, text=written, source=text, alternatives=others, alignment=linked)
+        alignment = one.translation.alignment if linked else None
+        return replace(one.translation, text=written, source=text, alternatives=others, alignment=alignment)
     found = [one.translation for one in parts]
     spoken = [one for one in found if one.tokens]
     return Translation(

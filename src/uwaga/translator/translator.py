@@ -152,7 +152,7 @@ class Translator(KnownTargets):
             SettingsError: the model lacks the language, or needs one that nobody has chosen; lists those it
                 has.
         """
-        if (source, target) == (None, None) and not self._known.needs():
+        if source is None and target is None and not self._known.needs():
             return self
         way = self._known.direction(source, target)
         start = self.decoding.start if way.start is None else way.start
