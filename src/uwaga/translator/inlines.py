@@ -73,10 +73,7 @@ def translate_inlines(
     wanted = translator.options() if options is None else options
     called = [f"text {number}" for number in range(1, len(inlines) + 1)] if names is None else list(names)
     prefixes = listed_prefixes(prefix, len(inlines))
-    found = [
-        kept if not first or _says_more(kept) else inline
-        for inline, kept, first in zip(inlines, _with_kept(inlines, placeholders), prefixes, strict=True)
-    ]
+    found = _with_kept(inlines, placeholders, prefixes)
     messages = _Messages(placeholders)
     texts = [messages.taken_apart(inline, name) for inline, name in zip(found, called, strict=True)]
     units, unit_names = [*texts, *messages.units], [*called, *messages.names]
@@ -113,15 +110,21 @@ def _begun(forced: str, prefix: str) -> str:
     return forced if forced.startswith(prefix) else prefix
 
 
-def _with_kept(inlines: Sequence[Inline], placeholders: Placeholders | None) -> list[Inline]:
-    """The texts with their placeholders as tags."""
+def _with_kept(
+    inlines: Sequence[Inline], placeholders: Placeholders | None, prefixes: Sequence[str] = ()
+) -> list[Inline]:
+    """The texts with their placeholders as tags; but those that have a prefix and say nothing else."""
     if placeholders is None:
         return list(inlines)
     split: Callable[[str], Inline] = placeholders.split
-    return [
+    found: list[Inline] = [
         tuple(one for part in inline for one in (split(part) if isinstance(part, str) else (part,)))
         for inline in inlines
     ]
+    for at, prefix in enumerate(prefixes):
+        if prefix and not _says_more(found[at]):
+            found[at] = inlines[at]
+    return found
 
 
 class _Messages:
