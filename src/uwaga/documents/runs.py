@@ -83,7 +83,7 @@ def paragraph(text: str, one: Element, names: RunNames) -> Piece:
     formats = Counter[str]()
     for item in items:
         if isinstance(item, _Words):
-            formats[item.format] += len(item.text)
+            formats[item.format] += len("".join(item.text.split()))  # white space has no format to see
     base = formats.most_common(1)[0][0] if formats else ""
     inline = balanced(_tagged(items, base, reader.formats))
     inner = {key: list(paragraphs(key, names)) for key in reader.nested}

@@ -289,7 +289,7 @@ class Translator(KnownTargets):
         return self.decoder.cross_attention is not None
 
     def with_glossary(self, glossary: GivenGlossary, mode: GlossaryMode | None = None) -> Translator:
-        """The same translator, whose translations hold the terms of a glossary (M27).
+        """The same translator, whose translations hold the terms of a glossary.
 
         Args:
             glossary: a mapping from source to target terms, a file (``.tsv``, ``.csv``, ``.tbx``), or a
