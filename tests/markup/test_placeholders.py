@@ -35,7 +35,7 @@ def kept(text: str) -> list[str]:
             ["https://example.com/a?b=1", "bob@example.co.uk"],
         ),
         ("Open notes.txt or /etc/hosts/x, C:\\Temp\\a.dll", ["notes.txt", "/etc/hosts/x", "C:\\Temp\\a.dll"]),
-        ("It weighs 5.5 kg at 30 °C, 20% off for $5.30", ["5.5 kg", "30 °C", "20%", "$5.30"]),
+        ("It weighs 5.5 kg at 30 °C, 20% off for $5.30", ["5.5 kg", "30 °C", "20%"]),
         ("Due {d, date, short}", ["{d, date, short}"]),
         ("{n, plural, one {# {x}} other {b}} left", ["{n, plural, one {# {x}} other {b}}"]),
         ("Two men, 25 years old, e.g. in the U.S. and/or here. 5 men!", []),

@@ -22,9 +22,9 @@ PERCENT = (
 DOLLAR = r"\$[A-Za-z_]\w*"
 UNITS = (
     "km/h|m/s|mph|rpm|km|cm|dm|mm|µm|nm|m²|m³|km²|m|kg|mg|µg|g|ml|cl|dl|l|L|[kKMGTP]i?B|[kMG]?bit/s|[kMG]?Hz|"
-    "[kMG]?Wh?|mAh|[km]?V|Ω|°[CF]?|px|pt|dpi|[hk]?Pa|bar|ms|€|£|¥|EUR|USD|GBP|CHF|%"
+    "[kMG]?Wh?|mAh|[km]?V|Ω|°[CF]?|px|pt|dpi|[hk]?Pa|bar|ms|%"
 )
-NUMBER = rf"(?<![\w.,])[+-]?\d+(?:[.,]\d+)*[ \u00a0\u202f]?(?:{UNITS})(?![\w%])|[$€£¥]\d+(?:[.,]\d+)*(?!\w)"
+NUMBER = rf"(?<![\w.,])[+-]?\d+(?:[.,]\d+)*[ \u00a0\u202f]?(?:{UNITS})(?![\w%])"
 PATH = (
     r"\$\{?\w+\}?(?:/[\w.+@-]*\w)+|(?<![\w/.~$])(?:~|\.{1,2})?/(?:[\w.+@-]+/)+[\w.+@-]*\w|"
     r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]\w{0,4}(?!\w)|"
@@ -38,7 +38,7 @@ ENDINGS = (
 FILE = rf"(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:{ENDINGS})(?!\w)"
 ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
-LIKELY = re.compile(r"[{%$@/\\]|\d|\w\.\w|€|£|¥")
+LIKELY = re.compile(r"[{%$@/\\]|\d|\w\.\w")
 """What every placeholder has something of: most texts have nothing, and are looked at once."""
 USUAL = re.compile("|".join((URL, EMAIL, PATH, ICU_VALUE, BRACES, PERCENT, DOLLAR, NUMBER, FILE)))
 COUNTED = re.compile(
