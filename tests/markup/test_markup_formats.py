@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from uwaga.errors import DataError
 from uwaga.markup import Tag
-from uwaga.markup.formats import reader
-from uwaga.markup.fragments import Format, Fragment
+from uwaga.markup.formats import Format, reader
+from uwaga.markup.fragments import Fragment
 
 HTML = [
     "<p>Hello <b>big</b> &amp; small&nbsp;world &copy;<br>x</p><pre> a  b</pre><!-- c -->",

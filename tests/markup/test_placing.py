@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.markup import Inline, Tag, lift, place, plain_text
+from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.lifting import lift
+from uwaga.markup.placing import place
 from uwaga.text.words import word_spans
 from uwaga.word_alignment import WordAlignment
 

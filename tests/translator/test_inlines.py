@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from uwaga.errors import TextTooLongError
-from uwaga.markup import Inline, Tag, lift
+from uwaga.markup import Inline, Tag
+from uwaga.markup.lifting import lift
 from uwaga.translator import Translator
 from uwaga.translator.inlines import USUAL, translate_inlines
 
@@ -66,7 +67,7 @@ def test_texts_without_tags_are_not_aligned(translator: Translator, monkeypatch:
     def refuse(*_: object) -> None:
         raise AssertionError("aligned")
 
-    monkeypatch.setattr("uwaga.translator.pipeline.with_alignments", refuse)
+    monkeypatch.setattr("uwaga.translator.aligning.with_alignments", refuse)
     plain = [("A dog.",), (B, "Two dogs.", E)]
     made = translate_inlines(translator, plain)
     assert made[1].inline == (B, translator.translate("Two dogs.").text, E)

@@ -11,7 +11,7 @@ import pytest
 from uwaga.errors import DataError, SettingsError
 from uwaga.text.words import word_spans
 from uwaga.translator import Translator
-from uwaga.translator.marked import TextMarkup
+from uwaga.translator.text_markup import TextMarkup
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_plain_texts_take_the_plain_path(translator: Translator, monkeypatch: py
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("taken apart")
 
-    monkeypatch.setattr("uwaga.translator.marked.translate_inlines", refuse)
+    monkeypatch.setattr("uwaga.translator.fragments.translate_inlines", refuse)
     assert translator.translate(texts) == plain
     assert list(translator.translate_lines(texts[:1])) == plain[:1]
 

@@ -11,7 +11,7 @@ import typer
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.translator.marked import TextMarkup
+    from uwaga.translator.text_markup import TextMarkup
 
 NOTHING = "none"
 
@@ -62,7 +62,7 @@ def chosen_markup(
     Raises:
         SettingsError: a value is impossible, or two options do not go together; names them.
     """
-    from uwaga.translator.marked import TextMarkup
+    from uwaga.translator.text_markup import TextMarkup
 
     if format_ is not FormatChoice.text and streams:
         raise SettingsError("--format puts tags back behind the whole translation: leave out --stream")

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from uwaga.contracts import Translation
     from uwaga.decoding import SearchOptions, SearchOverrides
     from uwaga.translator import PivotTranslator, Translator
-    from uwaga.translator.marked import TextMarkup
     from uwaga.translator.pipeline import OnError
     from uwaga.translator.pivot_options import PivotOptions
     from uwaga.translator.segmentation import Split
+    from uwaga.translator.text_markup import TextMarkup
 
 ON_ERROR: dict[the.ErrorChoice, OnError] = {
     the.ErrorChoice.stop: "raise",

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
 
-from uwaga.markup.fragments import Format, Fragment
+if TYPE_CHECKING:
+    from uwaga.markup.fragments import Fragment
+
+Format = Literal["text", "html", "xml", "markdown"]
 
 
 def reader(name: Format) -> Callable[[str, frozenset[str]], Fragment]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from uwaga.markup.inline import Inline, Tag
-
-Format = Literal["text", "html", "xml", "markdown"]
 
 Escape = Callable[[str], str]
 """How a format writes plain text."""

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from uwaga.contracts import Translation
 from uwaga.decoding import SearchOptions
 from uwaga.errors import shown
-from uwaga.markup import Inline, Lifted, Tag, joined, lift, place, plain_text
+from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.icu import parse_message
+from uwaga.markup.lifting import Lifted, lift
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
+from uwaga.markup.placing import joined, place
 from uwaga.markup.realign import realign
 from uwaga.markup.symbols import missing, restore
 from uwaga.translator.keeping import Kept, translate_kept

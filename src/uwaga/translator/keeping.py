@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from uwaga.contracts import Translation
-from uwaga.markup import Inline, Tag, lift
+from uwaga.markup import Inline, Tag
+from uwaga.markup.lifting import lift
 from uwaga.markup.symbols import ATTEMPTS, Symbol, choose_symbols, missing, substitute
 
 LONGEST_FORCED = 400

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from uwaga.contracts import Decoder
 from uwaga.decoding import SearchOptions
 from uwaga.settings import AlignmentHead
 from uwaga.text.subwords import Subwords
-from uwaga.text.words import WordKind
-from uwaga.translator.aligning import align_pairs
 from uwaga.translator.scoring import Score, Scorer, as_score, in_batches
 from uwaga.translator.segmentation import Segmenter, pair_ids
 from uwaga.word_alignment import WordAlignment
+
+if TYPE_CHECKING:
+    from uwaga.text.words import WordKind
 
 
 class KnownTargets:
@@ -82,6 +84,8 @@ class KnownTargets:
             DataError: a text is not valid Unicode.
             SettingsError: the model has no attention to a source, or there is no such kind of words.
         """
+        from uwaga.translator.aligning import align_pairs
+
         here, pairs = self.between(source, target), list(pairs)
         ids, sides = here.pair_ids(pairs, first), (here.source, here.target)
         return align_pairs(here.decoder, self.alignment_head, pairs, ids, sides, here.decoding.start, words)

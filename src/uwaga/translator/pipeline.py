@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder, Translation
@@ -13,16 +13,17 @@ from uwaga.decoding import SearchOptions
 from uwaga.decoding.checks import check_one_of
 from uwaga.errors import DataError
 from uwaga.settings import AlignmentHead
-from uwaga.terms.apply import SentenceTerms, TermFinder, with_terms
-from uwaga.text.piece_alignment import PieceAlignment
 from uwaga.text.subwords import Subwords
-from uwaga.translator.aligning import with_alignments, with_word_alignment
 from uwaga.translator.guards import warnings_of
 from uwaga.translator.joining import COPIED, assemble, sentence_text
 from uwaga.translator.nbest import search_texts
 from uwaga.translator.recording import recorder, with_attentions
 from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed_prefixes, prefix_ids
 from uwaga.translator.streaming import grow
+
+if TYPE_CHECKING:
+    from uwaga.terms.apply import SentenceTerms, TermFinder
+    from uwaga.text.piece_alignment import PieceAlignment
 
 OnError = Literal["raise", "return", "copy"]
 """What happens to a text that cannot be translated: an error for all; one in its place; the text itself."""
@@ -154,7 +155,10 @@ class Pipeline:
         phrases = [None if one is None else one.phrases for one in terms] if any(terms) else None
         ways = search_texts(decoder, ids, options, begun, self._text, phrases)
         ways = with_attentions(decoder, ids, ways, options.start) if seeing else ways
-        ways = with_alignments(decoder, self.head, ids, ways, options.start) if options.alignment else ways
+        if options.alignment:
+            from uwaga.translator.aligning import with_alignments
+
+            ways = with_alignments(decoder, self.head, ids, ways, options.start)
         lists = iter(ways)
         found = iter([[COPIED] if is_copied else next(lists) for is_copied in copied])
         of_searched = iter(terms)
@@ -167,6 +171,8 @@ class Pipeline:
             one = assemble(passage, own, options.nbest, *sides)
             pieces: tuple[PieceAlignment, ...] = ()
             if options.alignment:
+                from uwaga.translator.aligning import with_word_alignment
+
                 one, pieces = with_word_alignment(one, passage, own, *sides)
             best = [nbest[0] for nbest in own]
             doubts = warnings_of([sentence.ids for sentence in passage.sentences], best, self.usual)
@@ -175,7 +181,10 @@ class Pipeline:
                 (sentence.copy or "") if hypothesis is COPIED else self._text(hypothesis.tokens)
                 for sentence, hypothesis in zip(passage.sentences, best, strict=True)
             )
-            one = with_terms(one, glossary, best, texts) if self.terms is not None else one
+            if self.terms is not None:
+                from uwaga.terms.apply import with_terms
+
+                one = with_terms(one, glossary, best, texts)
             made.append(TranslatedPassage(one, passage, texts, pieces))
         return made
 

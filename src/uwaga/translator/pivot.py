@@ -12,11 +12,9 @@ from uwaga.contracts import Translation
 from uwaga.decoding import SearchOptions, SearchOverrides
 from uwaga.errors import SettingsError, shown
 from uwaga.text.language_codes import same_language
-from uwaga.text.piece_alignment import chained
 from uwaga.translator.detected import known_source
 from uwaga.translator.marked import (
     LinesOptions,
-    TextMarkup,
     TextOverrides,
     taken_apart,
     translate_chunks,
@@ -25,6 +23,7 @@ from uwaga.translator.marked import (
 from uwaga.translator.pipeline import OnError, Pipeline
 from uwaga.translator.pivot_options import PivotOptions
 from uwaga.translator.segmentation import Split, listed, listed_prefixes
+from uwaga.translator.text_markup import TextMarkup
 
 
 class PivotStep(Protocol):
@@ -333,10 +332,10 @@ class PivotTranslator:
         if last.error is not None:
             return replace(last, text=text if copies and isinstance(text, str) else "")
 
-        unseen: Any = {
-            "attention": None,
-            "attentions": None,
-        }  # no model looks from the last text to the first
+        from uwaga.text.piece_alignment import chained
+
+        # no model looks from the last text to the first
+        unseen: Any = {"attention": None, "attentions": None}
         before = [step.alignment for step in trail[:-1]]
 
         def from_first(one: Translation) -> Translation:

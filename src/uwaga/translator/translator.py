@@ -6,7 +6,7 @@ import copy
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 from uwaga.checkpoints.languages import LanguagePair, Languages
 from uwaga.checkpoints.usual import UsualScore
@@ -14,8 +14,6 @@ from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions, SearchOverrides
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import AlignmentHead
-from uwaga.terms.apply import GivenGlossary, GlossaryMode, TermFinder
-from uwaga.terms.glossary import Glossary
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
 from uwaga.translator.detected import known_source
@@ -23,7 +21,6 @@ from uwaga.translator.forced_decoding import no_attention
 from uwaga.translator.known_targets import KnownTargets
 from uwaga.translator.marked import (
     LinesOptions,
-    TextMarkup,
     TextOverrides,
     taken_apart,
     translate_chunks,
@@ -35,6 +32,10 @@ from uwaga.translator.recording import led_translation
 from uwaga.translator.scoring import Scorer, step_scorer
 from uwaga.translator.segmentation import Segmenter, Split, listed, listed_prefixes
 from uwaga.translator.summary import summary, whence
+from uwaga.translator.text_markup import TextMarkup
+
+if TYPE_CHECKING:
+    from uwaga.terms.apply import GivenGlossary, GlossaryMode, TermFinder
 
 
 class Translator(KnownTargets):
@@ -302,6 +303,9 @@ class Translator(KnownTargets):
         """
         if glossary is None:
             return self
+        from uwaga.terms.apply import TermFinder
+        from uwaga.terms.glossary import Glossary
+
         here = self.between()
         known = Glossary.of(glossary, here.languages)
         made = copy.copy(here)
