@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from threading import Lock, Thread
+from random import Random
 from typing import Literal
 
-from sentencepiece import SentencePieceProcessor, set_random_generator_seed
+from sentencepiece import SentencePieceProcessor
 
 from uwaga.contracts import Symbols
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.settings import TAG
 from uwaga.text.language_codes import same_language
 from uwaga.text.regular_file import read_regular
+from uwaga.text.segmentation_sampling import PieceSampler
+from uwaga.text.sentencepiece_file import read_pieces
 from uwaga.text.tags import tag_language, tag_like_pieces
 
 LARGEST = 1 << 28
@@ -26,10 +28,6 @@ MARK_BYTES = ("<0xE2>", "<0x96>", "<0x81>")
 # Two serialised protocol buffers put end to end merge into one, the later winning. This one holds only
 # ModelProto.normalizer_spec.add_dummy_prefix = false.
 NO_PREFIX = b"\x1a\x02\x18\x00"
-SEEDS = 2**31
-SLICES = 8
-LEAST_SLICE = 256  # texts
-_sampling = Lock()
 
 
 class Tokeniser:
@@ -69,6 +67,7 @@ class Tokeniser:
         self._special = frozenset((self._symbols.start, self._symbols.end, self._symbols.pad))
         mark = tuple(self._processor.piece_to_id(piece) for piece in MARK_BYTES)
         self._chosen = ""
+        self._latest: tuple[float, PieceSampler] | None = None
         self._mark = (self._symbols.unknown,) if self._symbols.unknown in mark else mark
 
     @classmethod
@@ -241,18 +240,14 @@ class Tokeniser:
         probability ``alpha`` (Provilkov et al. 2020). The draw depends on the texts, their order,
         ``alpha`` and ``seed`` alone, never on earlier draws.
         """
-        size = max(LEAST_SLICE, -(-len(texts) // SLICES))  # of fixed number, whatever the machine
-        slices = [texts[start : start + size] for start in range(0, len(texts), size)]
-        # SentencePiece's generator belongs to the thread and takes the seed when the thread first uses
-        # it: so each slice has a new thread, and no other call may set the seed meanwhile.
-        with _sampling:
-            set_random_generator_seed(seed % SEEDS)
-            threads = [_Sampler(self, part, alpha) for part in slices]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        return [row for thread in threads for row in thread.result()]
+        sampler = self._sampler(alpha)
+        random = Random(seed)
+        return [self._draw(text, sampler, random) for text in texts]
+
+    def _sampler(self, alpha: float) -> PieceSampler:
+        if self._latest is None or self._latest[0] != alpha:
+            self._latest = alpha, PieceSampler(read_pieces(self._model), alpha)
+        return self._latest[1]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids. Padding, start and end symbols are dropped; an unknown is shown as U+2047.
@@ -289,60 +284,33 @@ class Tokeniser:
                 "do the tokeniser and the model belong together?"
             )
 
-    def _draw(self, text: str, alpha: float) -> list[int]:
-        lead, text = self._split_tags(text)
-        return [*lead, *self._draw_plain(text, alpha)]
-
-    def _draw_plain(self, text: str, alpha: float) -> list[int]:
-        if MARK in text:
-            return self._encode_marked(text, alpha)
-        try:
-            ids: list[int] = self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1)
-        except (RuntimeError, ValueError, TypeError):
-            _refuse_surrogates(text)
-            raise
-        return ids
-
-    def _encode_marked(self, text: str, alpha: float | None = None) -> list[int]:
+    def _draw(self, text: str, sampler: PieceSampler, random: Random) -> list[int]:
         _refuse_surrogates(text)
+        lead, text = self._split_tags(text)
+        if MARK in text:
+            rest = self._marked(text, lambda part: sampler.draw(self._bare.normalize(part), random))
+        else:
+            rest = sampler.draw(self._processor.normalize(text), random)
+        return [*lead, *rest]
+
+    def _encode_marked(self, text: str) -> list[int]:
+        _refuse_surrogates(text)
+        return self._marked(text, self._bare.encode)
+
+    def _marked(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
+        """The ids of a text that holds U+2581 itself: of the parts between, and of its bytes."""
         ids: list[int] = []
         for number, part in enumerate((" " + text).split(MARK)):
             if number:
                 ids.extend(self._mark)
-            if not part:
-                continue
-            if alpha is None:
-                ids.extend(self._bare.encode(part))
-            else:
-                ids.extend(self._bare.encode(part, enable_sampling=True, alpha=alpha, nbest_size=-1))
+            if part:
+                ids.extend(encode(part))
         return ids
 
     @cached_property
     def _bare(self) -> SentencePieceProcessor:
         """The same model, except that it puts no space before a text."""
         return SentencePieceProcessor(model_proto=self._model + NO_PREFIX)
-
-
-class _Sampler(Thread):
-    """Draws a slice of texts in a thread that has drawn nothing before."""
-
-    def __init__(self, tokeniser: Tokeniser, texts: Sequence[str], alpha: float) -> None:
-        super().__init__(name="uwaga-sampler", daemon=True)
-        self._work = (tokeniser, texts, alpha)
-        self._rows: list[list[int]] = []
-        self._error: Exception | None = None
-
-    def run(self) -> None:
-        tokeniser, texts, alpha = self._work
-        try:
-            self._rows = [tokeniser._draw(text, alpha) for text in texts]
-        except Exception as error:
-            self._error = error
-
-    def result(self) -> list[list[int]]:
-        if self._error is not None:
-            raise self._error
-        return self._rows
 
 
 def _refuse_surrogates(text: str) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import re
 import secrets
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 
-from sentencepiece import SentencePieceTrainer, set_random_generator_seed
+from sentencepiece import SentencePieceTrainer
 
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import TextSettings
@@ -21,21 +22,32 @@ THREADS = 16  # part of the result: sums of unigram expectations are formed per 
 
 
 class _Lines:
-    """Feeds SentencePiece, which would wrap an exception of the iterator in one of its own."""
+    """Feeds SentencePiece, which would wrap an exception of the iterator in one of its own.
 
-    def __init__(self, lines: Iterable[str]) -> None:
-        self._lines = lines
+    Of more than ``most`` lines it draws as many (algorithm R of Vitter 1985): SentencePiece would draw others
+    in every process.
+    """
+
+    def __init__(self, lines: Iterable[str], most: int) -> None:
+        self._lines, self._most = lines, most
         self.count = 0
         self.failure: BaseException | None = None
 
     def __iter__(self) -> Iterator[str]:
+        chosen, random = deque[str](), Random(SEED)
         try:
             for line in self._lines:
                 clean = line.replace(MARK, " ").replace("\0", " ").strip()
-                if clean:
-                    clean.encode("utf-8")
-                    self.count += 1
-                    yield clean
+                if not clean:
+                    continue
+                clean.encode("utf-8")
+                self.count += 1
+                if len(chosen) < self._most:
+                    chosen.append(clean)
+                elif (place := random.randrange(self.count)) < self._most:
+                    chosen[place] = clean
+            while chosen:
+                yield chosen.popleft()  # the other side holds it now
         except UnicodeEncodeError:
             self.failure = DataError(
                 f"line {self.count + 1} of the tokeniser's training text holds half of a surrogate pair, "
@@ -50,20 +62,19 @@ def train_tokeniser(
 ) -> Tokeniser:
     """Learn a subword model from lines of text and write it to ``prefix`` + ``.spm``.
 
-    The lines are streamed. The ids are ``<pad>`` 0, ``<unk>`` 1, ``<s>`` 2 and ``</s>`` 3, then those of the
-    ``tags``, which are pieces that a text does not become by spelling them elsewhere than at its beginning.
-    The same lines, settings and tags give the same file.
+    At most ``settings.lines`` of the lines are held. The ids are ``<pad>`` 0, ``<unk>`` 1, ``<s>`` 2 and
+    ``</s>`` 3, then those of the ``tags``, which are pieces that a text does not become by spelling them
+    elsewhere than at its beginning. The same lines, settings and tags give the same file.
 
     Raises:
         DataError: there is no text.
         SettingsError: ``size`` is more than the text supports, or fewer than its characters need.
     """
     path = prefix.with_name(prefix.name + ".spm")
-    source = _Lines(lines)
+    source = _Lines(lines, settings.lines)
     model = io.BytesIO()
 
-    def learn() -> None:
-        set_random_generator_seed(SEED)
+    try:
         SentencePieceTrainer.train(
             sentence_iterator=iter(source),
             model_writer=model,
@@ -80,16 +91,10 @@ def train_tokeniser(
             unk_id=1,
             bos_id=2,
             eos_id=3,
-            input_sentence_size=settings.lines,
-            shuffle_input_sentence=True,
             max_sentence_length=LONGEST_LINE,
             num_threads=THREADS,
             minloglevel=2,
         )
-
-    try:
-        with ThreadPoolExecutor(max_workers=1) as fresh:  # a fresh thread takes the seed anew
-            fresh.submit(learn).result()
     except RuntimeError as error:
         if source.failure is None:
             raise _explain(error, settings, source.count) from error
