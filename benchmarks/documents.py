@@ -73,6 +73,8 @@ ENDS = {
     "epub": (".epub",),
 }
 BESIDE = ("po", "xliff")
+WORDS = "the a man woman dog in on under house river says that walks slowly into green old town".split()
+"""Of made documents."""
 
 
 def main() -> None:
@@ -274,31 +276,11 @@ def report_files(cache: Path, most: int, only: str) -> None:
 
 def docx_of_pages(pages: int) -> bytes:
     draw = random.Random(1)
-    words = [
-        "the",
-        "a",
-        "man",
-        "woman",
-        "dog",
-        "in",
-        "on",
-        "under",
-        "house",
-        "river",
-        "says",
-        "that",
-        "walks",
-        "slowly",
-        "into",
-        "green",
-        "old",
-        "town",
-    ]
     paragraphs = []
     for _ in range(pages * 8):
         runs = []
         for _ in range(12):
-            text = " ".join(draw.choice(words) for _ in range(5)) + " "
+            text = " ".join(draw.choice(WORDS) for _ in range(5)) + " "
             bold = "<w:rPr><w:b/></w:rPr>" if draw.random() < 0.2 else ""
             runs.append(
                 f'<w:r w:rsidR="00{draw.randrange(10**6):06}">{bold}<w:t xml:space="preserve">{text}</w:t></w:r>'
@@ -317,30 +299,10 @@ def docx_of_pages(pages: int) -> bytes:
 
 def html_of_size(size: int) -> bytes:
     draw = random.Random(2)
-    words = [
-        "the",
-        "a",
-        "man",
-        "woman",
-        "dog",
-        "in",
-        "on",
-        "under",
-        "house",
-        "river",
-        "says",
-        "that",
-        "walks",
-        "slowly",
-        "into",
-        "green",
-        "old",
-        "town",
-    ]
     rows = ["<!DOCTYPE html><html><head><meta charset=utf-8><title>A page</title></head><body>"]
     written = 0
     while written < size:
-        text = " ".join(draw.choice(words) for _ in range(25))
+        text = " ".join(draw.choice(WORDS) for _ in range(25))
         rows.append(
             f'<p class="x">{text[:40]} <a href="y" title="a link">{text[40:60]}</a> {text[60:]}</p>\n'
         )
@@ -428,27 +390,7 @@ def sentences(cache: Path, gzip) -> list[str]:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             return list(file)
     draw = random.Random(4)
-    words = [
-        "the",
-        "a",
-        "man",
-        "woman",
-        "dog",
-        "in",
-        "on",
-        "under",
-        "house",
-        "river",
-        "says",
-        "that",
-        "walks",
-        "slowly",
-        "into",
-        "green",
-        "old",
-        "town",
-    ]
-    return [" ".join(draw.choice(words) for _ in range(12)) + "." for _ in range(5000)]
+    return [" ".join(draw.choice(WORDS) for _ in range(12)) + "." for _ in range(5000)]
 
 
 def marked(taken: list[str], draw: random.Random) -> list[str]:
