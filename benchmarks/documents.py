@@ -73,7 +73,7 @@ ENDS = {
     "epub": (".epub",),
 }
 BESIDE = ("po", "xliff")
-WORDS = "the a man woman dog in on under house river says that walks slowly into green old town".split()
+WORDS = ["the", "a", "man", "woman", "dog", "in", "on", "under", "house", "river", "says", "that", "walks", "slowly", "into", "green", "old", "town"]  # fmt: skip
 """Of made documents."""
 
 

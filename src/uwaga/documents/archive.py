@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
-import stat
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO
 
 from uwaga.errors import DataError, reason, shown
 from uwaga.text.regular_file import open_regular
+from uwaga.text.zip_directory import DAMAGE, ZipRules, bounded_zip, sound_members
 
 MOST_MEMBERS = 20_000
 LARGEST_DIRECTORY = 1 << 23
@@ -26,11 +25,6 @@ LARGEST_TOTAL = 1 << 32
 DENSEST, SLACK = 1000, 1 << 20
 """Bytes out of one byte in, beyond the first MiB; a sheet of equal cells gives about 200."""
 CHUNK = 1 << 20
-PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-DAMAGE = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, LookupError),
-    *(NotImplementedError, RuntimeError, OverflowError),
-)
 
 
 class DocumentArchive:
@@ -45,7 +39,7 @@ class DocumentArchive:
         self.path, self._file = path, file
         self.members = file.infolist()
         self.comment = file.comment
-        self._names = _checked(path, self.members, size)
+        self._names = sound_members(path, self.members, size, RULES)
 
     def __contains__(self, name: str) -> bool:
         return name in self._names
@@ -112,15 +106,13 @@ def open_document(path: Path) -> Iterator[DocumentArchive]:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     with plain:
         size = plain.seek(0, io.SEEK_END)
-        directory = _ArchiveDirectory(plain)
         try:
-            file = zipfile.ZipFile(directory)
+            file = bounded_zip(plain, LARGEST_DIRECTORY)
         except (OSError, *DAMAGE) as error:
             raise DataError(
                 f"{path}: no whole archive, which such documents are ({reason(error)}); is the file cut "
                 "short, encrypted, or of another format?"
             ) from None
-        directory.bounded = False
         with file:
             yield DocumentArchive(path, file, size)
 
@@ -156,32 +148,6 @@ class ArchiveWriter:
             self._zip.close()
 
 
-class _ArchiveDirectory(io.BufferedIOBase):
-    """A file whose list of members, which zipfile reads at once, must not fill the memory."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.bounded = True
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        wanted = -1 if size is None else size
-        if self.bounded and wanted > LARGEST_DIRECTORY:
-            raise zipfile.BadZipFile(f"a list of members of {wanted} bytes")
-        return self._file.read(wanted)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
-
 def _kept_extra(extra: bytes) -> bytes:
     """A member's extra fields without that of its size, which is written anew."""
     kept, at = b"", 0
@@ -193,31 +159,23 @@ def _kept_extra(extra: bytes) -> bytes:
     return kept
 
 
-def _checked(path: Path, members: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipInfo]:
-    if len(members) > MOST_MEMBERS:
-        raise DataError(f"{path}: holds {len(members)} members, more than a document; refused")
-    if sum(member.compress_size for member in members) > size:
-        raise DataError(f"{path}: its members overlap; refused")
-    if sum(member.file_size for member in members) > LARGEST_TOTAL:
-        raise DataError(f"{path}: would unpack to more than {LARGEST_TOTAL >> 30} GiB; refused")
-    found: dict[str, zipfile.ZipInfo] = {}
-    for member in members:
-        name = member.filename
-        if name in found:
-            raise DataError(f"{path}: holds {shown(name)} twice; refused")
-        parts = name.replace("\\", "/").split("/")
-        if member.orig_filename != name or ".." in parts or name.startswith(("/", "\\")) or ":" in parts[0]:
-            raise DataError(f"{path}: {shown(name)} is no name inside a document; refused")
-        if member.flag_bits & 1 or stat.S_ISLNK(member.external_attr >> 16):
-            raise DataError(
-                f"{path}: {shown(name)} is a link or encrypted; take the password off the document"
-            )
-        if member.compress_type not in PACKED:
-            raise DataError(f"{path}: {shown(name)} is packed by method {member.compress_type}; refused")
-        if member.file_size > DENSEST * member.compress_size + SLACK:
-            raise DataError(
-                f"{path}: {shown(name)} would unpack from {member.compress_size} to {member.file_size} "
-                "bytes; refused"
-            )
-        found[name] = member
-    return found
+def _wrong_name(member: zipfile.ZipInfo) -> str:
+    name = member.filename
+    parts = name.replace("\\", "/").split("/")
+    if member.orig_filename != name or ".." in parts or name.startswith(("/", "\\")) or ":" in parts[0]:
+        return "is no name inside a document; refused"
+    return ""
+
+
+RULES = ZipRules(
+    error=DataError,
+    most_members=MOST_MEMBERS,
+    largest_total=LARGEST_TOTAL,
+    densest=DENSEST,
+    slack=SLACK,
+    folders=True,
+    wrong_name=_wrong_name,
+    too_many="more than a document; refused",
+    locked="take the password off the document",
+    packed="refused",
+)

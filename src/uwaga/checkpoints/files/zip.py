@@ -1,24 +1,18 @@
-"""Zip files from strangers: ``.npz``, Argos packages and ``pytorch_model.bin`` are such.
-
-Stored and deflated members alone are read: a few hundred bytes of bzip2 or LZMA stand for gigabytes that
-their libraries unpack at once. zipfile gives out no more bytes of a member than the directory states,
-inflates them piece by piece and holds their sum against the member's; what is stated is bounded here.
-"""
+"""Zip files from strangers: ``.npz``, Argos packages and ``pytorch_model.bin`` are such."""
 
 from __future__ import annotations
 
 import io
-import stat
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, BinaryIO
+from typing import IO
 
 from uwaga.errors import ModelError, reason, shown
 from uwaga.text.regular_file import open_regular
+from uwaga.text.zip_directory import DAMAGE, ZipRules, bounded_zip, sound_members
 
 MOST_MEMBERS = 10_000
 LARGEST_DIRECTORY = 1 << 21
@@ -27,13 +21,7 @@ DENSEST = 200
 """Bytes out of one byte in; weights give less than 10."""
 SLACK = 4096
 CHUNK = 1 << 20
-PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-UTF8, ENCRYPTED = 1 << 11, 1
-DAMAGE = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, LookupError),
-    *(NotImplementedError, RuntimeError, OverflowError),
-)
-"""What zipfile raises of files that are none."""
+UTF8 = 1 << 11
 
 
 class Archive:
@@ -46,7 +34,9 @@ class Archive:
 
     def __init__(self, path: Path, file: zipfile.ZipFile, size: int) -> None:
         self.path, self._file = path, file
-        self.members: Mapping[str, zipfile.ZipInfo] = MappingProxyType(_checked(path, file.infolist(), size))
+        self.members: Mapping[str, zipfile.ZipInfo] = MappingProxyType(
+            sound_members(path, file.infolist(), size, RULES)
+        )
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
@@ -97,9 +87,7 @@ def open_archive(path: Path, what: str) -> Iterator[Archive]:
     try:
         with open_regular(path) as plain:
             size = plain.seek(0, io.SEEK_END)
-            directory = _Directory(plain)
-            with zipfile.ZipFile(directory) as file:
-                directory.bounded = False
+            with bounded_zip(plain, LARGEST_DIRECTORY) as file:
                 yield Archive(path, file, size)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
@@ -107,57 +95,22 @@ def open_archive(path: Path, what: str) -> Iterator[Archive]:
         raise ModelError(f"{path}: damaged or not {what} ({reason(error)}); fetch it again") from None
 
 
-class _Directory(io.BufferedIOBase):
-    """A file whose list of members, which zipfile reads at once, must not fill the memory."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.bounded = True
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        wanted = -1 if size is None else size
-        if self.bounded and wanted > LARGEST_DIRECTORY:
-            raise zipfile.BadZipFile(f"a list of members of {wanted} bytes")
-        return self._file.read(wanted)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
+def _wrong_name(member: zipfile.ZipInfo) -> str:
+    name = member.filename
+    if member.orig_filename != name or not (member.flag_bits & UTF8 or name.isascii()):
+        return "is not a name in UTF-8; refused"
+    return ""
 
 
-def _checked(path: Path, members: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipInfo]:
-    """The members by name, each of them sound as far as the directory says."""
-    if len(members) > MOST_MEMBERS:
-        raise ModelError(f"{path}: holds {len(members)} members, not a model that is read here")
-    if sum(member.compress_size for member in members) > size:
-        raise ModelError(f"{path}: its members overlap; refused")
-    found: dict[str, zipfile.ZipInfo] = {}
-    for member in members:
-        name = member.filename
-        if member.orig_filename != name or not (member.flag_bits & UTF8 or name.isascii()):
-            raise ModelError(f"{path}: {shown(name)} is not a name in UTF-8; refused")
-        if name in found:
-            raise ModelError(f"{path}: holds {shown(name)} twice; refused")
-        if member.flag_bits & ENCRYPTED or stat.S_ISLNK(member.external_attr >> 16):
-            raise ModelError(f"{path}: {shown(name)} is a link or encrypted; refused")
-        if member.compress_type not in PACKED:
-            raise ModelError(
-                f"{path}: {shown(name)} is packed by method {member.compress_type}; only stored and deflated "
-                "members are read: fetch it again, or pack it again with a usual zip"
-            )
-        if member.file_size > DENSEST * member.compress_size + SLACK:
-            raise ModelError(
-                f"{path}: {shown(name)} would unpack from {member.compress_size} to {member.file_size} "
-                "bytes; refused"
-            )
-        if not member.is_dir():
-            found[name] = member
-    return found
+RULES = ZipRules(
+    error=ModelError,
+    most_members=MOST_MEMBERS,
+    largest_total=None,
+    densest=DENSEST,
+    slack=SLACK,
+    folders=False,
+    wrong_name=_wrong_name,
+    too_many="not a model that is read here",
+    locked="refused",
+    packed="only stored and deflated members are read: fetch it again, or pack it again with a usual zip",
+)
