@@ -14,20 +14,16 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from xml.parsers import expat
 
-from uwaga.data.lines import damage, open_bytes, text_lines
+from uwaga.data.lines import text_lines
+from uwaga.data.xml_items import XmlItems
 from uwaga.errors import DataError, shown
 from uwaga.terms.term import Term, forms
 from uwaga.text.language_codes import same_language
 
 PACKED = {".gz", ".zst", ".xz", ".bz2"}
 HEADER = ("source", "target")
-BLOCK = 1 << 16
-DEEPEST = 256
-LONGEST_MARKUP = 1 << 24
 ENTRIES, LANGUAGES = {"termEntry", "conceptEntry"}, {"langSet", "langSec"}
-ROOTS = {"martif", "tbx"}
 
 
 def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator[Term]:
@@ -92,80 +88,47 @@ def _term(columns: list[str], where: str, may_be_header: bool) -> Iterator[Term]
 
 
 def _tbx(path: Path, languages: tuple[str, str]) -> Iterator[Term]:
-    entries = _Entries(str(path), languages)
-    with open_bytes(path) as content:
-        while True:
-            try:
-                block = content.read(BLOCK)
-            except Exception as error:
-                if isinstance(error, DataError):
-                    raise
-                raise damage(path, error, f"after line {entries.line}") from None
-            entries.feed(block)
-            yield from entries.ready
-            entries.ready.clear()
-            if not block:
-                break
+    entries = _Entries(path, languages)
+    yield from entries.read()
     entries.check()
 
 
-class _Entries:
-    """What expat has told so far: the terms of the entries that are whole, and the one that is open."""
+class _Entries(XmlItems[Term]):
+    """The terms of the entries that are whole, and the one that is open."""
 
-    def __init__(self, file: str, languages: tuple[str, str]) -> None:
-        self._file, self._wanted = file, languages
-        self.ready: list[Term] = []
-        self._count = self._hit = self._depth = self._fed = 0
+    kind = "TBX"
+    roots = frozenset({"martif", "tbx"})
+
+    def __init__(self, path: Path, languages: tuple[str, str]) -> None:
+        super().__init__(path)
+        self._wanted = languages
+        self._count = self._hit = 0
         self._terms: tuple[dict[str, int], dict[str, int]] = ({}, {})  # by language, with their lines
         self._side: int | None = None
         self._text: list[str] | None = None
-        self._parser = expat.ParserCreate()
-        self._parser.buffer_text = True
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = self._characters
-        self._parser.EntityDeclHandler = self._entity
-        self._parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
 
-    @property
-    def line(self) -> int:
-        """Where the parser is."""
-        return self._parser.CurrentLineNumber
+    def reached(self) -> str:
+        """The line."""
+        return f"after line {self.line}"
 
-    def feed(self, block: bytes) -> None:
-        """Parse the next bytes; none are the end."""
-        try:
-            self._parser.Parse(block, not block)
-        except expat.ExpatError as error:
-            raise DataError(
-                f"{self._file}, line {error.lineno}: not a whole TBX file: {expat.ErrorString(error.code)}"
-            ) from None
-        self._fed += len(block)
-        if self._fed - self._parser.CurrentByteIndex > LONGEST_MARKUP:
-            raise DataError(
-                f"{self._file}, line {self.line}: a tag or comment of more than {LONGEST_MARKUP >> 20} MiB"
-            )
+    def not_whole(self, what: str, line: int) -> DataError:
+        """With the line first."""
+        return DataError(f"{self.file}, line {line}: not a whole TBX file: {what}")
+
+    def too_deep(self, what: str, line: int) -> DataError:
+        """With the line first."""
+        return DataError(f"{self.file}, line {line}: {what}")
 
     def check(self) -> None:
         """Refuse a file that has no term in both languages."""
         if self._count and not self._hit:
             raise DataError(
-                f"{self._file}: none of its {self._count} entries has terms in both "
+                f"{self.file}: none of its {self._count} entries has terms in both "
                 f"{' and '.join(self._wanted)}: is it of other languages?"
             )
 
-    def _entity(self, name: str, *_: object) -> None:
-        raise DataError(
-            f"{self._file}: declares the entity {shown(name)}, which TBX has no need of and which could make "
-            "it grow without bound; take the declaration out"
-        )
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._depth += 1
-        if self._depth == 1 and name not in ROOTS:
-            raise DataError(f"{self._file}: not a TBX file: its root is <{name[:40]}>")
-        if self._depth > DEEPEST:
-            raise DataError(f"{self._file}, line {self.line}: {self._depth} elements within each other")
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """An entry, a language of it or a term begins."""
         if name in ENTRIES:
             self._terms = ({}, {})
         elif name in LANGUAGES:
@@ -175,12 +138,13 @@ class _Entries:
         elif name == "term" and self._side is not None:
             self._text = []
 
-    def _characters(self, text: str) -> None:
+    def characters(self, text: str) -> None:
+        """Kept within a term."""
         if self._text is not None:
             self._text.append(text)
 
-    def _end(self, name: str) -> None:
-        self._depth -= 1
+    def end(self, name: str) -> None:
+        """A term, a language or an entry is whole."""
         if name == "term" and self._text is not None and self._side is not None:
             text = " ".join("".join(self._text).split())
             if text:
@@ -194,4 +158,4 @@ class _Entries:
             self._hit += bool(sources and targets)
             if targets:
                 for source, line in sources.items():
-                    self.ready.append(Term(source, tuple(targets), f"{self._file}, line {line}"))
+                    self.ready.append(Term(source, tuple(targets), f"{self.file}, line {line}"))
