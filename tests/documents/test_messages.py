@@ -62,6 +62,21 @@ def test_apple_strings(encoding):
         texts("a.strings", b'"a" = "b";\n"c" "d";\n')
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_apple_strings_as_a_property_list(mark):
+    text = (
+        b'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" '
+        b'"http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n<plist version="1.0">\n<dict>\n\t<key>menu.open</key>\n'
+        b"\t<string>Open &amp; read %@</string>\n\t<key>Empty</key>\n\t<string></string>\n</dict>\n</plist>\n"
+    )
+    made = check_laws("a.strings", mark + text)
+    assert b"<string>oPEN &amp; READ %@</string>" in made and b"<key>menu.open</key>" in made
+    with pytest.raises(DataError, match="no property list"):
+        texts("a.strings", b"<resources></resources>")
+    with pytest.raises(DataError, match="plutil"):
+        texts("a.strings", b"bplist00\xd1\x01")
+
+
 def test_apple_plurals():
     text = (
         b'<?xml version="1.0"?><plist version="1.0"><dict><key>files</key><dict>'

@@ -1,4 +1,4 @@
-"""Apple's .strings: the values of its pairs."""
+"""Apple's .strings: the values of its pairs, or of a property list, as which Xcode may keep them too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from uwaga.documents.document import DocumentSource, Piece, Reading, text_unit
 from uwaga.documents.encodings import decode_text, marked_encoding
+from uwaga.documents.property_list import read_property_list
 from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
 from uwaga.markup import Inline, plain_text
@@ -16,6 +17,7 @@ KEY = re.compile(r'"((?:[^"\\]|\\.)*)"|[A-Za-z0-9_.$:/-]+', re.DOTALL)
 EQUALS = re.compile(r"\s*=\s*")
 VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 ESCAPE = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|(.))", re.DOTALL)
+BINARY = b"bplist"
 SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -23,12 +25,16 @@ def read(source: DocumentSource) -> Reading:
     """Take a file apart into the values of its pairs.
 
     Raises:
-        DataError: something in it is no pair: names the line.
+        DataError: something in it is no pair: names the line; or it is a binary property list.
     """
+    if source.content.startswith(BINARY):
+        raise DataError(f"{source.name}: a binary property list; convert it with plutil -convert xml1")
     encoding = source.options.encoding
     if encoding is None and marked_encoding(source.content)[1] is None and b"\0" in source.content[:2]:
         encoding = "utf-16-be" if source.content[:1] == b"\0" else "utf-16-le"
     text, encoding, mark = decode_text(source.content, encoding, source.name)
+    if text.lstrip().startswith("<"):
+        return read_property_list(source, lambda key: True)
     return Reading(_pieces(text, source.name), encoding, mark=mark)
 
 
