@@ -104,7 +104,7 @@ NB_MODULE(_core, m) {
         .def("cross_attention", &cross_attention_of, "memories"_a, "sentences"_a, "targets"_a, "layer"_a, "head"_a);
 
     nb::class_<PyBeamSearch>(m, "BeamSearch")
-        .def("__init__", &make_search, "model"_a, "beams"_a, "nbest"_a, "start"_a, "end"_a, "never"_a, "min_length"_a, "stopping"_a,
+        .def("__init__", &make_search, "model"_a, "beams"_a, "enough"_a, "nbest"_a, "start"_a, "end"_a, "never"_a, "min_length"_a, "stopping"_a,
              "force_end"_a, "score_forced"_a, "renormalise"_a, "divisors"_a, "inside"_a)
         .def_prop_ro("running", &running_of)
         .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list())

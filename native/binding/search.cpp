@@ -75,14 +75,15 @@ auto alone(PyBeamSearch& self, const Work& work) {
 
 }  // namespace
 
-void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t nbest, int64_t start, int64_t end,
+void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, int64_t end,
                  Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
                  Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside) {
     const int64_t vocabulary = handle->model->target_vocabulary;
-    if (beams < 1 || beams > widest || nbest < 1 || nbest > beams) refuse("beams or nbest: out of range");
+    if (beams < 1 || beams > widest || enough < 1 || enough > beams || nbest < 1 || nbest > enough) refuse("beams, enough or nbest: out of range");
     if (stopping < 0 || stopping > static_cast<int>(Stopping::estimate)) refuse("stopping: unknown");
     BeamRules rules;
     rules.beams = beams;
+    rules.enough = enough;
     rules.nbest = nbest;
     rules.start = checked_token(start, vocabulary, "start");
     rules.end = checked_token(end, vocabulary, "end");

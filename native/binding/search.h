@@ -17,7 +17,7 @@ struct PyBeamSearch {
     bool failed = false;
 };
 
-void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t nbest, int64_t start, int64_t end,
+void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, int64_t end,
                  Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
                  Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside);
 void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,

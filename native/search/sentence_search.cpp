@@ -143,7 +143,7 @@ void SentenceSearch::finish(int32_t first_node) {
 void SentenceSearch::add(const Finished& one) {
     const auto better = [](const Finished& a, const Finished& b) { return a.score > b.score; };
     finished_.insert(std::upper_bound(finished_.begin(), finished_.end(), one, better), one);
-    if (finished_.size() > beams_.size()) finished_.pop_back();
+    if (finished_.size() > static_cast<std::size_t>(rules_->enough)) finished_.pop_back();
 }
 
 // The best candidates that did not end become the beams.
@@ -183,7 +183,7 @@ bool SentenceSearch::is_done() const {
         }
     }
     if (beams_.size() == 1) return false;
-    const bool full = finished_.size() == beams_.size();
+    const bool full = finished_.size() == static_cast<std::size_t>(rules_->enough);
     const auto at = [&](std::size_t i) { return i < finished_.size() ? finished_[i].score : nothing; };
     if (rules_->stopping == Stopping::full) return full;
     if (rules_->stopping == Stopping::estimate) return full && best / divisor(steps_) <= finished_.back().score;

@@ -10,13 +10,13 @@
 
 namespace uwaga {
 
-// When a sentence is done: at `beams` finished hypotheses; when none that runs can still enter the n-best; or when the
-// best that runs, ranked as if it ended now, is worse than the last of `beams` finished ones.
+// When a sentence is done: at `enough` finished hypotheses; when none that runs can still enter the n-best; or when the
+// best that runs, ranked as if it ended now, is worse than the last of `enough` finished ones.
 enum class Stopping { full, exact, estimate };
 
 // As uwaga.contracts.BeamRules.
 struct BeamRules {
-    int64_t beams = 1, nbest = 1;
+    int64_t beams = 1, enough = 1, nbest = 1;
     int32_t start = 0, end = 0;
     std::vector<int32_t> never;  // produced; rising
     int64_t min_length = 0;
@@ -105,7 +105,7 @@ class SentenceSearch {
     int64_t steps_ = 0;
     std::vector<Node> nodes_;
     std::vector<Beam> beams_;
-    std::vector<Finished> finished_;  // best first, at most as many as beams
+    std::vector<Finished> finished_;  // best first, at most `enough`
     std::vector<Candidate> candidates_;  // of this step, best first
     std::optional<PhraseTracker> phrases_;
     std::vector<int32_t> counts_;  // of the phrases of what was looked at in this step

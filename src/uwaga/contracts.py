@@ -147,14 +147,17 @@ EarlyStopping = bool | Literal["estimate"]
 class BeamRules:
     """A beam search (greedy is a beam of one) that looks at a hypothesis's tokens for its phrases alone.
 
-    ``beams``, ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and
-    ``renormalise`` are as the search's options. ``start`` is fed first; ``never`` (tokens,) rises and is
-    never produced. ``divisors`` (longest + 2,): what the log-probability of a hypothesis is divided by, by
-    the tokens that count in its length, for sentences of at most ``longest`` steps. ``inside`` (vocabulary,):
-    the tokens that go on with the word before them, which phrases ask for; empty where none does.
+    ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and ``renormalise`` are as
+    the search's options. ``beams`` hypotheses of each sentence run, and ``enough`` of its finished ones, no
+    more than these, are kept: what ``early_stopping`` waits for. ``start`` is fed first; ``never`` (tokens,)
+    rises and is never produced. ``divisors`` (longest + 2,): what the log-probability of a hypothesis is
+    divided by, by the tokens that count in its length, for sentences of at most ``longest`` steps. ``inside``
+    (vocabulary,): the tokens that go on with the word before them, which phrases ask for; empty where none
+    does.
     """
 
     beams: int
+    enough: int
     nbest: int
     start: int
     never: Ids

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from toy_decoders import JoiningToy, RecurrentToy, TableToy, teacher_forced
 
 from uwaga.decoding import SearchOptions, search
+from uwaga.decoding.banks import places_for
 from uwaga.decoding.phrases import Phrase, Phrases
 from uwaga.errors import SettingsError
 
@@ -121,6 +122,21 @@ def test_M27_every_phrase_is_in_every_target(seed, each, beam, early):
             assert search(decoder, [source], options, phrases=[Phrases(one)]) == [nbest]
         else:
             assert search(decoder, [source], options) == [nbest]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), many.filter(bool), st.integers(1, 4))
+def test_M27_a_sentence_waits_for_no_more_hypotheses_than_asked_for(seed, phrases, beam):
+    """Also where its banks have widened the beam: one that waits for more is as this, and goes on."""
+    wanted = Phrases(phrases)
+    options = SearchOptions(beam=beam, early_stopping=True, max_extra=40)
+    wide = places_for(options, wanted)
+    short, long = (toy(seed=seed, end_bias=3.0) for _ in range(2))
+    source = [7, 8, 5, 2]
+    [[first]] = search(short, [source], options, phrases=[wanted])
+    [[last]] = search(long, [source], replace(options, beam=wide), phrases=[wanted])
+    assert holds(first.tokens, phrases)
+    assert short.calls["step"] <= long.calls["step"] and first.score <= last.score
 
 
 def test_M27_sentences_that_enter_late_find_the_same():

@@ -172,6 +172,7 @@ def test_numbers_that_are_none_are_told_in_the_same_words():
 
 RULES = BeamRules(
     beams=2,
+    enough=2,
     nbest=1,
     start=SYMBOLS.start,
     never=np.array([0, 2]),
@@ -189,6 +190,9 @@ RULES = BeamRules(
     [
         {"beams": 0},
         {"nbest": 3},
+        {"enough": 0},
+        {"enough": 3},
+        {"nbest": 2, "enough": 1},
         {"start": 23},
         {"never": np.array([5, 4])},
         {"never": np.array([SYMBOLS.end])},

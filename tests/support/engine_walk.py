@@ -155,6 +155,7 @@ def searched(rng, model, sources, target):
         assert found[: len(sources)] == found[len(sources) :]
     rules = BeamRules(
         beams=beam,
+        enough=beam,
         nbest=1,
         start=SYMBOLS.start,
         never=np.array([0]),

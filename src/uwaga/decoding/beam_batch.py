@@ -58,6 +58,7 @@ class BeamBatch:
 
     Args:
         limits: (sentences,) most steps of each sentence.
+        enough: finished hypotheses that a sentence waits for, at most as many as its beams.
         phrases: what the target of each must contain; None where none must contain anything.
     """
 
@@ -74,6 +75,7 @@ class BeamBatch:
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]],
         limits: Sequence[int],
+        enough: int,
         phrases: Sequence[Phrases | None] | None = None,
     ) -> None:
         sentences, beams = len(sources), options.rows
@@ -84,7 +86,7 @@ class BeamBatch:
         self._constraints = Constraints(decoder, options, sources, prefixes, limits)
         self._ranking = Ranking(options.length_formula, options.length_penalty)
         self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
-        self._pool = FinishedHypotheses(sentences, beams)
+        self._pool = FinishedHypotheses(sentences, enough)
         self._trellis = Trellis()
         self._clock = self._entered = 0
         self._starts: Ids = np.zeros(sentences, dtype=np.int64)

@@ -34,6 +34,7 @@ class DecoderBatch:
 
     Args:
         limits: (sentences,) most steps of each sentence.
+        enough: finished hypotheses that a sentence waits for, at most as many as its beams.
         phrases: what the target of each must contain; None where none must contain anything.
     """
 
@@ -44,6 +45,7 @@ class DecoderBatch:
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]],
         limits: Sequence[int],
+        enough: int,
         phrases: Sequence[Phrases | None] | None = None,
     ) -> None:
         self._decoder, self._options, self._sources = decoder, options, sources
@@ -53,7 +55,8 @@ class DecoderBatch:
         self._uncounted = uncounted_tokens(options, prefixes)
         self._phrases = phrases
         self._entered = 0
-        self._search = _search(decoder, options, int(self._limits.max()), word_parts(phrases or ()))
+        longest = int(self._limits.max())
+        self._search = _search(decoder, options, enough, longest, word_parts(phrases or ()))
 
     @property
     def running(self) -> Ids:
@@ -92,12 +95,15 @@ class DecoderBatch:
         ]
 
 
-def _search(decoder: Decoder, options: SearchOptions, longest: int, inside: NDArray[np.bool_]) -> BeamSearch:
+def _search(
+    decoder: Decoder, options: SearchOptions, enough: int, longest: int, inside: NDArray[np.bool_]
+) -> BeamSearch:
     assert decoder.beam_search is not None
     ranking = Ranking(options.length_formula, options.length_penalty)
     return decoder.beam_search(
         BeamRules(
             beams=options.beam,
+            enough=enough,
             nbest=options.nbest,
             start=start_token(options, decoder.symbols),
             never=never_produced(options, decoder.symbols),

@@ -106,7 +106,7 @@ def is_done(
         options: when to stop, and for how many hypotheses.
         ranking: the length formula.
         running: (sentences,) log-probability of each sentence's best running hypothesis, as ranked.
-        finished: (sentences, beam) scores of its finished ones, best first, -inf for none.
+        finished: (sentences, enough) scores of its finished ones, best first, -inf for none.
         length: (sentences,) tokens of the running hypotheses that count in the length.
         longest: (sentences,) most tokens that could come to count.
 

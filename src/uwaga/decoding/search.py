@@ -76,8 +76,9 @@ def search(
             ``options.first``.
         on_token: called with each token as it is decided; greedy or a single sample only.
         phrases: per sentence, what its target must contain (M27). The beam of a sentence is as wide as
-            ``options.beam``, or as the banks of its phrases, up to :data:`uwaga.decoding.banks.MOST_BANKS`. A
-            hypothesis without them all is found only where the limits leave no room for them.
+            ``options.beam``, or as the banks of its phrases, up to :data:`uwaga.decoding.banks.MOST_BANKS`;
+            it waits for ``options.beam`` finished hypotheses all the same. One without them all is found only
+            where the limits leave no room for them.
 
     Returns:
         For each sentence in the order given, up to ``options.nbest`` hypotheses, best first: distinct
@@ -201,6 +202,7 @@ def _decode_all(
             options if options.sample else replace(options, beam=width),
             [prefixes[index] for index in those],
             [limits[index] for index in those],
+            options.rows,
             streaming,
             None if plain else [phrases[index] for index in those],
         )
@@ -215,6 +217,7 @@ def _decode_alike(
     options: SearchOptions,
     prefixes: Sequence[Sequence[int]],
     limits: Sequence[int],
+    enough: int,
     streaming: bool,
     phrases: Sequence[Phrases | None] | None,
 ) -> Stream:
@@ -230,6 +233,7 @@ def _decode_alike(
             [sources[index] for index in indices],
             [prefixes[index] for index in indices],
             [limits[index] for index in indices],
+            enough,
             of_batch,
         )
         entering = len(indices)

@@ -117,6 +117,7 @@ class BeamSearch:
         self,
         model: Model,
         beams: int,
+        enough: int,
         nbest: int,
         start: int,
         end: int,

@@ -26,6 +26,7 @@ class NativeBeamSearch:
             self._core = _core.BeamSearch(
                 model,
                 rules.beams,
+                rules.enough,
                 rules.nbest,
                 rules.start,
                 end,
