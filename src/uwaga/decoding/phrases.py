@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,7 @@ from uwaga.contracts import Ids, PhraseTables, Symbols
 from uwaga.decoding.checks import check_between, check_whole
 from uwaga.errors import SettingsError
 
-FAR = 1 << 30
-"""Tokens to a phrase that cannot be reached."""
+Number = TypeVar("Number", bound=np.generic)
 MOST_TIMES = 1 << 16
 STRONGEST = 100.0
 """The largest bonus, in nats."""
@@ -88,48 +88,58 @@ class Phrases:
         self._build(*_trie(phrases))
 
     def _build(self, children: list[dict[int, int]], ends: list[set[int]]) -> None:
-        """The automaton of a trie whose nodes stand in the order of their depths."""
-        count = len(self.phrases)
+        """The automaton of a trie whose nodes stand in the order of their depths.
+
+        Sentences have a few phrases of a few tokens: dictionaries are filled, and arrays made of them.
+        """
         back = [0] * len(children)  # the longest proper ending of a node that is a node too
         edges: list[dict[int, int]] = [{} for _ in children]
-        self.ends: NDArray[np.uint8] = np.zeros((len(children), count), dtype=np.uint8)
-        below: Ids = np.full((len(children), count), FAR, dtype=np.int64)  # tokens down the trie to an end
+        ended = list(ends)
         for node in range(len(children)):
-            self.ends[node, list(ends[node])] = 1
             if node:
-                self.ends[node] |= self.ends[back[node]]
+                ended[node] = ends[node] | ended[back[node]]
                 edges[node] = {**(edges[back[node]] if back[node] else {}), **children[node]}
             for token, child in children[node].items():
                 at = back[node]
                 while node and at and token not in children[at]:
                     at = back[at]
                 back[child] = children[at].get(token, 0) if node else 0
-        for node in range(len(children) - 1, -1, -1):
-            for child in children[node].values():
-                below[node] = np.minimum(below[node], below[child] + 1)
-                below[node, list(ends[child])] = 1
-        served = below < FAR
-        for node, own in enumerate(ends):
-            served[node, list(own)] = True
-        ahead = below.copy()
-        for node in range(1, len(children)):
-            ahead[node] = np.minimum(ahead[node], ahead[back[node]])
-        self.progress: Ids = self.sizes - np.minimum(self.sizes, ahead)
         edges[0] = children[0]
-        self._edges = edges
+        below = _below(children, ends)
+        served = [own.keys() | ends[node] for node, own in enumerate(below)]
+        sizes: list[int] = self.sizes.tolist()
+        progress: list[dict[int, int]] = []
+        for node, ahead in enumerate(below):
+            held = {number: sizes[number] - far for number, far in ahead.items() if far < sizes[number]}
+            for number, size in progress[back[node]].items() if node else ():
+                held[number] = max(held.get(number, 0), size)
+            progress.append(held)
+        self._edges, self._ended = edges, ended
+        self.ends: NDArray[np.uint8] = self._table([dict.fromkeys(own, 1) for own in ended], np.uint8)
+        self.progress: Ids = self._table(progress, np.int64)
         rows = [sorted(each.items()) for each in edges]
         self.first: Ids = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         flat = np.array([edge for row in rows for edge in row], dtype=np.int64).reshape(-1, 2)
         self.tokens: Ids = np.ascontiguousarray(flat[:, 0])
         self.targets: Ids = np.ascontiguousarray(flat[:, 1])
-        self.serves: NDArray[np.bool_] = served[self.targets]
+        serves = self._table([dict.fromkeys(own, 1) for own in served], np.bool_)
+        self.serves: NDArray[np.bool_] = serves[self.targets]
+
+    def _table(self, rows: list[dict[int, int]], kind: type[Number]) -> NDArray[Number]:
+        """(nodes, phrases) an array of the values that each node has by phrase, 0 elsewhere."""
+        made: NDArray[Number] = np.zeros((len(rows), len(self.phrases)), dtype=kind)
+        places = [(node, number, value) for node, row in enumerate(rows) for number, value in row.items()]
+        if places:
+            nodes, numbers, values = zip(*places, strict=True)
+            made[list(nodes), list(numbers)] = values
+        return made
 
     def met(self, tokens: Sequence[int]) -> list[int]:
         """How often each phrase stands in a target, no more than it is asked for."""
         node, counts = 0, [0] * len(self.phrases)
         for token in [*tokens, None]:
             goes_on = token is not None and len(self.inside) > 0 and bool(self.inside[token])
-            for number in np.flatnonzero(self.ends[node]).tolist() if node else ():
+            for number in self._ended[node] if node else ():
                 counts[number] += not (goes_on and self.phrases[number].whole)
             node = self._edges[node].get(token, self._edges[0].get(token, 0)) if token is not None else 0
         return [min(count, one.times) for count, one in zip(counts, self.phrases, strict=True)]
@@ -187,6 +197,18 @@ def word_parts(phrases: Sequence[Phrases | None]) -> NDArray[np.bool_]:
     if any(one is not said[0] and not np.array_equal(one, said[0]) for one in said):
         raise SettingsError("phrases: inside must be the same for all sentences of a search")
     return said[0] if said else np.zeros(0, dtype=np.bool_)
+
+
+def _below(children: list[dict[int, int]], ends: list[set[int]]) -> list[dict[int, int]]:
+    """Of each node of a trie, by phrase, how many tokens below it the nearest end is; none where none is."""
+    below: list[dict[int, int]] = [{} for _ in children]
+    for node in range(len(children) - 1, -1, -1):
+        row = below[node]
+        for child in children[node].values():
+            for number, far in below[child].items():
+                row[number] = min(row.get(number, far + 1), far + 1)
+            row |= dict.fromkeys(ends[child], 1)
+    return below
 
 
 def _trie(phrases: Sequence[Phrase]) -> tuple[list[dict[int, int]], list[set[int]]]:
