@@ -111,7 +111,9 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--lines", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, help="of the engine; by default as many as there are cores")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="of the engine; 0 for as many as there are cores"
+    )
     given = parser.parse_args()
     translator = uwaga.load(given.model, threads=given.threads)
     assert isinstance(translator, Translator)
