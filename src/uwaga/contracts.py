@@ -259,6 +259,16 @@ class Decoder(Protocol):
         ...
 
     @property
+    def cross_attentions(
+        self,
+    ) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Floats]] | None:
+        """Cross-attention (layers, heads, target, source) of all layers; None of a decoder that cannot tell.
+
+        The arguments are those of ``attentions``.
+        """
+        ...
+
+    @property
     def recording(self) -> Callable[[bool], Decoder] | None:
         """The decoder for one call that will ask for ``attentions`` (True) or ``cross_attention`` of what it
         finds.
@@ -307,7 +317,8 @@ class Hypothesis:
     and, unless ``truncated``, of the end symbol after them; ``score`` is their sum after length
     normalisation, ``log_prob`` before it. ``attention`` (target, source) where asked for, a row per
     entry of ``token_scores``, and ``attentions`` likewise; ``entropies`` too, in nats, of the distribution
-    that each was taken from. ``alignment`` (tokens, source), where asked for, is where each token comes from.
+    that each was taken from. ``alignment`` (tokens, source), where asked for, is where each token comes from;
+    ``link_maps`` (heads, tokens, source) the same of all heads that link words together.
     """
 
     tokens: tuple[int, ...]
@@ -319,6 +330,7 @@ class Hypothesis:
     attentions: Attentions | None = None
     entropies: tuple[float, ...] = ()
     alignment: Floats | None = None
+    link_maps: Floats | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hypothesis) and equal_fields(self, other)

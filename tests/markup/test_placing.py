@@ -171,7 +171,10 @@ def test_words_change_places() -> None:
 
 def test_a_pair_covers_what_lies_between_its_words_or_leaves_the_smaller_part_out() -> None:
     inline = (B, "does not go", E, " home today")
-    assert aligned(inline, "geht heute nicht heim", "0-0 1-2 2-0 3-3 4-1") == "<b>geht heute nicht</b> heim"
+    longer = (B, "she does not go", E, " home today")
+    links = "0-0 1-1 2-3 2-4 3-1 4-5 5-2"
+    assert aligned(longer, "sie geht heute gar nicht heim", links) == "<b>sie geht heute gar nicht</b> heim"
+    assert aligned(inline, "geht heute nicht heim", "0-0 1-2 2-0 3-3 4-1") == "<b>geht</b> heute nicht heim"
     assert aligned(inline, "geht heute Abend doch nicht", "0-0 1-4 2-0 3-1 4-2 4-3").startswith("<b>geht</b>")
 
 
@@ -219,3 +222,16 @@ def test_ten_thousand_tags_are_placed_in_a_moment(shape: str) -> None:
     made = place(lifted, lifted.text, WordAlignment(tuple(spans), tuple(spans), links))
     assert time.monotonic() - started < 20
     assert sum(isinstance(part, Tag) for part in made) == 2 * count
+
+
+def test_a_pair_goes_by_how_likely_words_are_linked() -> None:
+    source, target = "the red dog", "der rote Hund"
+    spans = tuple(word_spans(source)), tuple(word_spans(target))
+    likely = ((0, 0, 0.9), (0, 2, 0.3), (1, 1, 0.6), (2, 1, 0.2), (2, 2, 0.4))
+    found = WordAlignment(*spans, ((0, 0), (1, 1)), likely)  # nothing is linked to the dog for sure
+    for inline, wanted in (
+        (("the red ", B, "dog", E), "der rote <b>Hund</b>"),
+        (("the ", B, "red dog", E), "der <b>rote Hund</b>"),
+        ((B, "the", E, " red dog"), "<b>der</b> rote Hund"),
+    ):
+        assert shown(place(lift(inline), target, found)) == wanted

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from uwaga.translator.head_choice import Links
     from uwaga.translator.loading import LoadOptions
 
-MOST_PAIRS = 2000
+MOST_PAIRS = 3000
+MOST_LEARNED = 100_000
 """Pairs that a head is chosen by: more change nothing."""
 Pair = tuple[str, str]
 
@@ -193,18 +194,22 @@ def _choose(
     from uwaga.checkpoints.hub import find_model
     from uwaga.cli.meter import counter
     from uwaga.evaluation.alignment_error import check_pairs, chosen_lines, read_gold
-    from uwaga.translator.head_choice import head_errors, own_links
+    from uwaga.translator.head_choice import head_errors
+    from uwaga.translator.link_choice import FEWEST, choose_links
 
     pairs = list(_pairs_or_translated(translator, files))
+    others = pairs
     if gold is not None:
         made = read_gold(gold)
         if any(one.checksum for one in made):
             check_pairs(made, [here for here, _ in pairs], [there for _, there in pairs])
+        by_hand = {one.line for one in made}
+        others = [pair for line, pair in enumerate(pairs, start=1) if line not in by_hand]
         pairs = chosen_lines(pairs, made, str(files[0]) if files else "the input")
         links: Sequence[tuple[Links, Links]] = [(one.sure, one.possible) for one in made]
-    else:
-        pairs = pairs[:MOST_PAIRS]
-        links = own_links(pairs, words.value)
+    learned = [] if gold is not None and len(others) < FEWEST else _own_links(others, words)
+    if gold is None:
+        pairs, links = [pair for pair, _ in learned], [own for _, own in learned]
     done = 0
     with counter(len(pairs), "aligning") as show:
 
@@ -214,12 +219,25 @@ def _choose(
             show(done)
 
         errors = head_errors(translator, pairs, links, words.value, advance)
-    best = next(iter(errors))
+    known = learned or list(zip(pairs, links, strict=True))
+    best = choose_links(
+        translator, errors, [pair for pair, _ in known], [own for _, own in known], words.value
+    )
+    error = next(iter(errors.values()))
     against = f"{gold}" if gold is not None else "uwaga's own aligner"
     typer.echo(f"alignment error of every head against {against}, {len(pairs)} pairs:\n")
     _show(errors)
     place = write_head(Path(find_model(name)), best)
-    typer.echo(f"\nchosen: {best}, error {errors[best]:.3f}; kept in {place}")
+    typer.echo(f"\nchosen: {best}, error {error:.3f} alone; kept in {place}")
+
+
+def _own_links(pairs: list[Pair], words: WordsChoice) -> list[tuple[Pair, tuple[Links, Links]]]:
+    """Pairs and what our own aligner links in them: it learns from all, and some of them are enough."""
+    from uwaga.translator.head_choice import own_links
+
+    pairs = pairs[:MOST_LEARNED]
+    step = max(1, -(-len(pairs) // MOST_PAIRS))
+    return list(zip(pairs, own_links(pairs, words.value), strict=True))[::step]
 
 
 def _show(errors: dict[AlignmentHead, float]) -> None:

@@ -33,6 +33,17 @@ def one_head(cross: Floats | None, layer: int, head: int | None) -> Floats:
     return total / np.float32(cross.shape[1])
 
 
+def all_heads(cross: Floats | None) -> Floats:
+    """The cross-attention (layers, heads, target, source) of a model that has one.
+
+    Raises:
+        SettingsError: it has none.
+    """
+    if cross is None:
+        raise SettingsError("the model has no attention to a source")
+    return cross
+
+
 def which_layer(layer: int, head: int | None, layers: int, heads: int) -> int:
     """The layer, from 0, that is meant: below 0 it counts from the last, or is the first of too few.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from uwaga.contracts import Attentions, BeamRules, Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.checks import check_whole
 from uwaga.decoding.choose import every_token
-from uwaga.decoding.one_head import one_head, which_layer
+from uwaga.decoding.one_head import all_heads, one_head, which_layer
 from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch
 from uwaga.engine.cores import usable_cores
@@ -226,6 +227,12 @@ class NativeModel:
         """
         return self.recording(False).cross_attention(sources, targets, layer, head)
 
+    def cross_attentions(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Floats]:
+        """See :attr:`uwaga.contracts.Decoder.cross_attentions`; errors as of :meth:`attentions`."""
+        return self.recording(False).cross_attentions(sources, targets)
+
     def recording(self, whole: bool) -> RecordingModel:
         """See :attr:`uwaga.contracts.Decoder.recording`."""
         return RecordingModel(self, whole)
@@ -287,7 +294,31 @@ class RecordingModel(NativeModel):
             return [one_head(None, layer, head) for _ in sources]
         sizes = Sizes.of(self.settings)
         layer = which_layer(layer, head, sizes.decoder_layers, sizes.decoder_heads)
-        found: dict[int, Floats] = {}
+        number = -1 if head is None else head
+        made = self._led(
+            sources,
+            targets,
+            lambda memories, places, fed: self._core.cross_attention(memories, places, fed, layer, number),
+        )
+        return [one_head(one[None], 0, None if head is None else 0) for one in made]
+
+    def cross_attentions(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Floats]:
+        """As :meth:`NativeModel.cross_attentions`; what cannot all be kept is worked on in parts."""
+        if not isinstance(self.settings, TransformerSettings):
+            return [all_heads(None) for _ in sources]
+        made = self._led(sources, targets, self._core.attentions)
+        return [all_heads(cross) for _, cross in made]
+
+    def _led(
+        self,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        core: Callable[[Sequence[_core.Memory], Sequence[int], Sequence[Sequence[int]]], Sequence[Any]],
+    ) -> list[Any]:
+        """What the core makes of targets and of the memories of their sources, with their places in them."""
+        found: dict[int, Any] = {}
         keys = list(map(tuple, sources))
         missing = [at for at, key in enumerate(keys) if key not in self._kept]
         parts = [[at for at, key in enumerate(keys) if key in self._kept]]
@@ -297,26 +328,14 @@ class RecordingModel(NativeModel):
             if memories[0] is None:
                 memory = self._encoded([sources[at] for at in part], self._core.encode)
                 memories = [(memory, row) for row in range(len(part))]
-            made = self._cross([one for one in memories if one], [targets[at] for at in part], layer, head)
-            found |= zip(part, made, strict=True)
+            whole, places = zip(*[one for one in memories if one], strict=True)
+            try:
+                found |= zip(part, core(whole, places, [targets[at] for at in part]), strict=True)
+            except _core.TooLongError as error:
+                raise TextTooLongError(str(error)) from None
+            except ValueError as error:
+                raise DataError(str(error)) from None
         return [found[at] for at in range(len(keys))]
-
-    def _cross(
-        self,
-        memories: Sequence[tuple[_core.Memory, int]],
-        targets: Sequence[Sequence[int]],
-        layer: int,
-        head: int | None,
-    ) -> list[Floats]:
-        """Of each target's source the memory that holds it, and its place there."""
-        whole, places = zip(*memories, strict=True)
-        try:
-            made = self._core.cross_attention(whole, places, targets, layer, -1 if head is None else head)
-        except _core.TooLongError as error:
-            raise TextTooLongError(str(error)) from None
-        except ValueError as error:
-            raise DataError(str(error)) from None
-        return [one_head(one[None], 0, None if head is None else 0) for one in made]
 
 
 def _memory_bytes(settings: EngineSettings, precision: str) -> int:

@@ -1,8 +1,9 @@
 """Which words of a translation each pair of tags is put around, and where a tag alone stands.
 
-A pair stands around the words that mean what it stood around: the run of words that makes fewest mistakes,
-counted in words left out and words too many. Inside another pair only its words are to be had; of pairs side
-by side that want the same words, the one with more of its own is served first.
+A pair stands around the words that mean what it stood around: the run of words by which fewest mistakes are
+to be expected, words left out and words too many, given how likely each pair of words is linked. Inside
+another pair only its words are to be had; of pairs side by side that want the same words, the one with more
+of its own is served first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import accumulate
 
 from uwaga.markup.lifting import Mark
 from uwaga.markup.nesting import Node
-from uwaga.markup.words import Links, overlapping
+from uwaga.markup.words import LINKED, Links, overlapping
 from uwaga.word_alignment import Span
 
 UNLINKED = 0.05
@@ -24,29 +25,37 @@ DEEPEST = 100
 """Pairs inside each other; one still deeper is put around all the words of the pair around it."""
 
 
+TOO_MANY = 1.5
+"""What a word of others costs inside a pair, for one of its own that would be left out."""
+
+
 @dataclass(frozen=True)
 class Words:
     """The words of a source and the links to those of its translation.
 
-    ``starts`` are the first characters of ``spans``; ``counts`` (target words) the links of each, ``linked``
-    (target words + 1) how many before each have any.
+    ``starts`` are the first characters of ``spans``; ``partners`` are of each target word the source words
+    that it may be linked to, and how likely; ``linked`` (target words + 1) how many before each are linked to
+    any, and ``costs`` what those before each cost where they belong to others.
     """
 
     spans: Sequence[Span]
     starts: Sequence[int]
     links: Links
-    counts: Sequence[int]
+    partners: Sequence[Sequence[tuple[int, float]]]
     linked: Sequence[int]
+    costs: Sequence[float]
 
     @classmethod
     def of(cls, spans: Sequence[Span], links: Links, targets: int) -> Words:
         """From the source's words, their links, and the number of the translation's."""
-        counts = [0] * targets
-        for own in links:
-            for other in own:
-                counts[other] += 1
-        linked = list(accumulate((count > 0 for count in counts), initial=0))
-        return cls(spans, [start for start, _ in spans], links, counts, linked)
+        partners: list[list[tuple[int, float]]] = [[] for _ in range(targets)]
+        for word, own in enumerate(links):
+            for other, chance in own.items():
+                partners[other].append((word, chance))
+        taken = [any(chance >= LINKED for _, chance in one) for one in partners]
+        costs = [_cost(_meant(one)) for one in partners]
+        sums = list(accumulate(taken, initial=0)), list(accumulate(costs, initial=0.0))
+        return cls(spans, [start for start, _ in spans], links, partners, *sums)
 
     def inside(self, start: int, end: int) -> range:
         """The words that have a character between two places."""
@@ -54,8 +63,26 @@ class Words:
 
     def cost(self, low: int, high: int) -> float:
         """Of the target words between two places, as mistakes."""
-        linked = self.linked[high] - self.linked[low]
-        return linked + UNLINKED * (high - low - linked)
+        return self.costs[high] - self.costs[low]
+
+
+def _cost(others: float) -> float:
+    """Of a word inside a pair that is none of its own: it may belong to others, or to nobody."""
+    return TOO_MANY * others + UNLINKED * (1.0 - others)
+
+
+def _meant(partners: Sequence[tuple[int, float]], own: range | None = None, *, others: bool = False) -> float:
+    """How likely a target word is linked to some source words, or to others: all, where none are said.
+
+    Links that are certain, of one word, share it: who says of several that all are, says which of them
+    matters as little.
+    """
+    mine = [chance for word, chance in partners if own is None or (word in own) is not others]
+    certain = sum(chance >= 1.0 for _, chance in partners)
+    missed = 1.0 - sum(chance >= 1.0 for chance in mine) / max(certain, 1)
+    for chance in mine:
+        missed *= 1.0 if chance >= 1.0 else 1.0 - chance
+    return 1.0 - missed
 
 
 def choose_places(root: Node, marks: Sequence[Mark], words: Words) -> None:
@@ -66,7 +93,7 @@ def choose_places(root: Node, marks: Sequence[Mark], words: Words) -> None:
         marks: the tags.
         words: of the text and its translation.
     """
-    root.low, root.high = 0, len(words.counts)
+    root.low, root.high = 0, len(words.partners)
     waiting = [(root, range(len(words.spans)), 0)]
     while waiting:
         parent, around, level = waiting.pop()
@@ -145,13 +172,16 @@ def _pairs(parent: Node, around: range, inside: dict[int, range], words: Words, 
 
 
 def _gains(own: range, words: Words, low: int, high: int) -> dict[int, float]:
-    """Of each target word what is won if it is inside: from 1, all its links lead there, to near -1."""
-    found: dict[int, int] = {}
-    for word in own:
-        for other in words.links[word]:
-            if low <= other < high:
-                found[other] = found.get(other, 0) + 1
-    return {other: 2 * found[other] / words.counts[other] - 1 for other in sorted(found)}
+    """Of each target word that may be meant what is won if it is inside: how likely it is, less how likely it
+    is that it belongs to others alone.
+    """
+    found = {other for word in own for other in words.links[word] if low <= other < high}
+    gains = {}
+    for other in sorted(found):
+        wanted = _meant(words.partners[other], own)
+        others = _meant(words.partners[other], own, others=True)
+        gains[other] = wanted - (1.0 - wanted) * _cost(others)
+    return gains
 
 
 def _best_run(gains: dict[int, float], words: Words, taken: _Taken) -> tuple[float, int, int]:
@@ -220,7 +250,7 @@ def _between(at: int, words: Words, parent: Node) -> int:
 def _linked(words: Words, order: range, *, last: bool) -> int | None:
     """The end of the nearest word's translation, or its beginning; a word without links passes it on."""
     for word in order:
-        own = words.links[word]
+        own = [other for other, chance in words.links[word].items() if chance >= LINKED]
         if own:
             return own[-1] + 1 if last else own[0]
     return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from uwaga.markup.symbols import Symbol
 from uwaga.markup.words import overlapping
 from uwaga.text.words import word_spans
-from uwaga.word_alignment import Span, WordAlignment
+from uwaga.word_alignment import Span, WordAlignment, either
 
 
 def realign(
@@ -43,11 +43,19 @@ def realign(
         )
     (sources, ours), (targets, theirs) = sides
     links = {(one, two) for here, there in alignment.links for one in ours[here] for two in theirs[there]}
+    chances = [
+        ((one, two), chance)
+        for here, there, chance in alignment.likely
+        for one in ours[here]
+        for two in theirs[there]
+    ]
     for number in itself[0].keys() & itself[1].keys():
         own, its = itself[0][number], itself[1][number]
         links = {(one, two) for one, two in links if one not in own and two not in its}
+        chances = [(pair, chance) for pair, chance in chances if pair[0] not in own and pair[1] not in its]
         links.update(zip(own, its, strict=False))
-    return WordAlignment(sources, targets, tuple(sorted(links)))
+        chances += [(pair, 1.0) for pair in zip(own, its, strict=False)] if alignment.likely else []
+    return WordAlignment(sources, targets, tuple(sorted(links)), either(chances))
 
 
 def _along(

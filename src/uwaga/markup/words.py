@@ -10,8 +10,10 @@ from uwaga.text.words import UNSPACED
 from uwaga.word_alignment import Span, WordAlignment
 
 UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
-Links = tuple[tuple[int, ...], ...]
-"""Of each source word the target words that it is linked to, rising."""
+Links = tuple[dict[int, float], ...]
+"""Of each source word the target words that it may be linked to, rising, and how likely that is."""
+LINKED = 0.5
+"""How likely a pair of words must be linked to be taken for it."""
 
 
 def is_unspaced(character: str) -> bool:
@@ -55,26 +57,31 @@ def word_links(
         targets: those of the target.
         same: words that mean themselves and nothing else, each once in both texts.
     """
-    links: list[set[int]] = [set() for _ in sources]
+    links: list[dict[int, float]] = [{} for _ in sources]
     if alignment is not None:
         ours = _projected(alignment.source, sources), _projected(alignment.target, targets)
-        for one, other in alignment.links:
+        for (one, other), chance in alignment.chances.items():
             for word in ours[0][one]:
-                links[word].update(ours[1][other])
+                for there in ours[1][other]:
+                    links[word][there] = max(chance, links[word].get(there, 0.0))
     for text in same:
         _bind(text, source, target, sources, targets, links)
-    linked = {other for one in links for other in one}
-    free = {source[slice(*sources[word])]: word for word, own in enumerate(links) if not own}
+    linked = {other for one in links for other, chance in one.items() if chance >= LINKED}
+    free = {
+        source[slice(*sources[word])]: word
+        for word, own in enumerate(links)
+        if not any(chance >= LINKED for chance in own.values())
+    }
     twice = _repeated([source[slice(*span)] for span in sources])
     twice |= _repeated([target[slice(*span)] for span in targets])
     for other, span in enumerate(targets):
         text = target[slice(*span)]
         if other not in linked and text in free and text not in twice:
-            links[free[text]].add(other)
+            links[free[text]][other] = 1.0
     if not any(links) and targets:
         for word in range(len(sources)):
-            links[word].add(word * len(targets) // len(sources))
-    return tuple(tuple(sorted(one)) for one in links)
+            links[word][word * len(targets) // len(sources)] = 1.0
+    return tuple(dict(sorted(one.items())) for one in links)
 
 
 def _bind(
@@ -83,16 +90,16 @@ def _bind(
     target: str,
     sources: Sequence[Span],
     targets: Sequence[Span],
-    links: Sequence[set[int]],
+    links: Sequence[dict[int, float]],
 ) -> None:
     """Link a word with itself alone."""
     here = [word for word, span in enumerate(sources) if source[slice(*span)] == text]
     there = [word for word, span in enumerate(targets) if target[slice(*span)] == text]
     if len(here) == len(there) == 1:
         for one in links:
-            one.discard(there[0])
+            one.pop(there[0], None)
         links[here[0]].clear()
-        links[here[0]].add(there[0])
+        links[here[0]][there[0]] = 1.0
 
 
 def _projected(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from uwaga.contracts import Attentions, Choice, Floats, Ids, Memory, State, Step, Symbols
 from uwaga.decoding.length_batching import length_batches
-from uwaga.decoding.one_head import one_head
+from uwaga.decoding.one_head import all_heads, one_head
 from uwaga.errors import SettingsError
 from uwaga.nn.precision import at_least_float32
 
@@ -105,6 +105,16 @@ class Seq2Seq(nn.Module):
         """
         seen = [one.cross for one in self.attentions(sources, targets)]
         return [one_head(cross, layer, head) for cross in seen]
+
+    def cross_attentions(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Floats]:
+        """See :attr:`uwaga.contracts.Decoder.cross_attentions`.
+
+        Raises:
+            SettingsError: the model has no cross-attention.
+        """
+        return [all_heads(one.cross) for one in self.attentions(sources, targets)]
 
     @abstractmethod
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:

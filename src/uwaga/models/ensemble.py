@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +66,13 @@ class Ensemble:
     def cross_attention(self) -> CrossAttention | None:
         """See :attr:`uwaga.contracts.Decoder.cross_attention`: the first member's."""
         return self.members[0].cross_attention
+
+    @property
+    def cross_attentions(
+        self,
+    ) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Floats]] | None:
+        """See :attr:`uwaga.contracts.Decoder.cross_attentions`: the first member's."""
+        return self.members[0].cross_attentions
 
     def __init__(self, members: Sequence[Decoder], names: Sequence[str] | None = None) -> None:
         called = list(names or (f"member {number}" for number in range(1, len(members) + 1)))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from uwaga.settings.adapt import AdaptSettings, LoraSettings
-    from uwaga.settings.alignment import AlignmentHead
+    from uwaga.settings.alignment import AlignmentHead, LinkModel
     from uwaga.settings.base import Probability, StrictModel
     from uwaga.settings.corpora import CorpusSettings, DataSettings, FilterSettings
     from uwaga.settings.parsing import change_setting, load_settings, parse, read_yaml
@@ -58,6 +58,7 @@ __all__ = [
     "FilterSettings",
     "GnmtSettings",
     "GuidedAlignmentSettings",
+    "LinkModel",
     "LoraSettings",
     "LuongSettings",
     "ModelSettings",
@@ -84,7 +85,7 @@ _HOMES = {
         "AdaptSettings",
         "LoraSettings",
     ),
-    "alignment": ("AlignmentHead",),
+    "alignment": ("AlignmentHead", "LinkModel"),
     "base": (
         "Probability",
         "StrictModel",

@@ -14,8 +14,9 @@ import numpy as np
 
 from uwaga.contracts import Decoder, Floats, Hypothesis, Translation
 from uwaga.decoding.checks import check_one_of
+from uwaga.decoding.one_head import one_head
 from uwaga.errors import SettingsError
-from uwaga.settings import AlignmentHead
+from uwaga.settings import AlignmentHead, LinkModel
 from uwaga.text.piece_alignment import PieceAlignment, align_words
 from uwaga.text.piece_spans import piece_spans
 from uwaga.text.subwords import Subwords
@@ -24,6 +25,8 @@ from uwaga.translator.joining import COPIED, best_ways, sentence_text
 from uwaga.translator.segmentation import Passage
 from uwaga.word_alignment import Span, WordAlignment
 
+TOGETHER = 32
+"""Sentences of which the attention of all heads is held together."""
 LAST_BUT_ONE = -2
 """A layer, counted from the last as :attr:`uwaga.contracts.Decoder.cross_attention` does."""
 
@@ -35,7 +38,7 @@ def with_alignments(
     lists: Sequence[Sequence[Hypothesis]],
     start: int | None = None,
 ) -> list[list[Hypothesis]]:
-    """Hypotheses with their ``alignment``, all else as it is.
+    """Hypotheses with their ``alignment`` and ``link_maps``, all else as it is.
 
     Args:
         decoder: the model.
@@ -50,7 +53,11 @@ def with_alignments(
     flat = [(source, one.tokens) for source, ways in zip(sources, lists, strict=True) for one in ways]
     sides = [source for source, _ in flat], [tokens for _, tokens in flat]
     made = iter(token_alignments(decoder, head, *sides, start))
-    return [[replace(one, alignment=next(made)) for one in ways] for ways in lists]
+    return [[_aligned(one, *next(made)) for one in ways] for ways in lists]
+
+
+def _aligned(one: Hypothesis, weights: Floats, maps: Floats | None) -> Hypothesis:
+    return replace(one, alignment=weights, link_maps=maps)
 
 
 def token_alignments(
@@ -59,8 +66,9 @@ def token_alignments(
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     start: int | None = None,
-) -> list[Floats]:
-    """How much of each target token comes from each source token: (target, source), rows sum to 1.
+) -> list[tuple[Floats, Floats | None]]:
+    """How much of each target token comes from each source token: (target, source), rows sum to 1; and
+    (heads, target, source) the same of the heads that link words together, None if one does so alone.
 
     Args:
         decoder: the model.
@@ -76,14 +84,35 @@ def token_alignments(
         raise SettingsError("this model has no attention to a source that could align words")
     first, longest = decoder.symbols.start if start is None else start, decoder.max_target
     fed = [[first, *tokens] for tokens in targets]
+    layer = LAST_BUT_ONE if head is None else head.layer - 1
+    number = None if head is None or head.head is None else head.head - 1
     reading = head is not None and head.step == "reading"
+    together = None if head is None else head.links
+    if together is not None and decoder.cross_attentions is not None:
+        found: list[tuple[Floats, Floats | None]] = []
+        for at in range(0, len(fed), TOGETHER):
+            own = targets[at : at + TOGETHER]
+            led = [row if longest is None else row[:longest] for row in fed[at : at + TOGETHER]]
+            for cross, tokens in zip(
+                decoder.cross_attentions(sources[at : at + TOGETHER], led), own, strict=True
+            ):
+                weights = _rows(one_head(cross, layer, number), len(tokens), reading)
+                found.append((weights, _link_maps(cross, together, len(tokens))))
+        return found
     if not reading:
         fed = [row[: max(len(row) - 1, 1)] for row in fed]
     fed = [row if longest is None else row[:longest] for row in fed]
-    layer = LAST_BUT_ONE if head is None else head.layer - 1
-    number = None if head is None or head.head is None else head.head - 1
     made = decoder.cross_attention(sources, fed, layer, number) if fed else []
-    return [_rows(weights, len(tokens), reading) for weights, tokens in zip(made, targets, strict=True)]
+    return [(_rows(weights, len(own), reading), None) for weights, own in zip(made, targets, strict=True)]
+
+
+def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
+    """(heads, tokens, source) of the heads that a model asks for."""
+    maps = [
+        _rows(one_head(cross, layer - 1, head - 1), tokens, step == "reading")
+        for layer, head, step in model.heads
+    ]
+    return np.stack(maps)
 
 
 def _rows(weights: Floats, tokens: int, reading: bool) -> Floats:
@@ -121,10 +150,12 @@ def align_pairs(
     targets = [row[:-1] for row in ids[1]]
     made = token_alignments(decoder, head, ids[0], targets, start)
     found = []
-    for (source, target), read, written, weights in zip(pairs, ids[0], targets, made, strict=True):
-        spans = piece_spans(source, read, sides[0]), piece_spans(target, written, sides[1])
-        pieces = PieceAlignment(tuple(spans[0]), tuple(spans[1]), weights)
-        found.append(align_words([pieces], word_spans(source, words), word_spans(target, words)))
+    together = None if head is None else head.links
+    for pair, read, written, (weights, maps) in zip(pairs, ids[0], targets, made, strict=True):
+        spans = piece_spans(pair[0], read, sides[0]), piece_spans(pair[1], written, sides[1])
+        pieces = PieceAlignment(tuple(spans[0]), tuple(spans[1]), weights, maps=maps)
+        cut = word_spans(pair[0], words), word_spans(pair[1], words)
+        found.append(align_words([pieces], *cut, pair, together))
     return found
 
 
@@ -134,6 +165,7 @@ def with_word_alignment(
     lists: Sequence[Sequence[Hypothesis]],
     source: Subwords,
     target: Subwords,
+    links: LinkModel | None = None,
 ) -> tuple[Translation, tuple[PieceAlignment, ...]]:
     """A translation, its alternatives too, with ``alignment``; and the pieces that its own was made of.
 
@@ -143,6 +175,7 @@ def with_word_alignment(
         lists: what it was made of, each hypothesis with its ``alignment``.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
+        links: what the ``link_maps`` of the hypotheses are worth; None to link by ``alignment`` alone.
     """
     made, words = [translation, *translation.alternatives], word_spans(passage.text)
     ways = [
@@ -150,7 +183,9 @@ def with_word_alignment(
         for way in best_ways(lists, len(translation.alternatives) + 1)
     ]
     linked = [
-        replace(one, alignment=align_words(pieces, words, word_spans(one.text)))
+        replace(
+            one, alignment=align_words(pieces, words, word_spans(one.text), (passage.text, one.text), links)
+        )
         for one, pieces in zip(made, ways, strict=True)
     ]
     return replace(linked[0], alternatives=tuple(linked[1:])), ways[0]
@@ -180,7 +215,8 @@ def sentence_alignments(
             text = sentence_text(hypothesis.tokens, target)
             read = piece_spans(passage.text[begin:end], sentence.ids, source)
             made = piece_spans(text, hypothesis.tokens, target)
-            found.append(PieceAlignment(_moved(read, begin), _moved(made, at), hypothesis.alignment))
+            weights, maps = hypothesis.alignment, hypothesis.link_maps
+            found.append(PieceAlignment(_moved(read, begin), _moved(made, at), weights, maps=maps))
         at += len(text) + len(sentence.after)
     return tuple(found)
 

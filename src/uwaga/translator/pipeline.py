@@ -173,7 +173,8 @@ class Pipeline:
             if options.alignment:
                 from uwaga.translator.aligning import with_word_alignment
 
-                one, pieces = with_word_alignment(one, passage, own, *sides)
+                links = None if self.head is None else self.head.links
+                one, pieces = with_word_alignment(one, passage, own, *sides, links)
             best = [nbest[0] for nbest in own]
             doubts = warnings_of([sentence.ids for sentence in passage.sentences], best, self.usual)
             one = replace(one, warnings=(*one.warnings, *doubts)) if doubts else one

@@ -1,0 +1,81 @@
+"""What several heads say of a pair of words together: shapes, bounds and what counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from uwaga.settings import LinkModel
+from uwaga.text.link_evidence import (
+    FIRST_ALONE,
+    SECOND,
+    first_evidence,
+    link_probabilities,
+    second_evidence,
+    word_maps,
+)
+from uwaga.text.piece_alignment import LEAST, PieceAlignment, align_words, chained
+from uwaga.text.words import word_spans
+from uwaga.word_alignment import WordAlignment, either
+
+SOURCE, TARGET = ["Anna", "sees", "a", "dog", "."], ["Anna", "sieht", "Hunde", "."]
+
+
+def some_maps(heads: int = 2) -> np.ndarray:
+    maps = np.random.default_rng(3).random((heads, len(TARGET), len(SOURCE)))
+    return maps / maps.sum(axis=2, keepdims=True)
+
+
+def model_of(heads: int, first: list[float], second: list[float]) -> LinkModel:
+    named = tuple((1, 1 + at, "reading") for at in range(heads))
+    return LinkModel(heads=named, first=tuple(first), second=tuple(second))
+
+
+def test_a_target_word_gives_the_mean_of_its_pieces_and_a_source_word_gets_their_sum():
+    maps = np.array([[[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]])
+    found = word_maps(maps, [range(1), range(1), range(1, 2)], [range(1), range(1)])
+    np.testing.assert_allclose(found, [[[0.5, 0.5]]])
+    ended = word_maps(maps, [range(1), range(1), range(0)], [range(1), range(0)])  # the end is no word
+    np.testing.assert_allclose(ended, [[[0.8]]])
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_each_weight_has_its_evidence(heads):
+    maps = some_maps(heads)
+    first = first_evidence(maps, SOURCE, TARGET)
+    assert first.shape == (4, 5, 2 * heads + FIRST_ALONE - 1)
+    assert second_evidence(first[..., 0]).shape == (4, 5, SECOND - 1)
+    likely = link_probabilities(
+        model_of(heads, [0.5] * (2 * heads + FIRST_ALONE), [0.1] * SECOND), maps, SOURCE, TARGET
+    )
+    assert likely.shape == (4, 5) and (likely >= 0).all() and (likely <= 1).all()
+    assert second_evidence(np.zeros((1, 1))).shape == (1, 1, SECOND - 1)
+
+
+def test_words_that_are_spelt_alike_count():
+    first = first_evidence(np.zeros((1, 4, 5)), SOURCE, TARGET)
+    equal, begins, marks = first[..., 2], first[..., 3], first[..., 4]
+    assert set(map(tuple, np.argwhere(equal).tolist())) == {(0, 0), (3, 4)}
+    assert begins[0, 0] == 1.0 and begins[1, 1] == pytest.approx(1 / 5)
+    assert marks[3, 0] == marks[0, 4] == 1.0 and marks[3, 4] == 0.0
+
+
+def test_links_are_what_is_likelier_than_not_and_the_rest_is_remembered():
+    text = "a b", "x y"
+    maps = np.array([[[0.9, 0.1], [0.2, 0.8]]], np.float32)
+    pieces = PieceAlignment(((0, 1), (2, 3)), ((0, 1), (2, 3)), maps[0], maps=maps)
+    alone = [10.0, *[0.0] * FIRST_ALONE, -5.0]
+    spans = word_spans(text[0]), word_spans(text[1])
+    made = align_words([pieces], *spans, text, model_of(1, alone, [1.0, *[0.0] * (SECOND - 1)]))
+    assert made.links == ((0, 0), (1, 1))
+    assert {pair for pair, chance in made.chances.items() if chance > 0.5} == set(made.links)
+    assert all(chance >= LEAST for chance in made.chances.values())
+    assert align_words([pieces], *spans).likely == ()
+
+
+def test_chances_go_through_a_text_between():
+    one = WordAlignment(((0, 1),), ((0, 1), (2, 3)), ((0, 0),), ((0, 0, 0.8), (0, 1, 0.4)))
+    two = WordAlignment(one.target, ((0, 1),), ((0, 0),), ((0, 0, 0.5), (1, 0, 0.5)))
+    made = chained([one, two])
+    assert made is not None and made.chances == {(0, 0): pytest.approx(1 - 0.6 * 0.8)}
+    assert either([((1, 1), 0.5), ((0, 0), 1.0), ((1, 1), 0.5)]) == ((0, 0, 1.0), (1, 1, 0.75))
