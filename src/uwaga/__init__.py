@@ -22,9 +22,11 @@ if TYPE_CHECKING:
         Translator,
         load,
     )
+    from uwaga.translator.asynchronous import AsyncTranslator
 
 __version__ = "0.1.0"
 __all__ = [
+    "AsyncTranslator",
     "AttendedText",
     "Attentions",
     "Continuation",
@@ -47,6 +49,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import the translator only when it is asked for, so that ``import uwaga`` costs nothing."""
+    if name == "AsyncTranslator":  # not all need asyncio
+        from uwaga.translator.asynchronous import AsyncTranslator
+
+        return AsyncTranslator
     if name in __all__:
         from uwaga import translator
 

@@ -76,3 +76,19 @@ class MissingExtraError(UwagaError):
 
 class RunInUseError(UwagaError):
     """Another process works in the folder of a run, or of a job that writes shards."""
+
+
+class BusyError(UwagaError):
+    """Too many requests wait already; ``retry_after`` is in how many seconds it may be worth trying again."""
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class DeadlineError(UwagaError):
+    """A request was not answered in the time that it had."""
+
+
+class CancelledRequestError(UwagaError):
+    """A request was taken back by who made it, or the translator was closed."""

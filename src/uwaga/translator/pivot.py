@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NoReturn, Protocol, Unpack, overload
 
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
-from uwaga.contracts import Translation
+from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions, SearchOverrides
 from uwaga.errors import SettingsError, shown
 from uwaga.text.language_codes import same_language
@@ -49,6 +50,10 @@ class PivotStep(Protocol):
         """What is strange about a text."""
         ...
 
+    def searched_by(self, way: Callable[[Decoder], Decoder]) -> PivotStep:
+        """The same model, searched another way."""
+        ...
+
 
 class PivotTranslator:
     """Translators one after the other, such as Portuguese to English and English to Spanish.
@@ -83,6 +88,12 @@ class PivotTranslator:
 
     def __repr__(self) -> str:
         return f"PivotTranslator({', '.join(map(repr, self.steps))})"
+
+    def searched_by(self, way: Callable[[Decoder], Decoder]) -> PivotTranslator:
+        """The same translators, each searched as :meth:`uwaga.translator.Translator.searched_by` has it."""
+        made = copy.copy(self)
+        made.steps = tuple(step.searched_by(way) for step in self.steps)
+        return made
 
     @property
     def route(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, overload
@@ -181,8 +181,20 @@ class Translator(KnownTargets):
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Translator:
         """The same translator over another decoder of the same vocabularies; by default scored by steps."""
-        shared = self.source, self.target, self.decoding, self.languages
-        return Translator(decoder, *shared, scorer, self.text, self._known, None, self.alignment_head)
+        made = copy.copy(self)
+        made.decoder, made.usual, made._scorer = decoder, None, scorer or step_scorer(decoder)
+        made._segmenter = replace(self._segmenter, limit=decoder.max_source)
+        return made
+
+    def searched_by(self, way: Callable[[Decoder], Decoder]) -> Translator:
+        """The same translator whose searches go another way through the same model; all else stays.
+
+        Args:
+            way: the decoder that stands for the model in a search.
+        """
+        made = copy.copy(self)
+        made.decoder = way(self.decoder)
+        return made
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first

@@ -1,0 +1,320 @@
+"""Translating with asyncio: any number of calls at once, which share one running batch of the model."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple, Unpack, overload
+
+from uwaga.contracts import Translation
+from uwaga.decoding import SearchOverrides
+from uwaga.decoding.checks import check_whole
+from uwaga.decoding.request import Request
+from uwaga.errors import CancelledRequestError, DeadlineError, SettingsError, shown
+from uwaga.translator.kinds import load
+from uwaga.translator.marked import TextOverrides
+from uwaga.translator.pipeline import OnError
+from uwaga.translator.pivot import PivotTranslator
+from uwaga.translator.segmentation import Split, listed
+from uwaga.translator.translator import Translator
+from uwaga.translator.workers import FairWorkers
+
+MOST_WORKERS = 1 << 12
+MOST_WAITING = 1 << 20
+Outcome = Literal["done", "failed", "cancelled", "late"]
+"""How a request ended: answered; with an error; taken back; past its deadline."""
+
+Arguments = TypeVarTuple("Arguments")
+Made = TypeVar("Made")
+
+
+class Observer(Protocol):
+    """Is told of every request, from whatever thread: it must be quick, and raise nothing."""
+
+    def queued(self, client: str) -> None:
+        """A request was taken on."""
+        ...
+
+    def entered(self, client: str, waited: float) -> None:
+        """A request is being worked on, after so many seconds."""
+        ...
+
+    def done(self, client: str, seconds: float, outcome: Outcome) -> None:
+        """A request is over, so many seconds after it was taken on."""
+        ...
+
+
+class AsyncTranslator:
+    """A translator for asyncio, whose calls share the model: what one leaves idle another uses.
+
+    Answers are those of :meth:`uwaga.translator.Translator.translate`, whatever else is being translated.
+    A task that is cancelled takes its sentences out of the batch.
+
+    Args:
+        translator: a :class:`uwaga.translator.Translator`, several one after the other, or what
+            :func:`uwaga.load` takes.
+        most_waiting: most requests that wait; further ones are refused.
+        workers: most requests that are worked on at once; each has a thread, which waits for the model most
+            of the time.
+        observer: is told of requests.
+
+    Raises:
+        SettingsError: an impossible number.
+        ModelError: there is no such model, or it cannot be read.
+    """
+
+    def __init__(
+        self,
+        translator: Translator | PivotTranslator | str | Path | None = None,
+        *,
+        most_waiting: int = 1024,
+        workers: int = 64,
+        observer: Observer | None = None,
+    ) -> None:
+        check_whole("most_waiting", most_waiting, 0, MOST_WAITING)
+        check_whole("workers", workers, 1, MOST_WORKERS)
+        loaded: object = translator
+        if translator is None or isinstance(translator, str | Path):
+            loaded = load(translator) if translator is not None else load()
+        if not isinstance(loaded, Translator | PivotTranslator):
+            raise SettingsError(f"translator must be one, or a model's name, not {shown(loaded)}")
+        self.translator = loaded
+        self.observer = observer
+        self._workers = FairWorkers(workers, most_waiting)
+        self._requests: set[Request] = set()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"AsyncTranslator({self.translator!r})"
+
+    @property
+    def waiting(self) -> int:
+        """Requests that have not begun."""
+        return self._workers.waiting
+
+    @property
+    def running(self) -> int:
+        """Requests that are being translated."""
+        return len(self._requests) - self._workers.waiting
+
+    @overload
+    async def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
+        self,
+        text: str,
+        *,
+        client: str = ...,
+        deadline: float | None = ...,
+        source: str | None = ...,
+        target: str | None = ...,
+        prefix: str | Sequence[str] | None = ...,
+        split: Split = ...,
+        on_error: OnError = ...,
+        **options: Unpack[TextOverrides],
+    ) -> Translation: ...
+
+    @overload
+    async def translate(
+        self,
+        text: Iterable[str],
+        *,
+        client: str = ...,
+        deadline: float | None = ...,
+        source: str | None = ...,
+        target: str | None = ...,
+        prefix: str | Sequence[str] | None = ...,
+        split: Split = ...,
+        on_error: OnError = ...,
+        **options: Unpack[TextOverrides],
+    ) -> list[Translation]: ...
+
+    async def translate(
+        self,
+        text: str | Iterable[str],
+        *,
+        client: str = "",
+        deadline: float | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        prefix: str | Sequence[str] | None = None,
+        split: Split = "auto",
+        on_error: OnError = "raise",
+        **options: Unpack[TextOverrides],
+    ) -> Translation | list[Translation]:
+        """Translate a text, or several; see :meth:`uwaga.translator.Translator.translate`.
+
+        Args:
+            text: one text, or any number of them.
+            client: who asks: clients are served in turn.
+            deadline: in how many seconds it must be answered; None for any time.
+            source: as of ``Translator.translate``; and so are the others.
+            target: likewise.
+            prefix: likewise.
+            split: likewise.
+            on_error: likewise.
+            **options: likewise.
+
+        Raises:
+            BusyError: too many requests wait already.
+            DeadlineError: the time is over.
+            CancelledRequestError: the translator was closed.
+            TextTooLongError, SettingsError, DataError: as of ``Translator.translate``.
+        """
+        given = text if isinstance(text, str) else listed(text)
+
+        def work(translator: Translator | PivotTranslator) -> Translation | list[Translation]:
+            how: Any = {"source": source, "target": target, "prefix": prefix, "split": split}
+            return translator.translate(given, on_error=on_error, **how, **options)
+
+        return await self.run(work, client=client, deadline=deadline)
+
+    async def stream(
+        self,
+        text: str,
+        *,
+        client: str = "",
+        deadline: float | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        prefix: str | None = None,
+        split: Split = "auto",
+        **options: Unpack[SearchOverrides],
+    ) -> AsyncIterator[str]:
+        """Translate a text and give out its translation piece by piece as it grows.
+
+        Joined, the pieces are ``translate(text, beam=1, ...).text``. Who stops reading should close the
+        generator (``aclose()``, or ``contextlib.aclosing``): that takes the text out of the batch.
+
+        Raises:
+            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+        """
+        loop = asyncio.get_running_loop()
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+
+        def put(piece: str | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+        def work(translator: Translator | PivotTranslator) -> None:
+            how: Any = {"source": source, "target": target, "prefix": prefix, "split": split}
+            for piece in translator.stream(text, **how, **options):
+                put(piece)
+
+        task = asyncio.ensure_future(self.run(work, client=client, deadline=deadline))
+
+        def ended(task: asyncio.Task[None]) -> None:
+            pieces.put_nowait(None)
+            if not task.cancelled():
+                task.exception()  # it has been seen, whether or not anybody still reads
+
+        task.add_done_callback(ended)
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            await task
+        finally:
+            task.cancel()
+
+    async def run(
+        self,
+        function: Callable[[Any, Unpack[Arguments]], Made],
+        *args: *Arguments,
+        client: str = "",
+        deadline: float | None = None,
+    ) -> Made:
+        """Have a function called in a thread with a translator whose searches belong to this request.
+
+        It is for what is more than translating texts: documents, alignment, scores.
+
+        Args:
+            function: gets the translator and then ``args``; its searches raise where it is given up.
+            *args: what it is called with.
+            client: who asks.
+            deadline: in how many seconds it must be done.
+
+        Raises:
+            BusyError: too many requests wait already.
+            DeadlineError: the time is over.
+            CancelledRequestError: the translator was closed.
+        """
+        if self._closed:
+            raise CancelledRequestError("the translator was closed")
+        request = Request(client, deadline)
+        outcome: Future[Made] = Future()
+        began = time.monotonic()
+        job = partial(self._work, request, outcome, began, lambda translator: function(translator, *args))
+        self._workers.put(client, job)
+        self._requests.add(request)
+        if self.observer is not None:
+            self.observer.queued(client)
+        how: Outcome = "cancelled"
+        try:
+            made = await asyncio.wait_for(asyncio.wrap_future(outcome), deadline)
+            how = "done"
+            return made
+        except TimeoutError:
+            how = "late"
+            raise request.late() from None
+        except DeadlineError:
+            how = "late"
+            raise
+        except CancelledRequestError:
+            raise
+        except Exception:
+            how = "failed"
+            raise
+        finally:
+            self._requests.discard(request)
+            if how != "done":
+                request.cancel()
+                self._workers.remove(client, job)
+            if self.observer is not None:
+                self.observer.done(client, time.monotonic() - began, how)
+
+    async def close(self, drain: bool = True) -> None:
+        """Take no more requests, and end the threads.
+
+        Args:
+            drain: answer what has been taken on; False cancels it.
+        """
+        self._closed = True
+        if not drain:
+            for request in list(self._requests):
+                request.cancel(CancelledRequestError("the translator was closed"))
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
+        self._workers.wait()
+        self._workers.close()
+
+    async def __aenter__(self) -> AsyncTranslator:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close(drain=kind is None)
+
+    def _work(
+        self, request: Request, outcome: Future[Made], began: float, function: Callable[[Any], Made]
+    ) -> None:
+        if self.observer is not None:
+            self.observer.entered(request.client, time.monotonic() - began)
+        try:
+            request.check()
+            made = function(self.translator)
+        except BaseException as error:
+            answer: Made | BaseException = error
+        else:
+            answer = made
+        try:
+            if isinstance(answer, BaseException):
+                outcome.set_exception(answer)
+            else:
+                outcome.set_result(answer)
+        except Exception:  # nobody waits any more
+            return

@@ -1,0 +1,79 @@
+"""AsyncTranslator: the answers of a plain translator, refusals, deadlines, cancellations."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from uwaga import AsyncTranslator, Translator
+from uwaga.errors import BusyError, CancelledRequestError, DataError, DeadlineError, SettingsError
+
+TEXTS = ["A dog runs across the grass.", "Two men are cooking.", "A girl in a red dress.\n\nShe smiles.", ""]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator.load(threads=1)
+
+
+def test_answers_are_those_of_translate(translator: Translator) -> None:
+    async def answers() -> list[object]:
+        async with AsyncTranslator(translator) as shared:
+            alone = [shared.translate(text, nbest=2) for text in TEXTS]
+            made = await asyncio.gather(*alone, shared.translate(TEXTS, beam=1))
+            assert (shared.waiting, shared.running) == (0, 0)
+            return list(made)
+
+    *alone, together = asyncio.run(answers())
+    assert alone == [translator.translate(text, nbest=2) for text in TEXTS]
+    assert together == translator.translate(TEXTS, beam=1)
+
+
+def test_a_stream_joined_is_the_translation(translator: Translator) -> None:
+    async def pieces() -> str:
+        async with AsyncTranslator(translator) as shared:
+            return "".join([piece async for piece in shared.stream(TEXTS[2])])
+
+    assert asyncio.run(pieces()) == translator.translate(TEXTS[2], beam=1).text
+
+
+def test_errors_reach_who_asked(translator: Translator) -> None:
+    async def ask() -> None:
+        async with AsyncTranslator(translator) as shared:
+            with pytest.raises(SettingsError, match="beam"):
+                await shared.translate("A dog.", beam=0)
+            with pytest.raises(DataError):
+                await shared.translate("A dog\ud800.")
+            with pytest.raises(SettingsError, match="beam"):
+                async for _ in shared.stream("A dog.", beam=3):
+                    pass
+        with pytest.raises(CancelledRequestError, match="closed"):
+            await shared.translate("A dog.")
+
+    asyncio.run(ask())
+
+
+def test_more_than_may_wait_are_refused(translator: Translator) -> None:
+    async def ask() -> list[object]:
+        async with AsyncTranslator(translator, most_waiting=2, workers=1) as shared:
+            return await asyncio.gather(
+                *(shared.translate(TEXTS[0]) for _ in range(12)), return_exceptions=True
+            )
+
+    made = asyncio.run(ask())
+    refused = [one for one in made if isinstance(one, BusyError)]
+    assert refused
+    assert all(one.retry_after > 0 for one in refused)
+    expected = translator.translate(TEXTS[0])
+    assert all(one == expected for one in made if not isinstance(one, BusyError))
+
+
+def test_a_deadline_that_has_passed(translator: Translator) -> None:
+    async def ask() -> None:
+        async with AsyncTranslator(translator, workers=1) as shared:
+            with pytest.raises(DeadlineError, match="not answered within"):
+                await shared.translate(TEXTS * 50, deadline=0.01)
+            assert await shared.translate(TEXTS[0], deadline=60) == translator.translate(TEXTS[0])
+
+    asyncio.run(ask())
