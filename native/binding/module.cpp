@@ -13,6 +13,7 @@
 
 #include "binding/model.h"
 #include "binding/record.h"
+#include "binding/running_batch.h"
 #include "binding/search.h"
 #include "binding/step.h"
 #include "binding/weights.h"
@@ -103,13 +104,34 @@ NB_MODULE(_core, m) {
         .def("attentions", &attentions_of, "memories"_a, "sentences"_a, "targets"_a)
         .def("cross_attention", &cross_attention_of, "memories"_a, "sentences"_a, "targets"_a, "layer"_a, "head"_a);
 
+    nb::class_<PyRules>(m, "Rules")
+        .def("__init__", &make_rules, "model"_a, "beams"_a, "enough"_a, "nbest"_a, "start"_a, "end"_a, "never"_a, "min_length"_a, "stopping"_a,
+             "force_end"_a, "score_forced"_a, "renormalise"_a, "divisors"_a, "inside"_a);
+
     nb::class_<PyBeamSearch>(m, "BeamSearch")
-        .def("__init__", &make_search, "model"_a, "beams"_a, "enough"_a, "nbest"_a, "start"_a, "end"_a, "never"_a, "min_length"_a, "stopping"_a,
-             "force_end"_a, "score_forced"_a, "renormalise"_a, "divisors"_a, "inside"_a)
+        .def("__init__", &make_search, "rules"_a)
         .def_prop_ro("running", &running_of)
-        .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list())
+        .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list(), "streams"_a = false)
         .def("run", &run_search, "tokens"_a)
-        .def("found", &found_of);
+        .def("found", &found_of)
+        .def("decided", &decided_of);
+
+    nb::class_<PyLane>(m, "Lane").def("__init__", [](PyLane* self, const PyRules& rules) {
+        new (self) PyLane{std::make_shared<Lane>(rules.rules), rules.handle};
+    }, "rules"_a);
+    nb::class_<PyTicket>(m, "Ticket");
+    nb::class_<PyRunningBatch>(m, "RunningBatch")
+        .def("__init__", &make_batch, "model"_a, "shortlist"_a.none() = nb::none())
+        .def("ticket", &ticket_of, "lane"_a, "streams"_a = false)
+        .def("hand", &hand_in, "ticket"_a, "sources"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list())
+        .def("take", &take_news, "ticket"_a, "seconds"_a)
+        .def("leave", [](PyRunningBatch& self, const PyTicket& ticket) { self.batch->leave(ticket.ticket); }, "ticket"_a)
+        .def("serve", [](PyRunningBatch& self) { self.batch->serve(); }, nb::call_guard<nb::gil_scoped_release>())
+        .def("close", [](PyRunningBatch& self) { self.batch->close(); })
+        .def_prop_ro("counters", [](PyRunningBatch& self) {
+            const Counters all = self.batch->counters();
+            return nb::make_tuple(all.steps, all.rows, all.sentences);
+        });
 }
 
 }  // namespace uwaga

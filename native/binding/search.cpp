@@ -75,9 +75,9 @@ auto alone(PyBeamSearch& self, const Work& work) {
 
 }  // namespace
 
-void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, int64_t end,
-                 Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
-                 Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside) {
+void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, int64_t end,
+                Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
+                Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside) {
     const int64_t vocabulary = handle->model->target_vocabulary;
     if (beams < 1 || beams > widest || enough < 1 || enough > beams || nbest < 1 || nbest > enough) refuse("beams, enough or nbest: out of range");
     if (stopping < 0 || stopping > static_cast<int>(Stopping::estimate)) refuse("stopping: unknown");
@@ -103,16 +103,18 @@ void make_search(PyBeamSearch* self, const std::shared_ptr<Handle>& handle, int6
     }
     if (inside.size() && static_cast<int64_t>(inside.size()) != vocabulary) refuse("inside: one is wanted for each token");
     rules.inside.assign(inside.data(), inside.data() + inside.size());
-    new (self) PyBeamSearch{std::make_unique<BeamSearch>(handle->model, std::move(rules)), handle};
+    new (self) PyRules{std::move(rules), handle};
 }
 
-void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
-                  const nb::list& phrases) {
-    if (memory.handle->model != self.handle->model) refuse("the memory is of another model");
-    const std::size_t sentences = memory.memory.sentences.size(), width = forced.shape(1);
+void make_search(PyBeamSearch* self, const PyRules& rules) {
+    new (self) PyBeamSearch{std::make_unique<BeamSearch>(rules.handle->model, rules.rules), rules.handle};
+}
+
+std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, std::size_t sentences, const Shaped<int64_t, 1>& limits,
+                                   const Shaped<int64_t, 1>& uncounted, const Shaped<int64_t, 2>& forced, const nb::list& phrases) {
+    const std::size_t width = forced.shape(1);
     if (limits.size() != sentences || uncounted.size() != sentences || forced.shape(0) != sentences) refuse("limits, uncounted, forced: one of each is wanted for a sentence");
     if (phrases.size() != 0 && phrases.size() != sentences) refuse("phrases: those of each sentence are wanted, or none");
-    const BeamRules& rules = self.search->rules();
     std::vector<Entry> entries(sentences);
     for (std::size_t i = 0; i < sentences; ++i) {
         Entry& entry = entries[i];
@@ -122,14 +124,21 @@ void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1>
         if (entry.uncounted < 0 || entry.uncounted > entry.limit) refuse("uncounted: out of range");
         entry.forced.assign(forced.data() + i * width, forced.data() + (i + 1) * width);
         for (const int64_t token : entry.forced) {
-            if (token != -1) checked_token(token, self.handle->model->target_vocabulary, "forced");
+            if (token != -1) checked_token(token, vocabulary, "forced");
         }
-        if (phrases.size() && !phrases[i].is_none()) entry.phrases = checked_phrases(nb::cast<nb::tuple>(phrases[i]), self.handle->model->target_vocabulary);
+        if (phrases.size() && !phrases[i].is_none()) entry.phrases = checked_phrases(nb::cast<nb::tuple>(phrases[i]), vocabulary);
     }
-    alone(self, [&](BeamSearch& search) {
-        search.enter(memory.memory, std::move(entries));
-        return true;
-    });
+    return entries;
+}
+
+void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
+                  const nb::list& phrases, bool streams) {
+    if (memory.handle->model != self.handle->model) refuse("the memory is of another model");
+    const std::size_t sentences = memory.memory.sentences.size();
+    std::vector<Entry> entries = checked_entries(self.search->rules(), self.handle->model->target_vocabulary, sentences, limits, uncounted, forced, phrases);
+    for (Entry& entry : entries) entry.streams = streams;
+    self.found.resize(self.found.size() + sentences);
+    alone(self, [&](BeamSearch& search) { return search.enter(memory.memory, std::move(entries)); });
 }
 
 void run_search(PyBeamSearch& self, int64_t tokens) {
@@ -150,15 +159,23 @@ nb::object running_of(PyBeamSearch& self) {
     return owned(std::move(made), {numbers.size()});
 }
 
+nb::list as_lists(const std::vector<FoundHypothesis>& nbest) {
+    nb::list hypotheses;
+    for (const FoundHypothesis& one : nbest) hypotheses.append(nb::make_tuple(nb::cast(one.tokens), nb::cast(one.log_probs), one.score, one.truncated));
+    return hypotheses;
+}
+
 nb::list found_of(PyBeamSearch& self) {
-    const auto found = alone(self, [](BeamSearch& search) { return search.found(); });
+    for (Done& done : alone(self, [](BeamSearch& search) { return search.take_done(); })) self.found[static_cast<std::size_t>(done.sentence)] = std::move(done.found);
     nb::list sentences;
-    for (const std::vector<FoundHypothesis>& nbest : found) {
-        nb::list hypotheses;
-        for (const FoundHypothesis& one : nbest) hypotheses.append(nb::make_tuple(nb::cast(one.tokens), nb::cast(one.log_probs), one.score, one.truncated));
-        sentences.append(std::move(hypotheses));
-    }
+    for (const std::vector<FoundHypothesis>& nbest : self.found) sentences.append(as_lists(nbest));
     return sentences;
+}
+
+nb::list decided_of(PyBeamSearch& self) {
+    nb::list made;
+    for (const Decided& one : alone(self, [](BeamSearch& search) { return search.take_decided(); })) made.append(nb::make_tuple(one.sentence, one.token, one.log_prob));
+    return made;
 }
 
 }  // namespace uwaga

@@ -10,13 +10,26 @@ BeamSearch::BeamSearch(ModelPtr model, BeamRules rules) : model_(std::move(model
     never_yet_.insert(std::lower_bound(never_yet_.begin(), never_yet_.end(), rules_.end), rules_.end);
 }
 
-void BeamSearch::enter(const Memory& memory, std::vector<Entry> entries) {
+int64_t BeamSearch::enter(const Memory& memory, std::vector<Entry> entries) {
+    const int64_t first = entered_;
     state_ = running_.empty() ? start(memory, rules_.beams) : admit(std::move(state_), memory);
     for (std::size_t i = 0; i < entries.size(); ++i) {
         entries[i].source = model_->has_source() ? memory.sentences[i].length : static_cast<int64_t>(memory.prompts[i].offsets.size()) + 1;
-        running_.emplace_back(static_cast<int64_t>(found_.size()), rules_, std::move(entries[i]));
-        found_.emplace_back();
+        running_.emplace_back(entered_++, rules_, std::move(entries[i]));
     }
+    return first;
+}
+
+void BeamSearch::leave(const std::function<bool(int64_t)>& gone) {
+    std::vector<int64_t> stay;
+    for (std::size_t s = 0; s < running_.size(); ++s) {
+        if (gone(running_[s].number())) continue;
+        if (stay.size() < s) running_[stay.size()] = std::move(running_[s]);
+        stay.push_back(static_cast<int64_t>(s));
+    }
+    if (stay.size() == running_.size()) return;
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(stay.size()), running_.end());
+    state_ = stay.empty() ? State{} : select(state_, stay.data(), static_cast<int64_t>(stay.size()));
 }
 
 void BeamSearch::run(int64_t tokens) {
@@ -31,7 +44,6 @@ void BeamSearch::run(int64_t tokens) {
     } while (decoded() > tokens);
 }
 
-// One more token of every hypothesis.
 void BeamSearch::step() {
     std::vector<int32_t> fed;
     for (SentenceSearch& sentence : running_) {
@@ -49,13 +61,26 @@ void BeamSearch::step() {
     answer.tokens = tokens_.data();
     answer.log_probs = log_probs_.data();
     State next = uwaga::step(state_, fed.data(), wanted, answer);
-    const std::size_t of_each = static_cast<std::size_t>(rules_.beams * width);
+    check_numbers(static_cast<std::size_t>(rules_.beams * width));
+    settle(std::move(next), answer.k, answer.wanted);
+}
+
+void BeamSearch::check_numbers(std::size_t of_each) {
+    std::vector<int64_t> wrong;
+    std::string message;
     for (std::size_t i = 0; i < log_probs_.size(); ++i) {
         if (!std::isnan(log_probs_[i])) continue;
-        throw NotNumbers("the model's log-probabilities are not numbers at target token " + std::to_string(running_[i / of_each].steps()) +
-                         ": its weights are damaged, or overflow in this precision");
+        const SentenceSearch& sentence = running_[i / of_each];
+        if (wrong.empty()) {
+            message = "the model's log-probabilities are not numbers at target token " + std::to_string(sentence.steps()) +
+                      ": its weights are damaged, or overflow in this precision";
+        }
+        wrong.push_back(sentence.number());
+        i += of_each - i % of_each - 1;
     }
-    settle(std::move(next), answer.k, answer.wanted);
+    if (wrong.empty()) return;
+    for (SentenceSearch& sentence : running_) sentence.undo_begin();
+    throw NotNumbers(message, std::move(wrong));
 }
 
 // What the coming step may choose.
@@ -104,8 +129,13 @@ void BeamSearch::settle(State state, int64_t k, int64_t wanted) {
     for (std::size_t s = 0; s < running_.size(); ++s) {
         SentenceSearch& sentence = running_[s];
         const int64_t first = static_cast<int64_t>(s) * rules_.beams * (k + wanted), row = static_cast<int64_t>(rows.size());
-        if (!sentence.advance(tokens_.data() + first, log_probs_.data() + first, k, wanted, came_from.data())) {
-            found_[static_cast<std::size_t>(sentence.number())] = sentence.found();
+        const bool goes_on = sentence.advance(tokens_.data() + first, log_probs_.data() + first, k, wanted, came_from.data());
+        if (sentence.streams()) {
+            const auto [token, log_prob] = sentence.decided();
+            if (token >= 0) decided_.push_back({sentence.number(), token, log_prob});
+        }
+        if (!goes_on) {
+            done_.push_back({sentence.number(), sentence.found()});
             continue;
         }
         for (int64_t beam = 0; beam < rules_.beams; ++beam) {

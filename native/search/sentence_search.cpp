@@ -191,6 +191,11 @@ bool SentenceSearch::is_done() const {
     return std::max(best / divisor(steps_ + 1), best / divisor(entry_.limit)) <= at(static_cast<std::size_t>(rules_->nbest - 1));
 }
 
+std::pair<int32_t, float> SentenceSearch::decided() const {
+    if (candidates_.empty() || !(candidates_[0].rank > nothing) || candidates_[0].token == rules_->end) return {-1, 0.0f};
+    return {candidates_[0].token, candidates_[0].log_prob};
+}
+
 std::vector<FoundHypothesis> SentenceSearch::found() const {
     std::vector<FoundHypothesis> all;
     for (std::size_t i = 0; i < std::min(finished_.size(), static_cast<std::size_t>(rules_->nbest)); ++i) {

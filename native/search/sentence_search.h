@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "search/phrases.h"
@@ -32,6 +33,7 @@ struct Entry {
     int64_t source = 0, limit = 1, uncounted = 0;
     std::vector<int64_t> forced = {};
     PhrasesPtr phrases = nullptr;
+    bool streams = false;  // whether each token is told of as it is decided: of one beam alone
 };
 
 struct FoundHypothesis {
@@ -58,6 +60,7 @@ class SentenceSearch {
 
     // Go to the next step; then what that step must choose, or -1, and whether the end would come too early.
     void begin_step() { ++steps_; }
+    void undo_begin() { --steps_; }  // of a step that was not made
     int64_t forced() const;
     bool too_short() const { return steps_ <= rules_->min_length; }
     // What the step must look at behind the best candidates of a beam: tokens, rising.
@@ -68,6 +71,9 @@ class SentenceSearch {
 
     // The n-best finished hypotheses, best first.
     std::vector<FoundHypothesis> found() const;
+    // The token that the last step has decided, -1 for none or the end; its log-probability. Of one beam.
+    bool streams() const { return entry_.streams && beams_.size() == 1; }
+    std::pair<int32_t, float> decided() const;
 
   private:
     struct Node {  // a token that was tried

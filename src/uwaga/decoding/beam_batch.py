@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Choice, Decoder, Floats, Hypothesis, Ids, State, Step
+from uwaga.contracts import Choice, Decoder, Floats, Found, Hypothesis, Ids, State, Step
 from uwaga.decoding.banks import Banks, Reached
 from uwaga.decoding.constraints import Constraints, start_token
 from uwaga.decoding.options import SearchOptions
@@ -17,6 +17,8 @@ from uwaga.decoding.rank import FinishedHypotheses, Flags, Ranking, Scores, colu
 from uwaga.decoding.trellis import Layer, Trellis
 from uwaga.errors import ModelError
 
+OnePath = tuple[list[int], list[float], Floats | None]
+"""Tokens, their log-probabilities, and attention where it was asked for."""
 IMPOSSIBLE = -1e6
 """What a forced token of probability 0 adds to a hypothesis's rank, so that it is kept all the same."""
 
@@ -60,6 +62,8 @@ class BeamBatch:
         limits: (sentences,) most steps of each sentence.
         enough: finished hypotheses that a sentence waits for, at most as many as its beams.
         phrases: what the target of each must contain; None where none must contain anything.
+        ranking: how lengths count; as the options say, if None.
+        uncounted: (sentences,) first tokens that do not count in scores; likewise.
     """
 
     # _starts, _lengths (all sentences,): steps of the batch before a sentence's first; its source tokens.
@@ -77,6 +81,9 @@ class BeamBatch:
         limits: Sequence[int],
         enough: int,
         phrases: Sequence[Phrases | None] | None = None,
+        *,
+        ranking: Ranking | None = None,
+        uncounted: Ids | None = None,
     ) -> None:
         sentences, beams = len(sources), options.rows
         self._decoder = decoder
@@ -84,7 +91,9 @@ class BeamBatch:
         self._end = decoder.symbols.end
         self._options = options
         self._constraints = Constraints(decoder, options, sources, prefixes, limits)
-        self._ranking = Ranking(options.length_formula, options.length_penalty)
+        if uncounted is not None:
+            self._constraints.uncounted = uncounted
+        self._ranking = ranking or Ranking(options.length_formula, options.length_penalty)
         self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
         self._pool = FinishedHypotheses(sentences, enough)
         self._trellis = Trellis()
@@ -168,6 +177,19 @@ class BeamBatch:
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
         """The n-best finished hypotheses of sentences, best first."""
+        return [
+            [hypothesis(*path, score, cut, self._end) for path, score, cut in nbest]
+            for nbest in self._finished(indices)
+        ]
+
+    def found(self, indices: Ids) -> list[list[Found]]:
+        """The same, as a decoder that searches by itself gives them."""
+        return [
+            [(tokens, log_probs, score, cut) for (tokens, log_probs, _), score, cut in nbest]
+            for nbest in self._finished(indices)
+        ]
+
+    def _finished(self, indices: Ids) -> list[list[tuple[OnePath, float, bool]]]:
         pool = self._pool
         row, slot = np.nonzero(pool.scores[indices, : self._options.nbest] > -np.inf)
         index = indices[row]
@@ -175,10 +197,10 @@ class BeamBatch:
             pool.nodes[index, slot], self._starts[index], pool.depths[index, slot], self._lengths[index]
         )
         scores, cut = pool.scores[index, slot].tolist(), pool.truncated[index, slot].tolist()
-        nbest: list[list[Hypothesis]] = [[] for _ in indices]
+        nbest: list[list[tuple[OnePath, float, bool]]] = [[] for _ in indices]
         for into, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
-            tokens, token_scores = path.tokens.tolist(), path.log_probs.tolist()
-            nbest[into].append(hypothesis(tokens, token_scores, path.attention, score, truncated, self._end))
+            one = path.tokens.tolist(), path.log_probs.tolist(), path.attention
+            nbest[into].append((one, score, truncated))
         return nbest
 
     def _check(self, made: Step, steps: Ids) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import BeamRules, BeamSearch, Decoder, Hypothesis, Ids
+from uwaga.contracts import MOST_TOKENS, BeamRules, BeamSearch, Decoder, Hypothesis, Ids
 from uwaga.decoding.beam_batch import StepOutcome, hypothesis
 from uwaga.decoding.constraints import forced_tokens, never_produced, start_token, uncounted_tokens
 from uwaga.decoding.length_batching import next_entry
@@ -21,6 +21,8 @@ from uwaga.decoding.rank import Ranking
 
 LONGEST = 1 << 16
 """Most steps: what log-probabilities are divided by is worked out for every length beforehand."""
+USUAL = 1 << 9
+"""And at least for so many."""
 
 
 def searched_by_decoder(decoder: Decoder, options: SearchOptions, limits: Sequence[int]) -> bool:
@@ -36,6 +38,7 @@ class DecoderBatch:
         limits: (sentences,) most steps of each sentence.
         enough: finished hypotheses that a sentence waits for, at most as many as its beams.
         phrases: what the target of each must contain; None where none must contain anything.
+        streams: whether every token is told of as it is decided.
     """
 
     def __init__(
@@ -47,7 +50,9 @@ class DecoderBatch:
         limits: Sequence[int],
         enough: int,
         phrases: Sequence[Phrases | None] | None = None,
+        streams: bool = False,
     ) -> None:
+        self._streams = streams
         self._decoder, self._options, self._sources = decoder, options, sources
         self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
         self._limits: Ids = np.array(limits, dtype=np.int64)
@@ -56,7 +61,7 @@ class DecoderBatch:
         self._phrases = phrases
         self._entered = 0
         longest = int(self._limits.max())
-        self._search = _search(decoder, options, enough, longest, word_parts(phrases or ()))
+        self._search = _search(decoder, options, enough, longest, word_parts(phrases or ()), streams)
 
     @property
     def running(self) -> Ids:
@@ -78,13 +83,24 @@ class DecoderBatch:
         self._entered += count
 
     def step(self) -> StepOutcome | None:
-        """Make steps until others may enter, or all are done; nobody is told of each.
+        """Make steps until others may enter, or all are done; one step where every token is told of.
 
         Raises:
             ModelError: the model's log-probabilities are not numbers.
         """
+        if self._streams:
+            return self._streamed()
         self._search.run(next_entry(self.waiting, self._options.rows, self._options.batch_tokens))
         return None
+
+    def _streamed(self) -> StepOutcome:
+        before = self._search.running
+        self._search.run(MOST_TOKENS)
+        decided = self._search.decided()
+        extended: Ids = np.array([sentence for sentence, _, _ in decided], dtype=np.int64)
+        tokens: Ids = np.array([token for _, token, _ in decided], dtype=np.int64)
+        log_probs = np.array([log_prob for _, _, log_prob in decided], dtype=np.float64)
+        return StepOutcome(extended, tokens, log_probs, np.setdiff1d(before, self._search.running))
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
         """The n-best finished hypotheses of sentences, best first."""
@@ -96,9 +112,15 @@ class DecoderBatch:
 
 
 def _search(
-    decoder: Decoder, options: SearchOptions, enough: int, longest: int, inside: NDArray[np.bool_]
+    decoder: Decoder,
+    options: SearchOptions,
+    enough: int,
+    longest: int,
+    inside: NDArray[np.bool_],
+    streams: bool,
 ) -> BeamSearch:
     assert decoder.beam_search is not None
+    longest = max(1 << (longest - 1).bit_length(), USUAL)  # searches that differ in it alone are alike
     ranking = Ranking(options.length_formula, options.length_penalty)
     return decoder.beam_search(
         BeamRules(
@@ -114,5 +136,6 @@ def _search(
             renormalise=options.renormalise,
             divisors=ranking.divisor(np.arange(longest + 2)),
             inside=inside,
+            streams=streams,
         )
     )

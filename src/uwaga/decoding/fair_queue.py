@@ -27,6 +27,12 @@ class FairQueue(Generic[Item]):
         self._clients.setdefault(client, deque()).append(item)
         self._size += 1
 
+    def put_first(self, client: str, item: Item) -> None:
+        """Let an item wait whose turn is next."""
+        self._clients.setdefault(client, deque()).appendleft(item)
+        self._clients.move_to_end(client, last=False)
+        self._size += 1
+
     def take(self) -> Item:
         """The item whose turn it is.
 

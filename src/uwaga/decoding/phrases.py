@@ -170,6 +170,25 @@ class Phrases:
         bonus = -1.0 if self.bonus is None else self.bonus
         return sizes, times, whole, tokens, first, targets, serves, ends, progress, bonus
 
+    @classmethod
+    def of_tables(cls, tables: PhraseTables, inside: NDArray[np.bool_]) -> Phrases:
+        """The phrases that tables tell of: all that the search looks at, ``phrases`` apart.
+
+        Args:
+            tables: as the attribute of other phrases.
+            inside: as the attribute.
+        """
+        sizes, times, whole, tokens, first, targets, serves, ends, progress, bonus = tables
+        made = cls.__new__(cls)
+        made.phrases, made.inside, made.bonus = (), inside, None if bonus < 0 else bonus
+        made.sizes, made.times, made.whole = sizes, times, whole.astype(np.bool_)
+        made.total = int((sizes * times).sum())
+        made.tokens, made.first, made.targets = tokens, first, targets
+        shape = len(first) - 1, len(sizes)
+        made.serves = serves.reshape(-1, len(sizes)).astype(np.bool_)
+        made.ends, made.progress = ends.reshape(shape).astype(np.uint8), progress.reshape(shape)
+        return made
+
     def check(self, symbols: Symbols, vocabulary: int, where: str) -> None:
         """Refuse phrases that no target of a model can contain.
 

@@ -49,6 +49,24 @@ class Ranking:
         return np.maximum(log_prob / self.divisor(shortest), log_prob / self.divisor(longest))
 
 
+class TableRanking(Ranking):
+    """Divisors that are known, of every length that there can be.
+
+    Args:
+        divisors: (lengths,) from a length of 0.
+    """
+
+    def __init__(self, divisors: Scores) -> None:
+        super().__init__("table", 0.0)
+        object.__setattr__(self, "divisors", divisors)
+
+    divisors: Scores
+
+    def divisor(self, length: Ids) -> Scores:
+        """See :meth:`Ranking.divisor`."""
+        return np.asarray(self.divisors[np.maximum(length, 0)])
+
+
 def columns(values: NDArray[Value], chosen: Ids) -> NDArray[Value]:
     """``values`` (rows, n) at the columns ``chosen`` (rows, k): a faster ``np.take_along_axis``."""
     if values.shape[1] == chosen.shape[1] == 1:

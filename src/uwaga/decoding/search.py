@@ -224,10 +224,10 @@ def _decode_alike(
     results: list[list[Hypothesis]] = [[] for _ in sources]
     lengths = [len(source) for source in sources]
     joining = decoder.join is not None
-    itself = not streaming and searched_by_decoder(decoder, options, limits)
+    itself = searched_by_decoder(decoder, options, limits)
     for indices in length_batches(lengths, options.rows, options.batch_tokens * (WAVE if joining else 1)):
         of_batch = None if phrases is None else [phrases[index] for index in indices]
-        batch: BeamBatch | DecoderBatch = (DecoderBatch if itself else BeamBatch)(
+        given = (
             decoder,
             options,
             [sources[index] for index in indices],
@@ -236,6 +236,7 @@ def _decode_alike(
             enough,
             of_batch,
         )
+        batch = DecoderBatch(*given, streams=streaming) if itself else BeamBatch(*given)
         entering = len(indices)
         while batch.waiting.size or batch.running.size:
             if joining and batch.waiting.size:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from uwaga.contracts import BeamRules, Found, Ids, Memory, PhraseTables
+from uwaga.contracts import BeamRules, Decided, Found, Ids, Memory, PhraseTables
 from uwaga.engine import _core
 from uwaga.errors import DataError, ModelError, TextTooLongError
 
@@ -22,23 +22,8 @@ class NativeBeamSearch:
     """
 
     def __init__(self, model: _core.Model, end: int, rules: BeamRules) -> None:
-        with _told():
-            self._core = _core.BeamSearch(
-                model,
-                rules.beams,
-                rules.enough,
-                rules.nbest,
-                rules.start,
-                end,
-                np.ascontiguousarray(rules.never, dtype=np.int64),
-                rules.min_length,
-                STOPPING[rules.early_stopping],
-                rules.force_end,
-                rules.score_forced,
-                rules.renormalise,
-                np.ascontiguousarray(rules.divisors, dtype=np.float64),
-                np.ascontiguousarray(rules.inside, dtype=np.uint8),
-            )
+        self._core = _core.BeamSearch(checked_rules(model, end, rules))
+        self._streams = rules.streams
 
     @property
     def running(self) -> Ids:
@@ -53,19 +38,48 @@ class NativeBeamSearch:
         phrases: Sequence[PhraseTables | None] = (),
     ) -> None:
         assert isinstance(memory, _core.Memory)
-        with _told():
-            self._core.enter(memory, limits, uncounted, np.ascontiguousarray(forced), list(phrases))
+        with told():
+            forced = np.ascontiguousarray(forced)
+            self._core.enter(memory, limits, uncounted, forced, list(phrases), self._streams)
 
     def run(self, tokens: int) -> None:
-        with _told():
+        with told():
             self._core.run(tokens)
 
     def found(self) -> list[list[Found]]:
         return self._core.found()
 
+    def decided(self) -> list[Decided]:
+        return self._core.decided()
+
+
+def checked_rules(model: _core.Model, end: int, rules: BeamRules) -> _core.Rules:
+    """The rules as the core has them.
+
+    Raises:
+        DataError: they name tokens outside the vocabulary.
+    """
+    with told():
+        return _core.Rules(
+            model,
+            rules.beams,
+            rules.enough,
+            rules.nbest,
+            rules.start,
+            end,
+            np.ascontiguousarray(rules.never, dtype=np.int64),
+            rules.min_length,
+            STOPPING[rules.early_stopping],
+            rules.force_end,
+            rules.score_forced,
+            rules.renormalise,
+            np.ascontiguousarray(rules.divisors, dtype=np.float64),
+            np.ascontiguousarray(rules.inside, dtype=np.uint8),
+        )
+
 
 @contextmanager
-def _told() -> Iterator[None]:
+def told() -> Iterator[None]:
     """The core's errors told as ours."""
     try:
         yield

@@ -19,6 +19,7 @@ from uwaga.engine.isa import chosen_isa
 from uwaga.engine.layout import EngineSettings, Sizes
 from uwaga.engine.packing import Packed
 from uwaga.engine.positions import distances, sinusoids
+from uwaga.engine.running_batch import NativeRunningBatch
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, ModelError, TextTooLongError
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
@@ -204,6 +205,10 @@ class NativeModel:
             DataError: the rules name tokens outside the vocabulary.
         """
         return NativeBeamSearch(self._core, self.symbols.end, rules)
+
+    def running_batch(self) -> NativeRunningBatch:
+        """See :class:`uwaga.contracts.Batching`."""
+        return NativeRunningBatch(self._core, self._lists, self.symbols.end, self._check_weights)
 
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

@@ -21,6 +21,7 @@ from uwaga.translator.marked import TextOverrides
 from uwaga.translator.pipeline import OnError
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.segmentation import Split, listed
+from uwaga.translator.sharing import SharedModels
 from uwaga.translator.translator import Translator
 from uwaga.translator.workers import FairWorkers
 
@@ -87,6 +88,7 @@ class AsyncTranslator:
         self.observer = observer
         self._workers = FairWorkers(workers, most_waiting)
         self._requests: set[Request] = set()
+        self._models = SharedModels()
         self._closed = False
 
     def __repr__(self) -> str:
@@ -290,6 +292,7 @@ class AsyncTranslator:
     def _end(self) -> None:
         self._workers.wait()
         self._workers.close()
+        self._models.close()
 
     async def __aenter__(self) -> AsyncTranslator:
         return self
@@ -306,7 +309,7 @@ class AsyncTranslator:
             self.observer.entered(request.client, time.monotonic() - began)
         try:
             request.check()
-            made = function(self.translator)
+            made = function(self.translator.searched_by(self._models.way(request)))
         except BaseException as error:
             answer: Made | BaseException = error
         else:

@@ -186,6 +186,17 @@ class Translator(KnownTargets):
         made._segmenter = replace(self._segmenter, limit=decoder.max_source)
         return made
 
+    def shared(self) -> Translator:
+        """The same translator for threads that call it at the same time: their sentences share one batch.
+
+        What each call gets is what it gets alone. A model's cores are then used as if the texts of all
+        calls had come as one list.
+        """
+        from uwaga.decoding.request import Request
+        from uwaga.translator.sharing import SharedModels
+
+        return self.searched_by(SharedModels().way(Request()))
+
     def searched_by(self, way: Callable[[Decoder], Decoder]) -> Translator:
         """The same translator whose searches go another way through the same model; all else stays.
 

@@ -1,0 +1,210 @@
+"""Requests of one sentence from many callers at once, against the same sentences as a list.
+
+    python benchmarks/shared.py flores.dev.en
+    python benchmarks/shared.py flores.dev.en --model opus-mt-en-de --clients 1 32 --seconds 10
+
+Each caller asks for the next sentence as soon as it has its answer. "plain" are threads that call one Translator,
+"shared" threads that call ``Translator.shared()``, "asyncio" tasks of an AsyncTranslator. Then requests come at
+random times, at half of what 32 callers get; and callers of short sentences with a caller of a text of 500 words
+beside them. benchmarks/README.md says more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import random
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from systems.machine import machine
+
+import uwaga
+from uwaga import AsyncTranslator, Translator
+
+MANY = 32
+WORDS = 500
+BUSY = 0.5  # load average above which figures are not to be trusted
+Ask = Callable[[str], object]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sentences", type=Path, help="a sentence a line")
+    parser.add_argument("--model", help="folder or name; the bundled one if not given")
+    parser.add_argument("--threads", type=int, default=0, help="of the model; 0 for all cores")
+    parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--beam", type=int, help="as the model's own settings say if not given")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, MANY])
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement")
+    parser.add_argument("--only", nargs="+", default=["plain", "shared", "asyncio", "half", "beside"])
+    arguments = parser.parse_args()
+    texts = arguments.sentences.read_text(encoding="utf-8").splitlines()
+    host = machine()
+    print(f"machine  {host['cpu']}, {host['cores']} cores; load {host['load']:.2f}")
+    if host["load"] > BUSY:
+        print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
+    loaded = Translator.load(arguments.model, threads=arguments.threads, dtype=arguments.dtype)
+    translator = loaded.with_decoder(loaded.decoder)
+    if arguments.beam is not None:
+        translator.decoding = translator.options(beam=arguments.beam)
+    print(f"model    {translator!r}, beam {translator.decoding.beam}")
+    measure(translator, texts, arguments)
+
+
+def measure(translator: Translator, texts: list[str], arguments: argparse.Namespace) -> None:
+    """Print every figure that is asked for."""
+    seconds = arguments.seconds
+    translator.translate(texts[:8])
+    whole = as_list(translator, texts, seconds)
+    print(f"\nas a list           {whole:8.1f} sentences/s")
+    shared = translator.shared()
+    lone, most = 0.0, {}
+    for name, ask in (("plain", translator.translate), ("shared", shared.translate)):
+        if name not in arguments.only:
+            continue
+        for clients in arguments.clients:
+            took, rate = crowd(ask, texts, clients, seconds)
+            shown(f"{name}, {clients} threads", took, rate, whole)
+            most[name, clients] = rate
+            if name == "shared" and clients == 1:
+                lone = percentile(took, 95)
+    if "asyncio" in arguments.only:
+        for clients in arguments.clients:
+            took, rate = asyncio.run(tasks(translator, texts, clients, seconds))
+            shown(f"asyncio, {clients} tasks", took, rate, whole)
+    capacity = most.get(("shared", MANY), whole)
+    if not lone:
+        lone = percentile(crowd(shared.translate, texts, 1, seconds)[0], 95)
+    if "half" in arguments.only:
+        took = at_rate(shared.translate, texts, capacity / 2, seconds)
+        print(f"half load, {capacity / 2:6.1f}/s  p95 {1000 * percentile(took, 95):7.1f} ms", end="  ")
+        print(f"{percentile(took, 95) / lone:5.2f} of a lone request's {1000 * lone:.1f} ms")
+    if "beside" in arguments.only:
+        beside(shared.translate, texts, seconds)
+
+
+def beside(ask: Ask, texts: list[str], seconds: float) -> None:
+    """A caller of long texts beside callers of short ones."""
+    long = " ".join(itertools.islice(itertools.cycle(" ".join(texts).split()), WORDS))
+    for clients in (1, 4, 8):
+        alone = percentile(crowd(ask, texts, clients, seconds)[0], 95)
+        with company(ask, long) as done:
+            beside = percentile(crowd(ask, texts, clients, seconds)[0], 95)
+        print(f"{clients} callers            p95 {1000 * alone:7.1f} ms", end="  ")
+        print(f"{beside / alone:5.2f} of it beside a text of {WORDS} words ({len(done)} of them)")
+
+
+class company:
+    """Somebody who asks for the same text again and again meanwhile."""
+
+    def __init__(self, ask: Ask, text: str) -> None:
+        self._ask, self._text, self._ended, self._done = ask, text, threading.Event(), list[float]()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._ask(self._text)
+            self._done.append(time.perf_counter())
+
+    def __enter__(self) -> list[float]:
+        self._thread.start()
+        return self._done
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+def as_list(translator: Translator, texts: list[str], seconds: float) -> float:
+    """Sentences a second, of as many lines as that takes about so long."""
+    began = time.perf_counter()
+    translator.translate(texts[:64])
+    count = max(64, int(64 * seconds / (time.perf_counter() - began)))
+    lines = list(itertools.islice(itertools.cycle(texts), count))
+    began = time.perf_counter()
+    translator.translate(lines)
+    return count / (time.perf_counter() - began)
+
+
+def crowd(ask: Ask, texts: list[str], clients: int, seconds: float) -> tuple[list[float], float]:
+    """Seconds of each request, and requests a second."""
+    rest: Iterator[str] = itertools.cycle(texts)
+    took: list[float] = []
+    end = time.perf_counter() + seconds
+
+    def work() -> None:
+        while (began := time.perf_counter()) < end:
+            ask(next(rest))
+            took.append(time.perf_counter() - began)
+
+    threads = [threading.Thread(target=work) for _ in range(clients)]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return took, len(took) / (time.perf_counter() - began)
+
+
+async def tasks(
+    translator: Translator, texts: list[str], clients: int, seconds: float
+) -> tuple[list[float], float]:
+    """The same with tasks."""
+    rest, took, end = itertools.cycle(texts), list[float](), time.perf_counter() + seconds
+    async with AsyncTranslator(translator) as shared:
+
+        async def work() -> None:
+            while (began := time.perf_counter()) < end:
+                await shared.translate(next(rest))
+                took.append(time.perf_counter() - began)
+
+        began = time.perf_counter()
+        await asyncio.gather(*(work() for _ in range(clients)))
+        return took, len(took) / (time.perf_counter() - began)
+
+
+def at_rate(ask: Ask, texts: list[str], rate: float, seconds: float) -> list[float]:
+    """Seconds of each request, where they come at random times, so many a second."""
+    random.seed(1)
+    took: list[float] = []
+
+    def work(text: str) -> None:
+        began = time.perf_counter()
+        ask(text)
+        took.append(time.perf_counter() - began)
+
+    threads = []
+    due, end = time.perf_counter(), time.perf_counter() + seconds
+    for text in itertools.cycle(texts):
+        due += random.expovariate(rate)
+        if due > end:
+            break
+        time.sleep(max(due - time.perf_counter(), 0))
+        threads.append(threading.Thread(target=work, args=(text,)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    return took
+
+
+def percentile(took: list[float], percent: int) -> float:
+    """Of seconds, nearest rank."""
+    return sorted(took)[min(len(took) * percent // 100, len(took) - 1)]
+
+
+def shown(name: str, took: list[float], rate: float, whole: float) -> None:
+    """A line of the table."""
+    middle, late = statistics.median(took), percentile(took, 95)
+    print(f"{name:20}{rate:8.1f} requests/s   {rate / whole:5.2f} of the list", end="   ")
+    print(f"p50 {1000 * middle:7.1f} ms   p95 {1000 * late:7.1f} ms", flush=True)
+
+
+if __name__ == "__main__":
+    print(f"uwaga    {uwaga.__version__}")
+    main()

@@ -1,0 +1,66 @@
+#include "binding/running_batch.h"
+
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+#ifdef _WIN32
+#include <process.h>
+#else
+#include <unistd.h>
+#endif
+
+namespace uwaga {
+
+namespace {
+
+int this_process() {
+#ifdef _WIN32
+    return _getpid();
+#else
+    return static_cast<int>(getpid());
+#endif
+}
+
+}  // namespace
+
+PyRunningBatch::PyRunningBatch(std::unique_ptr<RunningBatch> made, std::shared_ptr<Handle> of, nb::object lists)
+    : batch(std::move(made)), handle(std::move(of)), shortlist(std::move(lists)), process(this_process()) {}
+
+PyRunningBatch::~PyRunningBatch() {
+    if (process != this_process()) static_cast<void>(batch.release());
+}
+
+void make_batch(PyRunningBatch* self, const std::shared_ptr<Handle>& handle, nb::object shortlist) {
+    const PyShortlist* lists = shortlist.is_none() ? nullptr : nb::cast<const PyShortlist*>(shortlist);
+    check_shortlist(lists, handle);
+    new (self) PyRunningBatch(std::make_unique<RunningBatch>(handle->model, lists ? &lists->shortlist : nullptr), handle, std::move(shortlist));
+}
+
+PyTicket ticket_of(PyRunningBatch& self, const PyLane& lane, bool streams) {
+    if (lane.handle->model != self.handle->model) refuse("the lane is of another model");
+    if (streams && lane.lane->rules.beams != 1) refuse("streams: of one beam alone");
+    return {std::make_shared<Ticket>(lane.lane, streams)};
+}
+
+void hand_in(PyRunningBatch& self, const PyTicket& ticket, const std::vector<std::vector<int64_t>>& sources, Shaped<int64_t, 1> limits,
+             Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced, const nb::list& phrases) {
+    const Model& model = self.batch->model();
+    std::vector<std::vector<int32_t>> checked = checked_sources(model, sources);
+    std::vector<Entry> entries = checked_entries(ticket.ticket->lane->rules, model.target_vocabulary, sources.size(), limits, uncounted, forced, phrases);
+    self.batch->hand(ticket.ticket, std::move(checked), std::move(entries));
+}
+
+nb::tuple take_news(PyRunningBatch& self, const PyTicket& ticket, double seconds) {
+    News news;
+    {
+        const nb::gil_scoped_release free;
+        news = self.batch->take(ticket.ticket, seconds);
+    }
+    if (news.error) std::rethrow_exception(news.error);
+    nb::list done, decided;
+    for (const Done& one : news.done) done.append(nb::make_tuple(one.sentence, as_lists(one.found)));
+    for (const Decided& one : news.decided) decided.append(nb::make_tuple(one.sentence, one.token, one.log_prob));
+    return nb::make_tuple(std::move(done), std::move(decided));
+}
+
+}  // namespace uwaga

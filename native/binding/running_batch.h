@@ -1,0 +1,37 @@
+// What Python does with a running batch: sentences in, news out; threads wait without the interpreter's lock.
+#pragma once
+
+#include <memory>
+
+#include "binding/search.h"
+#include "search/running_batch.h"
+
+namespace uwaga {
+
+// A child process that was forked leaves it alone: threads of its parent hold its locks.
+struct PyRunningBatch {
+    PyRunningBatch(std::unique_ptr<RunningBatch> made, std::shared_ptr<Handle> of, nb::object lists);
+    ~PyRunningBatch();
+    PyRunningBatch(const PyRunningBatch&) = delete;
+    PyRunningBatch& operator=(const PyRunningBatch&) = delete;
+
+    std::unique_ptr<RunningBatch> batch;
+    std::shared_ptr<Handle> handle;
+    nb::object shortlist;  // which the batch reads
+    const int process;
+};
+struct PyLane {
+    std::shared_ptr<Lane> lane;
+    std::shared_ptr<Handle> handle;
+};
+struct PyTicket {
+    TicketPtr ticket;
+};
+
+void make_batch(PyRunningBatch* self, const std::shared_ptr<Handle>& handle, nb::object shortlist);
+PyTicket ticket_of(PyRunningBatch& self, const PyLane& lane, bool streams);
+void hand_in(PyRunningBatch& self, const PyTicket& ticket, const std::vector<std::vector<int64_t>>& sources, Shaped<int64_t, 1> limits,
+             Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced, const nb::list& phrases);
+nb::tuple take_news(PyRunningBatch& self, const PyTicket& ticket, double seconds);
+
+}  // namespace uwaga

@@ -1,0 +1,83 @@
+"""Searches of any number of threads in one running batch of a model.
+
+A thread that searches takes its sentences to the batch and waits. What is found is what the model's own
+search finds, to the bit, whatever else is in the batch.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+
+from uwaga.contracts import Batching, Decoder, RunningBatch
+from uwaga.decoding.collected_batch import CollectedBatch
+from uwaga.decoding.places import Places
+
+_abandoned: list[object] = []
+"""What a forked child has of its parent's threads, and must not even free."""
+
+
+class SharedSearch:
+    """The running batch of a model, its thread, and its places.
+
+    Nothing begins before the first search; a child process that was forked begins anew. The thread ends with
+    :meth:`close`, when nobody has this any more, or with the interpreter.
+
+    Args:
+        decoder: the model.
+        places: who may enter, and when.
+    """
+
+    def __init__(self, decoder: Decoder, places: Callable[[], Places] = Places) -> None:
+        self.decoder = decoder
+        self._made = places
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._batch: RunningBatch | None = None
+        self._end: weakref.finalize[..., SharedSearch] | None = None
+        self.places = places()
+
+    def running_batch(self) -> RunningBatch:
+        """The batch, which is being served."""
+        if self._process != os.getpid():
+            self._begin_again()
+        with self._lock:
+            if self._batch is None:
+                decoder: object = self.decoder
+                own = isinstance(decoder, Batching)
+                self._batch = decoder.running_batch() if own else CollectedBatch(self.decoder)
+                thread = threading.Thread(target=self._batch.serve, name="uwaga-batch", daemon=True)
+                thread.start()
+                self._end = weakref.finalize(self, _close, self._batch, thread, os.getpid())
+            return self._batch
+
+    def _begin_again(self) -> None:
+        """In a forked child: no thread serves here, and locks are as they were in the parent."""
+        _abandoned.append((self._batch, self._end, self._lock, self.places))
+        if self._end is not None:
+            self._end.detach()
+        self._lock, self._batch, self._end = threading.Lock(), None, None
+        self.places, self._process = self._made(), os.getpid()
+
+    @property
+    def counters(self) -> tuple[int, int, int]:
+        """Steps made, their rows added up, and sentences done."""
+        return (0, 0, 0) if self._batch is None else self._batch.counters
+
+    def close(self) -> None:
+        """End the thread; searches that wait are told that it was closed. The next one begins anew."""
+        with self._lock:
+            end, self._end, self._batch = self._end, None, None
+        if end is not None:
+            end()
+
+
+def _close(batch: RunningBatch, thread: threading.Thread, process: int) -> None:
+    if process != os.getpid():
+        _abandoned.append(batch)
+        return
+    batch.close()
+    if thread is not threading.current_thread():
+        thread.join()

@@ -1,0 +1,112 @@
+"""The engine's running batch: :class:`uwaga.contracts.RunningBatch` over the compiled core."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from uwaga.contracts import BeamRules, Decided, Found, Ids, PhraseTables
+from uwaga.engine import _core
+from uwaga.engine.beam_search import checked_rules, told
+from uwaga.errors import CancelledRequestError
+
+MOST_LANES = 64
+"""Sets of rules that are kept for the next search by them."""
+
+
+class NativeRunningBatch:
+    """Steps, entries and exits without Python between them: ``serve`` never asks for the interpreter's lock.
+
+    Sentences that are searched by the same rules share their steps. What is found is what
+    :class:`uwaga.engine.beam_search.NativeBeamSearch` finds, to the bit.
+
+    Args:
+        model: the core's.
+        shortlist: what its sentences may become; None for anything.
+        end: the end symbol.
+        check: raises where the weights, in a shared file, were changed; None where they cannot be.
+    """
+
+    def __init__(
+        self,
+        model: _core.Model,
+        shortlist: _core.Shortlist | None,
+        end: int,
+        check: Callable[[], None] | None,
+    ) -> None:
+        self._model, self._end, self._check = model, end, check
+        self._core = _core.RunningBatch(model, shortlist)
+        self._lanes: OrderedDict[tuple[object, ...], _core.Lane] = OrderedDict()
+
+    def ticket(self, rules: BeamRules) -> NativeTicket:
+        """See :meth:`uwaga.contracts.RunningBatch.ticket`.
+
+        Raises:
+            DataError: the rules name tokens outside the vocabulary.
+        """
+        key = (
+            *(rules.beams, rules.enough, rules.nbest, rules.start, rules.min_length, rules.early_stopping),
+            *(rules.force_end, rules.score_forced, rules.renormalise),
+            *(rules.never.tobytes(), rules.divisors.tobytes(), rules.inside.tobytes()),
+        )
+        lane = self._lanes.pop(key, None) or _core.Lane(checked_rules(self._model, self._end, rules))
+        self._lanes[key] = lane
+        while len(self._lanes) > MOST_LANES:
+            self._lanes.popitem(last=False)
+        return NativeTicket(self._core, self._core.ticket(lane, rules.streams), self._check)
+
+    def serve(self) -> None:
+        """See :meth:`uwaga.contracts.RunningBatch.serve`."""
+        self._core.serve()
+
+    def close(self) -> None:
+        """See :meth:`uwaga.contracts.RunningBatch.close`."""
+        self._core.close()
+
+    @property
+    def counters(self) -> tuple[int, int, int]:
+        """See :attr:`uwaga.contracts.RunningBatch.counters`."""
+        return self._core.counters
+
+
+class NativeTicket:
+    """See :class:`uwaga.contracts.BatchTicket`."""
+
+    def __init__(
+        self, batch: _core.RunningBatch, ticket: _core.Ticket, check: Callable[[], None] | None
+    ) -> None:
+        self._batch, self._ticket, self._check = batch, ticket, check
+
+    def hand(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Ids,
+        uncounted: Ids,
+        forced: Ids,
+        phrases: Sequence[PhraseTables | None],
+    ) -> None:
+        if self._check is not None:
+            self._check()
+        with told(), closed_told():
+            self._batch.hand(
+                self._ticket, sources, limits, uncounted, np.ascontiguousarray(forced), list(phrases)
+            )
+
+    def take(self, seconds: float) -> tuple[list[tuple[int, list[Found]]], list[Decided]]:
+        with told(), closed_told():
+            return self._batch.take(self._ticket, seconds)
+
+    def leave(self) -> None:
+        self._batch.leave(self._ticket)
+
+
+@contextmanager
+def closed_told() -> Iterator[None]:
+    """That a batch was closed, told as ours."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise CancelledRequestError(str(error)) from None
