@@ -3,10 +3,10 @@
     python benchmarks/shared.py flores.dev.en
     python benchmarks/shared.py flores.dev.en --model opus-mt-en-de --clients 1 32 --seconds 10
 
-Each caller asks for the next sentence as soon as it has its answer. "plain" are threads that call one Translator,
-"shared" threads that call ``Translator.shared()``, "asyncio" tasks of an AsyncTranslator. Then requests come at
-random times, at half of what 32 callers get; and callers of short sentences with a caller of a text of 500 words
-beside them. benchmarks/README.md says more.
+Each caller asks for the next sentence as soon as it has its answer. "plain" are threads that call one
+Translator, "shared" threads that call ``Translator.shared()``, "asyncio" tasks of an AsyncTranslator. Then
+requests come at random times, at half of what 32 callers get; and callers of short sentences with a caller
+of a text of 500 words beside them. benchmarks/README.md says more.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=0, help="of the model; 0 for all cores")
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--beam", type=int, help="as the model's own settings say if not given")
+    parser.add_argument("--max-length", type=int, help="for a model with random weights, which knows no end")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, MANY])
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement")
     parser.add_argument("--only", nargs="+", default=["plain", "shared", "asyncio", "half", "beside"])
@@ -51,8 +52,7 @@ def main() -> None:
         print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
     loaded = Translator.load(arguments.model, threads=arguments.threads, dtype=arguments.dtype)
     translator = loaded.with_decoder(loaded.decoder)
-    if arguments.beam is not None:
-        translator.decoding = translator.options(beam=arguments.beam)
+    translator.decoding = translator.options(beam=arguments.beam, max_length=arguments.max_length)
     print(f"model    {translator!r}, beam {translator.decoding.beam}")
     measure(translator, texts, arguments)
 
@@ -94,13 +94,13 @@ def beside(ask: Ask, texts: list[str], seconds: float) -> None:
     long = " ".join(itertools.islice(itertools.cycle(" ".join(texts).split()), WORDS))
     for clients in (1, 4, 8):
         alone = percentile(crowd(ask, texts, clients, seconds)[0], 95)
-        with company(ask, long) as done:
+        with Company(ask, long) as done:
             beside = percentile(crowd(ask, texts, clients, seconds)[0], 95)
         print(f"{clients} callers            p95 {1000 * alone:7.1f} ms", end="  ")
         print(f"{beside / alone:5.2f} of it beside a text of {WORDS} words ({len(done)} of them)")
 
 
-class company:
+class Company:
     """Somebody who asks for the same text again and again meanwhile."""
 
     def __init__(self, ask: Ask, text: str) -> None:

@@ -60,7 +60,7 @@ class Banks:
     def __init__(self, phrases: Sequence[Phrases | None], beams: int, vocabulary: int) -> None:
         each = [one or Phrases(()) for one in phrases]
         self._beams, self._vocabulary = beams, vocabulary
-        width = max(len(one.phrases) for one in each)
+        width = max(len(one.sizes) for one in each)
 
         def stacked(name: str) -> NDArray[np.int64]:
             parts = [np.asarray(getattr(one, name), dtype=np.int64) for one in each]

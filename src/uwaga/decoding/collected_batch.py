@@ -114,7 +114,7 @@ class CollectedBatch:
                 else:
                     rest.append(one)
             self._waiting = rest
-            return made
+            return sorted(made, key=lambda one: -len(one.source))  # as decoders have them
 
     def _search(self, sentences: list[CollectedSentence]) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,10 +72,13 @@ class SharedDecoder:
         shared: the model's batch.
         request: whose it is; it is looked at wherever this waits.
         decoder: the model, or its recording one; the batch's if None.
+
+    Attributes:
+        shared: as the argument.
     """
 
     def __init__(self, shared: SharedSearch, request: Request, decoder: Decoder | None = None) -> None:
-        self._shared, self._request = shared, request
+        self.shared, self._request = shared, request
         self._decoder = shared.decoder if decoder is None else decoder
         self.symbols, self.vocabulary = self._decoder.symbols, self._decoder.vocabulary
         self.max_source, self.max_target = self._decoder.max_source, self._decoder.max_target
@@ -87,7 +91,7 @@ class SharedDecoder:
     def beam_search(self, rules: BeamRules) -> SharedBeamSearch:
         """See :attr:`uwaga.contracts.Decoder.beam_search`."""
         self._request.check()
-        return SharedBeamSearch(self._shared, self._request, rules)
+        return SharedBeamSearch(self.shared, self._request, rules)
 
     @property
     def join(self) -> Callable[[State, State], State] | None:
@@ -112,7 +116,7 @@ class SharedDecoder:
         record = self._decoder.recording
         if record is None:
             return None
-        return lambda whole: SharedDecoder(self._shared, self._request, record(whole))
+        return lambda whole: SharedDecoder(self.shared, self._request, record(whole))
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
         """The sentences as they are: whoever decodes them encodes them."""
@@ -152,7 +156,8 @@ class SharedBeamSearch:
         self._decided: list[Decided] = []
         self._told = False  # whether the last wait has brought anything
         self._error: UwagaError | None = None
-        self._forget: Callable[[], None] | None = request.when_cancelled(self.close)
+        this = weakref.ref(self)  # the request may outlive a search that nobody reads on
+        self._forget = request.when_cancelled(lambda: None if (own := this()) is None else own.close())
 
     @property
     def running(self) -> Ids:
@@ -201,8 +206,6 @@ class SharedBeamSearch:
         except BaseException:
             self.close()
             raise
-        if not self._running:
-            self.close()
 
     def found(self) -> list[list[Found]]:
         """See :meth:`uwaga.contracts.BeamSearch.found`."""
@@ -217,10 +220,9 @@ class SharedBeamSearch:
         """Leave the batch."""
         self._places.leave(self._claimant)
         self._ticket.leave()
-        if self._forget is not None:
-            self._forget()
 
     def __del__(self) -> None:
+        self._forget()
         if self._running:
             self.close()
 

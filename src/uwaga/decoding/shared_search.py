@@ -46,8 +46,10 @@ class SharedSearch:
         with self._lock:
             if self._batch is None:
                 decoder: object = self.decoder
-                own = isinstance(decoder, Batching)
-                self._batch = decoder.running_batch() if own else CollectedBatch(self.decoder)
+                if isinstance(decoder, Batching):
+                    self._batch = decoder.running_batch()
+                else:
+                    self._batch = CollectedBatch(self.decoder)
                 thread = threading.Thread(target=self._batch.serve, name="uwaga-batch", daemon=True)
                 thread.start()
                 self._end = weakref.finalize(self, _close, self._batch, thread, os.getpid())
