@@ -13,11 +13,19 @@ from uwaga.decoding.places import Claimant, Places
 QUIET = settings(max_examples=200, deadline=None)
 
 
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class Batch:
     """What was let in, in order; each sentence is a pair of its search's name and number."""
 
-    def __init__(self, **sizes: int) -> None:
-        self.places = Places(**sizes)
+    def __init__(self, most: int, reserved: int, share: float = 0.25) -> None:
+        self.clock = Clock()
+        self.places = Places(most, reserved, share, self.clock)
         self.entered: list[tuple[str, int]] = []
         self.running: list[tuple[str, int]] = []
         self.claimants: dict[str, Claimant] = {}
@@ -49,7 +57,7 @@ class Batch:
 @QUIET
 @given(st.data())
 def test_all_enter_once_in_their_order_and_no_place_is_lost(data: st.DataObject) -> None:
-    batch = Batch(most=60, reserved=20, share=25)
+    batch = Batch(most=60, reserved=20, share=0.25)
     gone: set[str] = set()
     for turn in range(data.draw(st.integers(1, 40))):
         what = data.draw(st.sampled_from(["claim", "claim", "finish", "leave", "again"]))
@@ -80,36 +88,52 @@ def test_all_enter_once_in_their_order_and_no_place_is_lost(data: st.DataObject)
 
 
 def test_a_client_with_one_sentence_enters_at_once_beside_one_with_500() -> None:
-    batch = Batch(most=100, reserved=20, share=30)
+    batch = Batch(most=100, reserved=20)
     batch.claim("long", [10] * 500, "a")
     assert batch.running == [("long", at) for at in range(10)]
     batch.claim("short", [10], "b")
     assert batch.running[-1] == ("short", 0)
 
 
-def test_where_all_is_full_it_enters_with_the_next_place() -> None:
-    batch = Batch(most=100, reserved=0, share=30)
+def test_where_all_is_full_it_enters_in_its_turn() -> None:
+    batch = Batch(most=100, reserved=0)
     batch.claim("long", [10] * 500, "a")
     for at in range(3):
         batch.claim(f"short {at}", [10], f"client {at}")
     assert len(batch.running) == 10
-    for at in range(3):
+    for _ in range(5):
         batch.finish()
-        assert batch.running[-1] == (f"short {at}", 0)
+    entered = [name for name, _ in batch.entered[10:]]
+    assert entered[:4] == ["long", "short 0", "short 1", "short 2"]
 
 
-def test_beside_others_one_with_many_gets_its_share_and_no_more() -> None:
-    batch = Batch(most=100, reserved=20, share=30)
-    batch.claim("one", [10], "a")
-    batch.claim("long", [10] * 500, "b")
-    assert sum(name == "long" for name, _ in batch.running) == 3
-    batch.finish()  # alone again
+def running(batch: Batch, name: str) -> int:
+    return sum(each == name for each, _ in batch.running)
+
+
+def test_long_ones_get_a_share_of_what_short_ones_have_had_lately() -> None:
+    batch = Batch(most=200, reserved=20)
+    for at in range(8):
+        batch.claim(f"short {at}", [10], f"client {at}")
+    batch.claim("long", [10] * 500, "a")
+    batch.claim("another", [10] * 500, "b")
+    assert running(batch, "long") + running(batch, "another") == 2
+    while batch.running[0][0].startswith("short"):
+        batch.finish()
+    batch.clock.now = 0.4
     batch.finish()
-    assert sum(name == "long" for name, _ in batch.running) == 10
+    assert len(batch.running) == 2  # the next short one may come at once
+    batch.clock.now = 0.8
+    batch.finish()
+    assert len(batch.running) == 2
+    batch.clock.now = 1.4
+    batch.finish()
+    assert len(batch.running) == 22  # nobody has come: they have all
+    assert running(batch, "long") in (10, 11, 12)
 
 
 def test_of_one_client_searches_take_turns_too() -> None:
-    batch = Batch(most=10, reserved=0, share=10)
+    batch = Batch(most=10, reserved=0)
     batch.claim("one", [10] * 3)
     batch.claim("other", [10] * 3)
     for _ in range(6):
@@ -118,7 +142,7 @@ def test_of_one_client_searches_take_turns_too() -> None:
 
 
 def test_a_large_one_is_not_overtaken_for_ever() -> None:
-    batch = Batch(most=100, reserved=20, share=30)
+    batch = Batch(most=100, reserved=20)
     batch.claim("a", [60])
     batch.claim("b", [50])
     batch.claim("large", [1000])
@@ -132,7 +156,7 @@ def test_a_large_one_is_not_overtaken_for_ever() -> None:
 
 
 def test_threads_lose_nothing() -> None:
-    places, lock = Places(most=50, reserved=10, share=20), threading.Lock()
+    places, lock = Places(most=50, reserved=10), threading.Lock()
     entered = [0] * 16
 
     def work(number: int) -> None:

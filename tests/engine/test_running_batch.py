@@ -29,7 +29,7 @@ QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 
 def small():
     """Few places, so that sentences must wait."""
-    return Places(most=80, reserved=30, share=40)
+    return Places(most=80, reserved=30)
 
 
 def crowd(shared, works, seconds=60):
@@ -200,7 +200,7 @@ def test_whatever_a_decoder_raises_reaches_its_own_search_alone():
 def test_the_next_that_comes_makes_its_first_steps_at_once():
     """Beside a search of 400 sentences it is done after few more steps than it has tokens."""
     engine = native(random_model(SHAPE, spread=3.0))
-    shared = SharedSearch(engine, lambda: Places(most=400, reserved=100, share=100))
+    shared = SharedSearch(engine, lambda: Places(most=400, reserved=100))
     wanted = SearchOptions(beam=1, max_length=20, min_length=18)
     ended = []
 

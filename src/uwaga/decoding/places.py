@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -12,8 +13,12 @@ PLACES = 4096
 """Source tokens, beams counted, that are decoded at once: as much as ``SearchOptions.batch_tokens``."""
 RESERVED = 1024
 """Beyond them, for others than the one that has them all."""
-SHARE = 512
-"""What one search may have while another wants some or has some, unless it is a single sentence."""
+FEW = 4
+"""Sentences of a search that counts as a short one."""
+SHARE = 0.25
+"""What long searches may have together, of what short ones have had lately; a sentence in any case."""
+LATELY = 0.5
+"""Seconds."""
 
 
 class Claimant:
@@ -28,31 +33,48 @@ class Claimant:
         self.client, self.let_in = client, let_in
         self.waiting: deque[int] = deque()
         self.places = self.sentences = 0  # of those that have entered
-        self.known = self.queued = self.gone = False
+        self.ever = 0  # sentences that it has asked for
+        self.queued = self.gone = False
+
+    @property
+    def long(self) -> bool:
+        """Whether it has more sentences than a few."""
+        return self.ever > FEW
 
 
 class Places:
     """Who may enter a running batch, and when: places are source tokens times beams.
 
     They are given out sentence by sentence, one client after the other and within a client one search after
-    the other. A search that is alone may have all but a reserve; beside others it gets no more than a share,
-    so that one with a thousand sentences neither holds up the next that comes nor slows its steps down.
+    the other. A search may have all but a reserve, so that the next that comes need not wait. Long searches
+    get no more than a share of what short ones have had lately, all of them together, so that a thousand
+    sentences do not slow down the steps of a few; where there are no short ones they share everything.
 
     Threads may share it. Nothing here waits: who frees a place lets the next sentence in.
 
     Args:
         most: places for one search.
         reserved: further ones for others.
-        share: places for one search beside others.
+        share: of the places of short searches, for long ones beside them.
+        clock: seconds.
     """
 
-    def __init__(self, most: int = PLACES, reserved: int = RESERVED, share: int = SHARE) -> None:
-        self._most, self._reserved, self._share = most, reserved, share
+    def __init__(
+        self,
+        most: int = PLACES,
+        reserved: int = RESERVED,
+        share: float = SHARE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most, self._reserved, self._share, self._clock = most, reserved, share, clock
+        self._short = self._long = 0  # places of short searches, and of long ones
+        self._lately = 0  # most places that short ones have had in this period or the last
+        self._before, self._period = 0, clock()
         self._lock = threading.Lock()
         self._again = False
         self._queue: FairQueue[Claimant] = FairQueue()
         self._leaving: deque[Claimant] = deque()
-        self._used = self._waiting = self._running = self._claimants = 0
+        self._used = self._waiting = self._running = 0
 
     @property
     def waiting(self) -> int:
@@ -74,8 +96,10 @@ class Places:
         with self._lock:
             if claimant.gone:
                 return
-            self._claimants += not claimant.known
-            claimant.known = True
+            if not claimant.long and claimant.ever + len(sizes) > FEW:  # no longer a short one
+                self._short -= claimant.places
+                self._long += claimant.places
+            claimant.ever += len(sizes)
             claimant.waiting.extend(sizes)
             self._waiting += len(sizes)
             if not claimant.queued:
@@ -88,10 +112,7 @@ class Places:
         with self._lock:
             if claimant.gone:
                 return
-            self._free(claimant, sum(sizes), len(sizes))
-            if not claimant.sentences and not claimant.waiting:
-                self._claimants -= claimant.known
-                claimant.known = False
+            self._take(claimant, -sum(sizes), -len(sizes))
         self._give()
 
     def leave(self, claimant: Claimant) -> None:
@@ -99,11 +120,16 @@ class Places:
         self._leaving.append(claimant)
         self._give()
 
-    def _free(self, claimant: Claimant, places: int, sentences: int) -> None:
-        claimant.places -= places
-        claimant.sentences -= sentences
-        self._used -= places
-        self._running -= sentences
+    def _take(self, claimant: Claimant, places: int, sentences: int) -> None:
+        claimant.places += places
+        claimant.sentences += sentences
+        self._used += places
+        self._running += sentences
+        if claimant.long:
+            self._long += places
+        else:
+            self._short += places
+            self._lately = max(self._lately, self._short)
 
     def _give(self) -> None:
         """Let in whoever may enter. Where another thread is at it, that one does it again, for this one too:
@@ -124,10 +150,9 @@ class Places:
         if claimant.gone:
             return
         claimant.gone = True
-        self._free(claimant, claimant.places, claimant.sentences)
+        self._take(claimant, -claimant.places, -claimant.sentences)
         self._waiting -= len(claimant.waiting)
         claimant.waiting.clear()
-        self._claimants -= claimant.known
         if claimant.queued:
             self._queue.remove(claimant.client, claimant)
 
@@ -135,6 +160,7 @@ class Places:
         """How many more sentences of each may enter now."""
         granted: dict[Claimant, int] = {}
         passed_over = []
+        self._look_at_clock()
         while self._queue:
             claimant = self._queue.take()
             size = claimant.waiting[0]
@@ -145,11 +171,8 @@ class Places:
                 passed_over.append(claimant)
                 continue
             claimant.waiting.popleft()
-            claimant.places += size
-            claimant.sentences += 1
-            self._used += size
             self._waiting -= 1
-            self._running += 1
+            self._take(claimant, size, 1)
             granted[claimant] = granted.get(claimant, 0) + 1
             if claimant.waiting:
                 self._queue.put(claimant.client, claimant)
@@ -160,6 +183,15 @@ class Places:
         return granted
 
     def _may_have(self, claimant: Claimant, size: int) -> bool:
-        """Whether a sentence may be added to what a search has already; its first may always."""
-        allowed = self._most if self._claimants == 1 else self._share
-        return not claimant.places or claimant.places + size <= allowed
+        """Whether a sentence may be added to what a search has already."""
+        if claimant.places and claimant.places + size > self._most:
+            return False
+        short = max(self._lately, self._before)
+        return not claimant.long or not short or not self._long or self._long + size <= self._share * short
+
+    def _look_at_clock(self) -> None:
+        now = self._clock()
+        if now - self._period < LATELY:
+            return
+        self._before = self._lately if now - self._period < 2 * LATELY else 0
+        self._lately, self._period = self._short, now

@@ -104,6 +104,13 @@ class AsyncTranslator:
         """Requests that are being translated."""
         return len(self._requests) - self._workers.waiting
 
+    @property
+    def counters(self) -> tuple[int, int, int]:
+        """Of all models: steps made, their rows added up, and sentences done."""
+        each = [(0, 0, 0), *(one.counters for one in self._models.searches)]
+        steps, rows, sentences = (sum(column) for column in zip(*each, strict=True))
+        return steps, rows, sentences
+
     @overload
     async def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
         self,
