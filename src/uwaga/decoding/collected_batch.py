@@ -34,8 +34,8 @@ class CollectedSentence:
 class CollectedBatch:
     """Sentences of equal rules that wait when the model is free are decoded together, to their end.
 
-    See :class:`uwaga.contracts.RunningBatch`. A sentence is found as if it were alone, as far as the
-    decoder's rows do not depend on each other. Where a search of several requests fails, each is searched
+    See :class:`uwaga.decoding.running_batch.RunningBatch`. A sentence is found as if it were alone, as far as
+    the decoder's rows do not depend on each other. Where a search of several requests fails, each is searched
     alone, so that only that fails whose own fault it is.
 
     Args:
@@ -52,11 +52,11 @@ class CollectedBatch:
 
     @property
     def counters(self) -> tuple[int, int, int]:
-        """See :attr:`uwaga.contracts.RunningBatch.counters`."""
+        """See :attr:`uwaga.decoding.running_batch.RunningBatch.counters`."""
         return self._counters
 
     def ticket(self, rules: BeamRules) -> CollectedTicket:
-        """See :meth:`uwaga.contracts.RunningBatch.ticket`.
+        """See :meth:`uwaga.decoding.running_batch.RunningBatch.ticket`.
 
         Raises:
             SettingsError: the rules are to stream, and here nobody is told of each token.
@@ -66,12 +66,12 @@ class CollectedBatch:
         return CollectedTicket(self, rules, self._changed)
 
     def serve(self) -> None:
-        """See :meth:`uwaga.contracts.RunningBatch.serve`."""
+        """See :meth:`uwaga.decoding.running_batch.RunningBatch.serve`."""
         while together := self._collect():
             self._search(together)
 
     def close(self) -> None:
-        """See :meth:`uwaga.contracts.RunningBatch.close`."""
+        """See :meth:`uwaga.decoding.running_batch.RunningBatch.close`."""
         with self._changed:
             self._closed = True
             tickets = {one.ticket for one in self._waiting}
@@ -145,7 +145,7 @@ class CollectedBatch:
 
 
 class CollectedTicket:
-    """See :class:`uwaga.contracts.BatchTicket`."""
+    """See :class:`uwaga.decoding.running_batch.BatchTicket`."""
 
     def __init__(self, batch: CollectedBatch, rules: BeamRules, changed: threading.Condition) -> None:
         self._batch, self._changed = batch, changed

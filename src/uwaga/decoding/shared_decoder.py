@@ -147,6 +147,7 @@ class SharedBeamSearch:
 
     def __init__(self, shared: SharedSearch, request: Request, rules: BeamRules) -> None:
         self._ticket = shared.running_batch().ticket(rules)
+        self._waiting = shared.waiting
         self._places, self._request, self._rules = shared.places, request, rules
         self._claimant = Claimant(request.client, self._let_in)
         self._handed: deque[HandedSentence] = deque()
@@ -232,7 +233,11 @@ class SharedBeamSearch:
             raise self._error
 
     def _take(self, seconds: float) -> None:
-        done, decided = self._ticket.take(seconds)
+        self._waiting.add(threading.get_ident())
+        try:
+            done, decided = self._ticket.take(seconds)
+        finally:
+            self._waiting.discard(threading.get_ident())
         self._told = bool(done or decided)
         self._decided += decided
         for number, found in done:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 
-from uwaga.contracts import Batching, Decoder, RunningBatch
+from uwaga.contracts import Decoder
 from uwaga.decoding.collected_batch import CollectedBatch
 from uwaga.decoding.places import Places
+from uwaga.decoding.running_batch import Batching, RunningBatch
 
+A_MOMENT = 2.0
+"""Seconds that threads have to be told that a batch was closed."""
 _abandoned: list[object] = []
 """What a forked child has of its parent's threads, and must not even free."""
 
@@ -28,6 +32,10 @@ class SharedSearch:
     Args:
         decoder: the model.
         places: who may enter, and when.
+
+    Attributes:
+        places: what it has made.
+        waiting: threads that wait for the batch.
     """
 
     def __init__(self, decoder: Decoder, places: Callable[[], Places] = Places) -> None:
@@ -38,6 +46,7 @@ class SharedSearch:
         self._batch: RunningBatch | None = None
         self._end: weakref.finalize[..., SharedSearch] | None = None
         self.places = places()
+        self.waiting: set[int] = set()
 
     def running_batch(self) -> RunningBatch:
         """The batch, which is being served."""
@@ -52,7 +61,7 @@ class SharedSearch:
                     self._batch = CollectedBatch(self.decoder)
                 thread = threading.Thread(target=self._batch.serve, name="uwaga-batch", daemon=True)
                 thread.start()
-                self._end = weakref.finalize(self, _close, self._batch, thread, os.getpid())
+                self._end = weakref.finalize(self, _close, self._batch, thread, os.getpid(), self.waiting)
             return self._batch
 
     def _begin_again(self) -> None:
@@ -61,7 +70,7 @@ class SharedSearch:
         if self._end is not None:
             self._end.detach()
         self._lock, self._batch, self._end = threading.Lock(), None, None
-        self.places, self._process = self._made(), os.getpid()
+        self.places, self.waiting, self._process = self._made(), set(), os.getpid()
 
     @property
     def counters(self) -> tuple[int, int, int]:
@@ -76,10 +85,14 @@ class SharedSearch:
             end()
 
 
-def _close(batch: RunningBatch, thread: threading.Thread, process: int) -> None:
+def _close(batch: RunningBatch, thread: threading.Thread, process: int, waiting: set[int]) -> None:
+    """End a batch; whoever waits has come back from it before the interpreter goes on to its end."""
     if process != os.getpid():
         _abandoned.append(batch)
         return
     batch.close()
     if thread is not threading.current_thread():
         thread.join()
+    end = time.monotonic() + A_MOMENT
+    while waiting - {threading.get_ident()} and time.monotonic() < end:
+        time.sleep(0.001)

@@ -207,7 +207,7 @@ class NativeModel:
         return NativeBeamSearch(self._core, self.symbols.end, rules)
 
     def running_batch(self) -> NativeRunningBatch:
-        """See :class:`uwaga.contracts.Batching`."""
+        """See :class:`uwaga.decoding.running_batch.Batching`."""
         return NativeRunningBatch(self._core, self._lists, self.symbols.end, self._check_weights)
 
     def attentions(

@@ -1,4 +1,4 @@
-"""The engine's running batch: :class:`uwaga.contracts.RunningBatch` over the compiled core."""
+"""The engine's running batch: :class:`uwaga.decoding.running_batch.RunningBatch` over the compiled core."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NativeRunningBatch:
         self._lanes: OrderedDict[tuple[object, ...], _core.Lane] = OrderedDict()
 
     def ticket(self, rules: BeamRules) -> NativeTicket:
-        """See :meth:`uwaga.contracts.RunningBatch.ticket`.
+        """See :meth:`uwaga.decoding.running_batch.RunningBatch.ticket`.
 
         Raises:
             DataError: the rules name tokens outside the vocabulary.
@@ -59,21 +59,21 @@ class NativeRunningBatch:
         return NativeTicket(self._core, self._core.ticket(lane, rules.streams), self._check)
 
     def serve(self) -> None:
-        """See :meth:`uwaga.contracts.RunningBatch.serve`."""
+        """See :meth:`uwaga.decoding.running_batch.RunningBatch.serve`."""
         self._core.serve()
 
     def close(self) -> None:
-        """See :meth:`uwaga.contracts.RunningBatch.close`."""
+        """See :meth:`uwaga.decoding.running_batch.RunningBatch.close`."""
         self._core.close()
 
     @property
     def counters(self) -> tuple[int, int, int]:
-        """See :attr:`uwaga.contracts.RunningBatch.counters`."""
+        """See :attr:`uwaga.decoding.running_batch.RunningBatch.counters`."""
         return self._core.counters
 
 
 class NativeTicket:
-    """See :class:`uwaga.contracts.BatchTicket`."""
+    """See :class:`uwaga.decoding.running_batch.BatchTicket`."""
 
     def __init__(
         self, batch: _core.RunningBatch, ticket: _core.Ticket, check: Callable[[], None] | None

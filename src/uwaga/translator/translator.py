@@ -187,11 +187,7 @@ class Translator(KnownTargets):
         return made
 
     def shared(self) -> Translator:
-        """The same translator for threads that call it at the same time: their sentences share one batch.
-
-        What each call gets is what it gets alone. A model's cores are then used as if the texts of all
-        calls had come as one list.
-        """
+        """The same translator, whose calls in threads share one batch; each gets what it gets alone."""
         from uwaga.decoding.request import Request
         from uwaga.translator.sharing import SharedModels
 
