@@ -153,8 +153,7 @@ class BeamRules:
     rises and is never produced. ``divisors`` (longest + 2,): what the log-probability of a hypothesis is
     divided by, by the tokens that count in its length, for sentences of at most ``longest`` steps. ``inside``
     (vocabulary,): the tokens that go on with the word before them, which phrases ask for; empty where none
-    does.
-    ``streams``: whether each token is asked for as it is decided, of one beam.
+    does. ``streams``: whether each token is asked for as it is decided, of one beam.
     """
 
     beams: int
@@ -209,17 +208,16 @@ class BeamSearch(Protocol):
 
     def run(self, tokens: int) -> None:
         """Make a step, and more until sentences of no more than so many source tokens are being decoded."""
-        ...
 
     def found(self) -> list[list[Found]]:
         """The n-best hypotheses of each sentence that is done, best first, in the order of entry."""
-        ...
 
     def decided(self) -> list[Decided]:
         """Of rules that stream: the tokens decided since the last call, end symbols left out."""
-        ...
 
 
+EveryAttention = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Attentions]]
+CrossAttentions = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], "list[Floats]"]
 CrossAttention = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]], int, int | None], "list[Floats]"]
 
 
@@ -244,9 +242,7 @@ class Decoder(Protocol):
         ...
 
     @property
-    def attentions(
-        self,
-    ) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Attentions]] | None:
+    def attentions(self) -> EveryAttention | None:
         """Every attention matrix of sentences with known targets; None of a decoder that cannot tell.
 
         The first argument are sources, the second what each step is fed: the token that decoding starts from
@@ -267,14 +263,11 @@ class Decoder(Protocol):
         ...
 
     @property
-    def cross_attentions(
-        self,
-    ) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Floats]] | None:
+    def cross_attentions(self) -> CrossAttentions | None:
         """Cross-attention (layers, heads, target, source) of all layers; None of a decoder that cannot tell.
 
         The arguments are those of ``attentions``.
         """
-        ...
 
     @property
     def recording(self) -> Callable[[bool], Decoder] | None:

@@ -304,7 +304,8 @@ def run(code: str) -> tuple[int, str, str]:
 def test_the_interpreter_ends_while_others_translate() -> None:
     code = """
 threading.Thread(target=lambda: here.translate(["A dog."] * 5000), daemon=True).start()
-time.sleep(0.3)
+while not here.decoder.shared.waiting:
+    time.sleep(0.001)
 """
     assert run(code)[0] == 0
 

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from uwaga.contracts import (
-    Attentions,
     BeamRules,
     Choice,
     CrossAttention,
+    CrossAttentions,
     Decided,
     Decoder,
+    EveryAttention,
     Found,
     Ids,
     Memory,
@@ -36,7 +37,7 @@ A_MOMENT = 0.1
 
 
 @dataclass(frozen=True)
-class Sources:
+class Unencoded:
     """Sentences that nobody has encoded yet: in the place of a :class:`uwaga.contracts.Memory`."""
 
     sources: Sequence[Sequence[int]]
@@ -99,11 +100,14 @@ class SharedDecoder:
         return self._decoder.join
 
     @property
-    def attentions(
-        self,
-    ) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Attentions]] | None:
+    def attentions(self) -> EveryAttention | None:
         """The model's."""
         return self._decoder.attentions
+
+    @property
+    def cross_attentions(self) -> CrossAttentions | None:
+        """The model's."""
+        return self._decoder.cross_attentions
 
     @property
     def cross_attention(self) -> CrossAttention | None:
@@ -121,11 +125,11 @@ class SharedDecoder:
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
         """The sentences as they are: whoever decodes them encodes them."""
         self._request.check()
-        return Sources(sources)
+        return Unencoded(sources)
 
     def start(self, memory: Memory, beams: int) -> State:
         """See :meth:`uwaga.contracts.Decoder.start`."""
-        assert isinstance(memory, Sources)
+        assert isinstance(memory, Unencoded)
         return self._decoder.start(self._decoder.encode(memory.sources), beams)
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
@@ -174,7 +178,7 @@ class SharedBeamSearch:
         phrases: Sequence[PhraseTables | None] = (),
     ) -> None:
         """Let sentences wait for places in the batch."""
-        assert isinstance(memory, Sources)
+        assert isinstance(memory, Unencoded)
         sizes = [len(source) for source in memory.sources]
         given = phrases or [None] * len(sizes)
         self._handed.extend(

@@ -6,6 +6,7 @@ search finds, to the bit, whatever else is in the batch.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
@@ -16,9 +17,12 @@ from uwaga.contracts import Decoder
 from uwaga.decoding.collected_batch import CollectedBatch
 from uwaga.decoding.places import Places
 from uwaga.decoding.running_batch import Batching, RunningBatch
+from uwaga.errors import CancelledRequestError
 
 A_MOMENT = 2.0
 """Seconds that threads have to be told that a batch was closed."""
+_over: list[bool] = []
+"""Holds something once the interpreter ends: nothing begins any more."""
 _abandoned: list[object] = []
 """What a forked child has of its parent's threads, and must not even free."""
 
@@ -53,6 +57,8 @@ class SharedSearch:
         if self._process != os.getpid():
             self._begin_again()
         with self._lock:
+            if _over:
+                raise CancelledRequestError("the interpreter ends")
             if self._batch is None:
                 decoder: object = self.decoder
                 if isinstance(decoder, Batching):
@@ -62,6 +68,7 @@ class SharedSearch:
                 thread = threading.Thread(target=self._batch.serve, name="uwaga-batch", daemon=True)
                 thread.start()
                 self._end = weakref.finalize(self, _close, self._batch, thread, os.getpid(), self.waiting)
+                atexit.register(_over.append, True)  # it is called before finalisers are
             return self._batch
 
     def _begin_again(self) -> None:

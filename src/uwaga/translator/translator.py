@@ -194,11 +194,7 @@ class Translator(KnownTargets):
         return self.searched_by(SharedModels().way(Request()))
 
     def searched_by(self, way: Callable[[Decoder], Decoder]) -> Translator:
-        """The same translator whose searches go another way through the same model; all else stays.
-
-        Args:
-            way: the decoder that stands for the model in a search.
-        """
+        """The same translator, in whose searches the decoder that ``way`` gives stands for the model."""
         made = copy.copy(self)
         made.decoder = way(self.decoder)
         return made
