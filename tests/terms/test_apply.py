@@ -126,7 +126,9 @@ def test_the_command_line_takes_a_glossary(tmp_path):
     assert "terms" not in lines[1]
     given = ["translate", "--glossary", str(path)]
     assert run.invoke(app, [*given, "--glossary-mode", "soft", "The car is fast."]).exit_code == 0
-    assert run.invoke(app, [*given, "--stream", "A dog."]).exit_code != 0
+    streamed = run.invoke(app, [*given, "--stream", "The car is fast."])
+    greedy = run.invoke(app, [*given, "--beam", "1", "The car is fast."])
+    assert (streamed.exit_code, streamed.stdout) == (0, greedy.stdout)
 
 
 def test_word_parts_are_those_that_go_on_with_a_word():

@@ -137,7 +137,7 @@ def test_what_is_about_the_result_is_for_the_last_model():
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=len)
-@pytest.mark.parametrize("text", [*TEXTS, TEXT])
+@pytest.mark.parametrize("text", [*TEXTS, TEXT, "The dog {name} sees.\nThe %s."])
 def test_a_stream_is_the_greedy_translation(chain, text):
     pivot = uwaga.Translator.pivot(*chain)
     expected = pivot.translate(text, beam=1, split="sentences")

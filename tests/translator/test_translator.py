@@ -217,6 +217,19 @@ def test_M23_a_stream_is_the_greedy_translation(translator, options):
         assert all(pieces)
 
 
+def test_a_stream_keeps_what_a_translation_keeps(translator):
+    for text in ("The dog {name} sees.", "We go to https://example.org/a?b=c now.\nThe %s.", "{a}"):
+        expected = translator.translate(text, beam=1).text
+        assert list(translator.stream(text)) == [expected]
+        assert "".join(translator.stream(text, placeholders=False)) == (
+            translator.translate(text, beam=1, placeholders=False).text
+        )
+    with_terms = translator.with_glossary({"dog": "Hund"})
+    assert "".join(with_terms.stream("The dog.")) == with_terms.translate("The dog.", beam=1).text
+    with pytest.raises(TextTooLongError):
+        translator.stream("The dog {name} sees. " * 99, split="never")
+
+
 def test_a_stream_comes_piece_by_piece(translator):
     steps = []
 

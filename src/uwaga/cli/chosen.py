@@ -74,12 +74,11 @@ def with_terms(
     loaded: tuple[Translator | PivotTranslator, bool],
     glossary: Path | None,
     mode: the.GlossaryChoice,
-    streams: bool = False,
 ) -> tuple[Translator | PivotTranslator, bool]:
     """What was loaded, holding to a glossary if one is given.
 
     Raises:
-        SettingsError: lines are streamed, or several models follow each other.
+        SettingsError: several models follow each other.
         DataError: the glossary is damaged or does not fit the model.
     """
     if glossary is None:
@@ -87,9 +86,6 @@ def with_terms(
     from uwaga.translator import Translator
 
     translator, own = loaded
-
-    if streams:
-        raise SettingsError("--glossary needs a beam, and --stream has none: leave one out")
     if not isinstance(translator, Translator):
         raise SettingsError("--glossary is for a single model, and these translate one after the other")
     return translator.with_glossary(glossary, mode.value), own

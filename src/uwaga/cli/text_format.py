@@ -44,7 +44,7 @@ MorePlaceholders = Annotated[
     typer.Option(
         "--placeholder",
         help="A regular expression for what is to be kept beside {name}, %s, $VAR, addresses, file names and "
-        "numbers with units; again: more. `none`: keep nothing, as with --stream.",
+        "numbers with units; again: more. `none`: keep nothing.",
         show_default=False,
     ),
 ]

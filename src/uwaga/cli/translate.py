@@ -180,7 +180,7 @@ def translate(
     asked |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     markup = chosen_markup(format_, placeholder, ignore_tags, stream, alignments)
     wanted = device, dtype, threads, engine, source, target, shortlist, memory, adapter
-    found, own = with_terms(_load(model, via, *wanted), glossary, glossary_mode, stream)
+    found, own = with_terms(_load(model, via, *wanted), glossary, glossary_mode)
     what = how, ON_ERROR[on_error], Notes("text" if text else "line", own), pace, markup, alignments
     _Job(found, _asked(found, asked, stream), prefix, split.value, *what).run(chunks, input_, output, resume)
 
@@ -333,9 +333,8 @@ class _Job:
         for number, line in enumerate(chunk.lines, start=chunk.first):
             name = f"{self.notes.unit} {number}"
             try:
-                pieces = self.translator.stream_line(
-                    line, self.options, prefix=self.prefix, split=self.split, name=name
-                )
+                how: Any = {"prefix": self.prefix, "split": self.split, "markup": self.markup}
+                pieces = self.translator.stream_line(line, self.options, name=name, **how)
             except DataError as error:
                 if self.on_error == "raise":
                     raise

@@ -191,6 +191,7 @@ class AsyncTranslator:
         target: str | None = None,
         prefix: str | None = None,
         split: Split = "auto",
+        placeholders: bool | Sequence[str] | None = None,
         **options: Unpack[SearchOverrides],
     ) -> AsyncIterator[str]:
         """Translate a text and give out its translation piece by piece as it grows.
@@ -210,7 +211,7 @@ class AsyncTranslator:
 
         def work(translator: Translator | PivotTranslator) -> None:
             how: Any = {"source": source, "target": target, "prefix": prefix, "split": split}
-            for piece in translator.stream(text, **how, **options):
+            for piece in translator.stream(text, placeholders=placeholders, **how, **options):
                 put(piece)
 
         task = asyncio.ensure_future(self.run(work, client=client, deadline=deadline))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from uwaga.contracts import Translation
 from uwaga.decoding import SearchOptions, SearchOverrides
@@ -99,6 +99,42 @@ def translate_given(
         translator, texts, names, options, markup, prefix=prefix, split=split, on_error=on_error
     )
     return made[0] if alone else made
+
+
+def streamed_whole(
+    translator: TextPath,
+    text: str,
+    options: SearchOptions,
+    markup: TextMarkup | None,
+    prefix: str | None,
+    split: Split,
+    name: str,
+    looked_over: bool = False,
+) -> Generator[str, None, bool] | None:
+    """The translation of a text that has to be looked over as a whole, in one piece; None of any other.
+
+    Args:
+        translator: one model, or several one after the other.
+        text: in its format.
+        options: how to search.
+        markup: how to read the text, as plain text if None; what it keeps may have to be put back at the end.
+        prefix: what the translation begins with.
+        split: as in :meth:`uwaga.translator.Translator.translate`.
+        name: of the text, for messages.
+        looked_over: it has to be in any case.
+    """
+    read = markup or TextMarkup.of()
+    if not looked_over and read.format == "text" and not _holds(read.placeholders, text):
+        return None
+    how: Any = {"prefix": prefix, "split": split}
+    [made] = translate_marked(translator, [text], [name], options, read, **how)
+
+    def whole() -> Generator[str, None, bool]:
+        if made.text:
+            yield made.text
+        return made.truncated
+
+    return whole()
 
 
 class LinesOptions(NamedTuple):

@@ -17,6 +17,7 @@ from uwaga.translator.detected import known_source
 from uwaga.translator.marked import (
     LinesOptions,
     TextOverrides,
+    streamed_whole,
     taken_apart,
     translate_chunks,
     translate_given,
@@ -240,6 +241,7 @@ class PivotTranslator:
         target: str | None = None,
         prefix: str | None = None,
         split: Split = "auto",
+        placeholders: bool | Sequence[str] | None = None,
         **options: Unpack[SearchOverrides],
     ) -> Generator[str, None, bool]:
         """Translate a text and give out its translation as it grows in the last model.
@@ -251,8 +253,8 @@ class PivotTranslator:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
         self.between(source, target)
-        wanted = self.decoding.for_stream(options)
-        return self.stream_line(text, wanted, prefix=prefix, split=split, name="the text")
+        markup, wanted = TextMarkup.of(placeholders=placeholders), self.decoding.for_stream(options)
+        return self.stream_line(text, wanted, prefix=prefix, split=split, name="the text", markup=markup)
 
     def stream_line(
         self,
@@ -262,6 +264,7 @@ class PivotTranslator:
         prefix: str | None = None,
         split: Split = "auto",
         name: str = "the line",
+        markup: TextMarkup | None = None,
     ) -> Generator[str, None, bool]:
         """As :meth:`stream`, with ``decoding.for_stream``'s options; ``name`` is for error messages.
 
@@ -271,6 +274,8 @@ class PivotTranslator:
         wanted = _own(options)
         for one in wanted.steps:
             one.check_streams()
+        if (whole := streamed_whole(self, line, wanted, markup, prefix, split, name)) is not None:
+            return whole
         *ways, last = self._pipelines(wanted, split)
         [begin] = listed_prefixes(prefix, 1)
         [made] = ways[0].translate([line], [""], [name], "raise")

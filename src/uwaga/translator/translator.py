@@ -12,7 +12,7 @@ from uwaga.checkpoints.languages import LanguagePair, Languages
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.contracts import Decoder, Translation
 from uwaga.decoding import SearchOptions, SearchOverrides
-from uwaga.errors import DataError, SettingsError
+from uwaga.errors import DataError
 from uwaga.settings import AlignmentHead
 from uwaga.text.options import TextOptions
 from uwaga.text.subwords import Subwords
@@ -22,6 +22,7 @@ from uwaga.translator.known_targets import KnownTargets
 from uwaga.translator.marked import (
     LinesOptions,
     TextOverrides,
+    streamed_whole,
     taken_apart,
     translate_chunks,
     translate_given,
@@ -378,20 +379,20 @@ class Translator(KnownTargets):
         target: str | None = None,
         prefix: str | None = None,
         split: Split = "auto",
+        placeholders: bool | Sequence[str] | None = None,
         **options: Unpack[SearchOverrides],
     ) -> Generator[str, None, bool]:
         """Translate a text and give out its translation piece by piece as it grows.
 
-        Joined, the pieces are ``translate(text, beam=1, ...).text``, or where the options or the model's own
-        settings say ``sample``, that of the same seed. The options are those of :meth:`translate`, for one
-        hypothesis. What the generator returns at its end is whether a limit cut the translation.
+        Joined, the pieces are ``translate(text, beam=1, ...).text``; with ``sample``, that of the same seed. A
+        text with placeholders, or with a glossary, comes in one piece. Returned is whether a limit cut it.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
         here = self.between(source, target)
-        wanted = here.decoding.for_stream(options)
-        return here.stream_line(text, wanted, prefix=prefix, split=split, name="the text")
+        markup, wanted = TextMarkup.of(placeholders=placeholders), here.decoding.for_stream(options)
+        return here.stream_line(text, wanted, prefix=prefix, split=split, name="the text", markup=markup)
 
     def stream_line(
         self,
@@ -401,15 +402,13 @@ class Translator(KnownTargets):
         prefix: str | None = None,
         split: Split = "auto",
         name: str = "the line",
+        markup: TextMarkup | None = None,
     ) -> Generator[str, None, bool]:
-        """As :meth:`stream`, with ``decoding.for_stream``'s options; ``name`` is for error messages.
-
-        Raises:
-            TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
-        """
+        """As :meth:`stream`, with ``decoding.for_stream``'s options; ``name`` is for error messages."""
         options.check_streams()
-        if self.terms is not None:
-            raise SettingsError("a glossary needs a beam, and a stream has none: leave one of them out")
+        whole = streamed_whole(self, line, options, markup, prefix, split, name, self.terms is not None)
+        if whole is not None:
+            return whole
         way = self.pipeline(options, split)
         [passage] = way.segmenter.cut_all([line], split, [name])
         return way.grow(passage, *listed_prefixes(prefix, 1))
