@@ -29,6 +29,7 @@ from uwaga.cli.merge import merge
 from uwaga.cli.models import models
 from uwaga.cli.report import report
 from uwaga.cli.score import score
+from uwaga.cli.serve import serve
 from uwaga.cli.shortlist import shortlist
 from uwaga.cli.train import train
 from uwaga.cli.translate import translate
@@ -61,6 +62,7 @@ class Verb(TyperCommand):
 for verb in VERBS:
     app.command(verb.__name__.replace("_", "-"), cls=Verb)(reported(verb))
 app.add_typer(models)
+app.add_typer(serve)
 
 
 def _show_version(asked: bool) -> None:

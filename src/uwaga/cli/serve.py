@@ -1,0 +1,150 @@
+"""``uwaga serve``: the translation server, and the keys of its clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from uwaga.cli.errors import needing, reported
+from uwaga.errors import SettingsError
+
+serve = typer.Typer(
+    name="serve",
+    help="Serve translations over HTTP, or manage the `keys` of the clients.",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="markdown",
+)
+keys = typer.Typer(name="keys", help="Add, list and remove the keys of clients.", no_args_is_help=True)
+
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option("--settings", help="A YAML file; options here come before it.", show_default=False),
+]
+ModelNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", "-m", show_default=False,
+        help="A model folder, a name, or two languages (en-pt); again for more. The bundled one if none.",
+    ),
+]  # fmt: skip
+KeyFile = Annotated[Path, typer.Option("--file", help="The file of keys.")]
+KeyName = Annotated[str, typer.Argument(help="Who the key is for.", show_default=False)]
+
+
+@serve.callback()
+@reported
+def run(
+    context: typer.Context,
+    settings: SettingsFile = None,
+    model: ModelNames = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen at.", show_default="127.0.0.1")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen at.", show_default="5000")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes.", show_default="1")] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Of the engine, each.", show_default="all cores")
+    ] = None,
+    keys_file: Annotated[
+        Path | None, typer.Option("--keys", help="Ask for keys: the file of them.", show_default="no keys")
+    ] = None,
+    cors: Annotated[
+        list[str] | None, typer.Option(help="Origin whose pages may call, * for any.", show_default=False)
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show-settings", help="Print all settings as YAML and leave.")
+    ] = False,
+) -> None:
+    """Serve translations over HTTP: LibreTranslate's and DeepL's dialects, an own one, and a page.
+
+    **Examples**
+
+        uwaga serve                                     # the bundled model at http://127.0.0.1:5000
+
+        uwaga serve --model en-pt --model models/ours --port 8080
+
+        uwaga serve --settings server.yaml --workers 4
+
+        uwaga serve keys add ann && uwaga serve --keys keys.json
+    """
+    if context.invoked_subcommand is not None:
+        return
+    with needing("serve", "the server"):
+        from uwaga.server.serve import run_server
+        from uwaga.server.settings import server_settings
+        from uwaga.settings import read_yaml
+    values: dict[str, Any] = {}
+    if settings is not None:
+        if not settings.is_file():
+            raise SettingsError(f"{settings}: no such file; `uwaga serve --show-settings` prints one")
+        values = read_yaml(settings)
+    said = {"models": model or None, "host": host, "port": port, "workers": workers, "threads": threads}
+    said |= {"keys": None if keys_file is None else str(keys_file), "cors": cors or None}
+    values |= {key: value for key, value in said.items() if value is not None}
+    found = server_settings(values, "the options" if settings is None else str(settings))
+    if show:
+        import yaml
+
+        typer.echo(
+            yaml.safe_dump(found.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False
+        )
+        return
+    run_server(found)
+
+
+@keys.command("add")
+@reported
+def add(
+    name: KeyName,
+    file: KeyFile = Path("keys.json"),
+    requests_per_minute: Annotated[int | None, typer.Option(show_default="the server's")] = None,
+    characters_per_minute: Annotated[int | None, typer.Option(show_default="the server's")] = None,
+    characters: Annotated[int, typer.Option(help="In all, 0 for any number.")] = 0,
+) -> None:
+    """Make a key and print it. The file holds what it hashes to: it cannot be printed again.
+
+    **Examples**
+
+        uwaga serve keys add ann
+
+        uwaga serve keys add ann --requests-per-minute 60
+    """
+    with needing("serve", "the server"):
+        from uwaga.server.keys import add_key
+    typer.echo(add_key(file, name, requests_per_minute, characters_per_minute, characters))
+
+
+@keys.command("list")
+@reported
+def list_(file: KeyFile = Path("keys.json")) -> None:
+    """List who has a key, since when, and what for.
+
+    **Examples**
+
+        uwaga serve keys list
+    """
+    with needing("serve", "the server"):
+        from uwaga.server.keys import read_keys
+    for one in read_keys(file):
+        limits = {"requests/min": one.requests_per_minute, "characters/min": one.characters_per_minute}
+        limits |= {"characters": one.characters or None}
+        told = ", ".join(f"{value} {what}" for what, value in limits.items() if value is not None)
+        typer.echo(f"{one.name}\t{one.created}\t{told or 'as the server says'}")
+
+
+@keys.command("remove")
+@reported
+def remove(name: KeyName, file: KeyFile = Path("keys.json")) -> None:
+    """Take a key away; a running server notices within a second.
+
+    **Examples**
+
+        uwaga serve keys remove ann
+    """
+    with needing("serve", "the server"):
+        from uwaga.server.keys import remove_key
+    remove_key(file, name)
+
+
+serve.add_typer(keys)

@@ -1,0 +1,1 @@
+"""The translation server: HTTP dialects over one service, which knows nothing of HTTP."""

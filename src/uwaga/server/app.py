@@ -1,0 +1,151 @@
+"""The application: dialects, health and figures over one service. Nothing here is global."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga import __version__
+from uwaga.server import v1
+from uwaga.server.context import Dialect, ServerContext
+from uwaga.server.exchange import json_response, request_id
+from uwaga.server.gate import Gate, Render
+from uwaga.server.keys import KeyRing
+from uwaga.server.limits import RateLimiter
+from uwaga.server.metrics import Metrics
+from uwaga.server.problems import Problem
+from uwaga.server.service import Service
+from uwaga.server.settings import ServerSettings
+
+DIALECTS: tuple[Dialect, ...] = (v1.DIALECT,)
+"""Those there are, by their names in the settings; the first renders what belongs to none."""
+DESCRIPTION = "Machine translation by uwaga. Texts in, translations out; everything stays on this server."
+
+
+def create_app(service: Service, settings: ServerSettings, metrics: Metrics | None = None) -> FastAPI:
+    """The application over a service; it starts and closes the service.
+
+    Args:
+        service: the models.
+        settings: of the server.
+        metrics: where figures go, its own if None.
+
+    Raises:
+        SettingsError: the file of keys is damaged.
+    """
+    context = _context(service, settings, metrics)
+    spoken = [one for one in DIALECTS if one.name in settings.dialects]
+    app = FastAPI(
+        title="uwaga",
+        version=__version__,
+        description=DESCRIPTION,
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+        lifespan=_lifespan(service),
+    )
+
+    def render(path: str, problem: Problem, number: str) -> Response:
+        """A problem as the dialect of a path tells it."""
+        dialect = next((one for one in spoken if one.owns(path)), v1.DIALECT)
+        response = dialect.render(problem, number)
+        response.headers.update(problem.headers)
+        return response
+
+    _add_handlers(app, render)
+    _add_operation(app, context)
+    for one in spoken:
+        app.include_router(one.router(context))
+    app.add_middleware(Gate, limits=settings.limits, metrics=context.metrics, render=render)
+    if settings.cors:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=settings.cors, allow_methods=["*"], allow_headers=["*"],
+            expose_headers=["x-request-id", "retry-after"],
+        )  # fmt: skip
+    return app
+
+
+def _context(service: Service, settings: ServerSettings, metrics: Metrics | None) -> ServerContext:
+    limiter = RateLimiter(1 / settings.workers)
+    context = ServerContext(settings, service, None, limiter, metrics or Metrics())
+    if settings.keys is None:
+        return context
+    keys = KeyRing(settings.keys, context.visitor(""))
+    return ServerContext(settings, service, keys, limiter, context.metrics)
+
+
+def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        """Models are loaded while the server answers already; at the end what was taken is answered."""
+        starting = asyncio.ensure_future(service.start())
+        yield
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await starting
+        await service.close()
+
+    return lifespan
+
+
+def _add_handlers(app: FastAPI, render: Render) -> None:
+    """Let what FastAPI refuses by itself be told in the dialect's form."""
+
+    async def refused(request: Request, error: Exception) -> Response:
+        """A problem that a route raised."""
+        assert isinstance(error, Problem)
+        return render(request.url.path, error, request_id(request))
+
+    async def unrouted(request: Request, error: Exception) -> Response:
+        """No such path, or another method."""
+        assert isinstance(error, HTTPException)
+        known = {404: ("not_found", "there is nothing here"), 405: ("wrong_method", "not with this method")}
+        code, message = known.get(error.status_code, ("refused", str(error.detail)))
+        response = render(request.url.path, Problem(error.status_code, code, message), request_id(request))
+        response.headers.update(error.headers or {})
+        return response
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        """A parameter that is missing or of another type."""
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"][1:])[:80]
+        problem = Problem(422, "invalid_request", f"{place}: {first['msg']}"[:300], place)
+        return render(request.url.path, problem, request_id(request))
+
+    app.add_exception_handler(Problem, refused)
+    app.add_exception_handler(HTTPException, unrouted)
+    app.add_exception_handler(RequestValidationError, invalid)
+
+
+def _add_operation(app: FastAPI, context: ServerContext) -> None:
+    """Health and figures, at the same paths as LibreTranslate's."""
+
+    @app.get("/health", tags=["operation"], summary="Whether the server is ready for requests")
+    async def health() -> Response:
+        """503 until the models that are loaded at start are there, and while stopping."""
+        service = context.service
+        failed = [one.name for one in service.offers if one.problem] + list(service.models.failures())
+        content = {"status": "ok" if service.ready else "loading", "failed": failed}
+        return json_response(content, 200 if service.ready else 503)
+
+    if context.settings.metrics:
+
+        @app.get("/metrics", tags=["operation"], summary="Figures for Prometheus")
+        async def metrics() -> Response:
+            """Requests, latency by stage, batches, tokens."""
+            body, kind = context.metrics.text()
+            return Response(body, media_type=None, headers={"content-type": kind})
+
+
+def dialect_names(dialects: Sequence[Dialect] = DIALECTS) -> list[str]:
+    """The names of the dialects there are."""
+    return [one.name for one in dialects]

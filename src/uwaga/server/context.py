@@ -1,0 +1,82 @@
+"""What the dialects of one server share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from uwaga.server.keys import Client, KeyRing
+from uwaga.server.limits import RateLimiter
+from uwaga.server.metrics import Metrics
+from uwaga.server.problems import Problem
+from uwaga.server.service import Service
+from uwaga.server.settings import ServerSettings
+
+
+@dataclass(frozen=True)
+class ServerContext:
+    """One server.
+
+    ``keys``: None lets everybody in.
+    """
+
+    settings: ServerSettings
+    service: Service
+    keys: KeyRing | None = None
+    limiter: RateLimiter = field(default_factory=RateLimiter)
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def admit(self, key: str | None, address: str) -> Client:
+        """Who asks, one request counted.
+
+        Args:
+            key: as the dialect has it; not looked at where the server asks for none.
+            address: of the client.
+
+        Raises:
+            Problem: the key is missing (401) or wrong (403), or it is a request too many (429).
+        """
+        client = self.visitor(address) if self.keys is None else self.keys.client(key)
+        self.limiter.take(client)
+        return client
+
+    def visitor(self, address: str) -> Client:
+        """A client without a key."""
+        limits = self.settings.limits
+        return Client(address, limits.requests_per_minute, limits.characters_per_minute)
+
+    def charge(self, client: Client, texts: Sequence[str], parameter: str = "text") -> int:
+        """Check the size of a request's texts and count their characters, which it returns.
+
+        Raises:
+            Problem: they are too many for a request (413) or for a minute (429).
+        """
+        limits = self.settings.limits
+        if len(texts) > limits.texts:
+            message = f"{len(texts)} texts in one request; send at most {limits.texts}"
+            raise Problem(413, "too_many_texts", message, parameter)
+        characters = sum(map(len, texts))
+        if characters > limits.characters:
+            message = f"{characters} characters in one request; send at most {limits.characters}"
+            raise Problem(413, "text_too_large", message, parameter)
+        if characters:
+            self.limiter.take(client, characters)
+        return characters
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A way to speak to the server.
+
+    ``owns``: whether a path is the dialect's, so that what goes wrong there is told in its form.
+    ``router``: its routes for one server. ``render``: a problem in its form; the second argument is the
+    request's id.
+    """
+
+    name: str
+    owns: Callable[[str], bool]
+    router: Callable[[ServerContext], APIRouter]
+    render: Callable[[Problem, str], Response]

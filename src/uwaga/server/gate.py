@@ -1,0 +1,125 @@
+"""What every request passes: its id, the size and time of its body, its line in the log, its figures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from uwaga.server.metrics import Metrics
+from uwaga.server.problems import Problem, problem_of
+from uwaga.server.settings import LimitSettings
+
+LOG = logging.getLogger("uwaga.server")
+REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
+GONE = 499
+"""Status in the log of a request whose client went away."""
+UNKNOWN = "unknown"
+"""The route of what has none: a stranger's path might hold a text."""
+
+Render = Callable[[str, Problem, str], Response]
+
+
+@dataclass
+class Visit:
+    """One request on its way: ``scope["uwaga"]``."""
+
+    id: str
+    status: int = 0
+    gone: bool = False
+
+
+class Gate:
+    """The outermost middleware of ours.
+
+    Args:
+        app: what is behind it.
+        limits: of bodies.
+        metrics: where figures go.
+        render: a problem at a path as the dialect there tells it.
+    """
+
+    def __init__(self, app: ASGIApp, limits: LimitSettings, metrics: Metrics, render: Render) -> None:
+        self.app, self._limits, self._metrics, self._render = app, limits, metrics, render
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request pass."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers, began = Headers(scope=scope), time.perf_counter()
+        given = headers.get("x-request-id", "")
+        visit = scope["uwaga"] = Visit(given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8))
+
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                visit.status = message["status"]
+                MutableHeaders(scope=message)["x-request-id"] = visit.id
+            await send(message)
+
+        running = self._metrics.running
+        running.inc()
+        try:
+            bounded = self._bounded(headers, receive)
+            await self.app(scope, bounded, answered)
+        except asyncio.CancelledError:
+            if not visit.gone:
+                raise
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.status == 500:
+                LOG.exception("mistake of the server", extra={"id": visit.id})
+            if not visit.status:
+                await self._render(scope["path"], problem, visit.id)(scope, receive, answered)
+        finally:
+            running.dec()
+            self._record(scope, visit, time.perf_counter() - began)
+
+    def _bounded(self, headers: Headers, receive: Receive) -> Receive:
+        """What receives a body, and refuses one that is too large or too slow.
+
+        Raises:
+            Problem: it says itself that it is too large.
+        """
+        limits = self._limits
+        form = headers.get("content-type", "").startswith("multipart/form-data")
+        most = limits.document_bytes if form else limits.body_bytes
+        stated = headers.get("content-length", "0")
+        too_large = Problem(413, "body_too_large", f"the body is too large; send at most {most} bytes")
+        if stated.isdecimal() and int(stated[:20]) > most:
+            raise too_large
+        until, seen, whole = time.monotonic() + limits.body_seconds, 0, False
+
+        async def received() -> Message:
+            nonlocal seen, whole
+            if whole:
+                return await receive()
+            try:
+                async with asyncio.timeout(max(0.0, until - time.monotonic())):
+                    message = await receive()
+            except TimeoutError:
+                raise Problem(408, "body_too_slow", "the body did not come in time") from None
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise too_large
+            whole = not message.get("more_body", False)
+            return message
+
+        return received
+
+    def _record(self, scope: Scope, visit: Visit, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", UNKNOWN)
+        status = GONE if visit.gone else visit.status
+        self._metrics.requests.labels(route, str(status)).inc()
+        self._metrics.latency.labels(route).observe(seconds)
+        if LOG.isEnabledFor(logging.INFO):
+            extra = {"id": visit.id, "method": scope["method"], "route": route, "status": status}
+            LOG.info("request", extra={**extra, "seconds": round(seconds, 4)})

@@ -1,0 +1,76 @@
+"""What Prometheus is told: requests, stages, batches. Never a text."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable by which workers add their figures up, which the supervisor sets."""
+SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+class Metrics:
+    """The figures of one worker; read together with those of the others where there are several."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        r = self.registry
+        self.requests = Counter(
+            "uwaga_requests", "Requests by route and status.", ["route", "status"], registry=r
+        )
+        self.latency = Histogram(
+            "uwaga_request_seconds",
+            "From the first byte to the last.",
+            ["route"],
+            buckets=SECONDS,
+            registry=r,
+        )
+        self.characters = Counter("uwaga_characters", "Characters that were translated.", registry=r)
+        self.stage = Histogram(
+            "uwaga_stage_seconds",
+            "Waiting for a place, and translating.",
+            ["stage"],
+            buckets=SECONDS,
+            registry=r,
+        )
+        self.rows = Histogram(
+            "uwaga_batch_rows",
+            "Hypotheses in a step of the running batch.",
+            ["model"],
+            buckets=ROWS,
+            registry=r,
+        )
+        self.tokens = Counter("uwaga_tokens", "Target tokens that were made.", ["model"], registry=r)
+        self.running = Gauge(
+            "uwaga_requests_running", "Requests being answered.", registry=r, multiprocess_mode="livesum"
+        )
+        self.waiting = Gauge(
+            "uwaga_waiting_sentences", "Sentences that wait for a place.", ["model"],
+            registry=r, multiprocess_mode="livesum",
+        )  # fmt: skip
+
+    def text(self) -> tuple[bytes, str]:
+        """All figures as Prometheus reads them, of every worker, and their content type."""
+        folder = os.environ.get(FOLDER)
+        if not folder:
+            return generate_latest(self.registry), CONTENT_TYPE_LATEST
+        every = CollectorRegistry()
+        MultiProcessCollector(every, path=folder)  # type: ignore[no-untyped-call]
+        return generate_latest(every), CONTENT_TYPE_LATEST
+
+
+def forget_dead_workers() -> None:
+    """Take the figures of now (not the counts) of workers that are gone out of the sums."""
+    folder = os.environ.get(FOLDER)
+    for path in Path(folder).glob("gauge_live*.db") if folder else ():
+        pid = path.stem.rpartition("_")[2]
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+            with contextlib.suppress(OSError):
+                mark_process_dead(int(pid), folder)  # type: ignore[no-untyped-call]

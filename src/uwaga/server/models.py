@@ -1,0 +1,232 @@
+"""The models that are loaded, at start or at first use, and let go within a bound of memory."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uwaga.errors import ModelError, SettingsError, UwagaError
+from uwaga.server.offers import Hop, Offer, Route
+from uwaga.server.problems import Problem
+from uwaga.server.standin import AsyncTranslator
+from uwaga.translator import PivotTranslator, Translator, load
+from uwaga.translator.pivot import PivotStep
+
+LOG = logging.getLogger("uwaga.server")
+RETRY = 30.0
+"""Seconds until a model that did not load is tried again."""
+MEBIBYTE = 1 << 20
+STATUS = Path("/proc/self/statm")
+Loader = Callable[[Offer], Translator | PivotTranslator]
+Way = tuple[tuple[str, str, str], ...]
+
+
+@dataclass
+class Loaded:
+    """A translator in memory: ``uses`` requests have it now, ``used`` is when the last one began."""
+
+    translator: AsyncTranslator
+    own: Translator | PivotTranslator
+    bytes: int = 0
+    uses: int = 0
+    used: float = 0.0
+    legs: tuple[Loaded, ...] = ()
+
+
+@dataclass
+class Failure:
+    """A model that could not be loaded, and when it was tried."""
+
+    message: str
+    at: float = field(default_factory=time.monotonic)
+
+
+class ModelStore:
+    """Loaded models by what they translate.
+
+    Args:
+        load_offer: makes a translator of an offer; runs in a thread.
+        memory: MiB that they may take together, 0 for any. What is in use is never let go.
+        most_waiting: texts that wait for a place in one model's batch before more are refused.
+    """
+
+    def __init__(self, load_offer: Loader, memory: int = 0, most_waiting: int = 2048) -> None:
+        self._load, self._memory, self._most_waiting = load_offer, memory * MEBIBYTE, most_waiting
+        self._loaded: dict[Way, Loaded] = {}
+        self._failed: dict[str, Failure] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._loading = asyncio.Lock()
+        self.observe: Callable[[str, AsyncTranslator], None] | None = None
+
+    @asynccontextmanager
+    async def translator(self, route: Route) -> AsyncIterator[AsyncTranslator]:
+        """The translator of a route for one request; it stays in memory as long.
+
+        Raises:
+            Problem: a model of it cannot be loaded.
+        """
+        loaded = self._loaded.get(_way(route)) or await self._made(route)
+        loaded.uses += 1
+        loaded.used = time.monotonic()
+        try:
+            yield loaded.translator
+        finally:
+            loaded.uses -= 1
+
+    async def preload(self, offers: list[Offer]) -> None:
+        """Load what the settings want at start; one that fails does not hold up the others."""
+        for offer in offers:
+            if offer.settings.preload and not offer.problem:
+                try:
+                    await self._offer(offer)
+                except Problem:
+                    continue  # it is logged, and told by :meth:`failures`
+
+    def failures(self) -> dict[str, str]:
+        """Why models are not there, by their names."""
+        return {name: failure.message for name, failure in self._failed.items()}
+
+    def loaded_names(self) -> list[str]:
+        """The names of the models in memory."""
+        return sorted({way[0][0] for way in self._loaded if len(way) == 1})
+
+    async def close(self) -> None:
+        """Let every running sentence end, then all models go."""
+        every = list(self._loaded.values())
+        self._loaded.clear()
+        await asyncio.gather(*(one.translator.close(drain=True) for one in every))
+
+    async def _made(self, route: Route) -> Loaded:
+        legs = [await self._offer(leg.offer) for leg in route]
+        if len(route) == 1:
+            return legs[0]
+        steps = [_step(one.own, leg) for one, leg in zip(legs, route, strict=True)]
+        own = PivotTranslator([step for steps_ in steps for step in steps_])
+        made = Loaded(
+            self._asynchronous("-".join(leg.offer.name for leg in route), own), own, legs=tuple(legs)
+        )
+        return self._loaded.setdefault(_way(route), made)
+
+    async def _offer(self, offer: Offer) -> Loaded:
+        """A single model, loaded if it is not there.
+
+        Raises:
+            Problem: it cannot be loaded.
+        """
+        key: Way = ((offer.name, "", ""),)
+        async with self._locks.setdefault(offer.name, asyncio.Lock()):
+            if key in self._loaded:
+                return self._loaded[key]
+            failure = self._failed.get(offer.name)
+            if failure is not None and time.monotonic() - failure.at < RETRY:
+                raise _unavailable(RETRY - (time.monotonic() - failure.at))
+            async with self._loading:
+                self._loaded[key] = await self._fresh(offer)
+            self._failed.pop(offer.name, None)
+            await self._let_go(self._loaded[key])
+            return self._loaded[key]
+
+    async def _fresh(self, offer: Offer) -> Loaded:
+        before, began = _resident(), time.monotonic()
+        try:
+            own = await asyncio.to_thread(self._load, offer)
+        except (UwagaError, OSError, MemoryError) as error:
+            self._failed[offer.name] = Failure(str(error))
+            LOG.error("model not loaded", extra={"model": offer.name, "reason": str(error)})
+            raise _unavailable(RETRY) from None
+        taken = max(0, _resident() - before)
+        seconds = round(time.monotonic() - began, 3)
+        LOG.info("model loaded", extra={"model": offer.name, "seconds": seconds, "bytes": taken})
+        return Loaded(self._asynchronous(offer.name, own), own, taken)
+
+    def _asynchronous(self, name: str, own: Translator | PivotTranslator) -> AsyncTranslator:
+        made = AsyncTranslator(own, most_waiting=self._most_waiting)
+        if self.observe is not None:
+            self.observe(name, made)
+        return made
+
+    async def _let_go(self, newest: Loaded) -> None:
+        """Let models go, those not used for longest first, until the others fit."""
+        if not self._memory:
+            return
+        held = [one for one in self._loaded.values() if not one.legs]
+        for old in sorted(held, key=lambda one: one.used):
+            if sum(one.bytes for one in self._loaded.values()) <= self._memory:
+                return
+            users = [one for one in self._loaded.values() if old in one.legs]
+            if old is newest or any(one.uses for one in (old, *users)):
+                continue
+            self._loaded = {way: one for way, one in self._loaded.items() if one not in (old, *users)}
+            LOG.info("model let go", extra={"bytes": old.bytes})
+            await asyncio.gather(*(one.translator.close(drain=True) for one in (*users, old)))
+
+
+def loader(threads: int, mapped: bool) -> Loader:
+    """What loads an offer.
+
+    Args:
+        threads: of the engine, where the offer does not say.
+        mapped: leave the weights of int8 folders in their files, so that processes share them.
+    """
+
+    def loaded(offer: Offer) -> Translator | PivotTranslator:
+        """Load one.
+
+        Raises:
+            ModelError, SettingsError: as :func:`uwaga.load`; or it is no translator.
+        """
+        one = offer.settings
+        for memory in ("shared", "fast") if mapped else ("fast",):
+            try:
+                made = load(
+                    one.name,
+                    dtype=one.precision,
+                    engine=one.engine,
+                    threads=threads if one.threads is None else one.threads,
+                    shortlist=one.shortlist,
+                    memory=memory,
+                    source_language=one.source,
+                    target_language=one.target,
+                )
+            except SettingsError:
+                if memory == "fast":
+                    raise
+                continue  # it is not int8: each process has its own
+            if isinstance(made, Translator | PivotTranslator):
+                return made
+            raise ModelError(f"{one.name}: it is no translator")
+        raise AssertionError("the loop ends by itself")
+
+    return loaded
+
+
+def _step(own: Translator | PivotTranslator, leg: Hop) -> Sequence[PivotStep]:
+    """What a model adds to a way through several: itself, or all of its own."""
+    if isinstance(own, PivotTranslator):
+        return own.steps
+    return [own if leg.offer.one_pair else own.between(leg.source, leg.target)]
+
+
+def _way(route: Route) -> Way:
+    if len(route) == 1:
+        return ((route[0].offer.name, "", ""),)
+    return tuple((leg.offer.name, leg.source, leg.target) for leg in route)
+
+
+def _unavailable(seconds: float) -> Problem:
+    message = "the model for these languages cannot be loaded; the server's log says why"
+    return Problem(503, "model_unavailable", message, retry_after=seconds)
+
+
+def _resident() -> int:
+    """Bytes of memory that the process has now, 0 where the system does not tell."""
+    try:
+        return int(STATUS.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0

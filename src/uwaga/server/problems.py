@@ -1,0 +1,79 @@
+"""What goes wrong with a request, said once; each dialect writes it in its own form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from uwaga.errors import (
+    DataError,
+    MissingExtraError,
+    ModelError,
+    NotInstalledError,
+    SettingsError,
+    TextTooLongError,
+    UwagaError,
+)
+
+LONGEST_MESSAGE = 600
+"""Characters of a message: some quote what a stranger sent."""
+
+
+@dataclass(eq=False)
+class Problem(Exception):  # noqa: N818 (an answer more than an error)
+    """Why a request is not answered as it was meant.
+
+    Attributes:
+        status: of HTTP.
+        code: one word for programs, such as ``text_too_long``.
+        message: for people, in English; says the way out.
+        parameter: what in the request is wrong, empty for nothing in particular.
+        retry_after: seconds after which the same request may succeed, None where it will not.
+    """
+
+    status: int
+    code: str
+    message: str
+    parameter: str = ""
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every dialect's answer says of it beside the body."""
+        if self.retry_after is None:
+            return {}
+        return {"retry-after": str(max(1, math.ceil(self.retry_after)))}
+
+
+def problem_of(error: BaseException) -> Problem:
+    """The problem that an error is to whoever sent the request.
+
+    What the server itself lacks is told without its paths; the log has them.
+
+    Args:
+        error: of any kind; a bug is told as ``internal_error`` and nothing more.
+    """
+    if isinstance(error, Problem):
+        return error
+    message = str(error)[:LONGEST_MESSAGE]
+    for kind, status, code in _KINDS:
+        if isinstance(error, kind):
+            return Problem(status, code, _TOLD.get(code, message))
+    return Problem(
+        500, "internal_error", "the server made a mistake; its log has more under the request's id"
+    )
+
+
+_KINDS: tuple[tuple[type[UwagaError], int, str], ...] = (
+    (TextTooLongError, 400, "text_too_long"),
+    (NotInstalledError, 400, "unsupported_languages"),
+    (ModelError, 503, "model_unavailable"),
+    (MissingExtraError, 501, "not_available"),
+    (SettingsError, 400, "invalid_option"),
+    (DataError, 400, "invalid_text"),
+    (UwagaError, 400, "refused"),
+)
+_TOLD = {"model_unavailable": "the model for these languages cannot be loaded; the server's log says why"}

@@ -1,0 +1,112 @@
+"""Run the application: one process, or several that share a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import resource
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from uwaga.errors import SettingsError
+from uwaga.server.app import create_app
+from uwaga.server.logs import set_up_logs
+from uwaga.server.metrics import FOLDER, Metrics, forget_dead_workers
+from uwaga.server.models import ModelStore, loader
+from uwaga.server.offers import read_offers
+from uwaga.server.service import Service
+from uwaga.server.settings import ServerSettings
+
+LOG = logging.getLogger("uwaga.server")
+DRAIN = 30
+"""Seconds that running requests have when the server is told to stop."""
+
+
+def run_server(settings: ServerSettings) -> None:
+    """Serve until the process is told to stop; running requests are answered first.
+
+    Raises:
+        SettingsError: the address cannot be listened at, or no model can be served.
+    """
+    set_up_logs(settings.log_level)
+    read_offers(settings.models)  # speaks before a port is taken
+    _raise_open_files()
+    bound = _listen(settings.host, settings.port)
+    config = uvicorn.Config(
+        functools.partial(build_app, settings),
+        factory=True,
+        workers=settings.workers,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=2048,
+        timeout_graceful_shutdown=DRAIN,
+    )
+    with bound:
+        host, port = bound.getsockname()[:2]
+        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        LOG.info("listening", extra={"url": url, "workers": settings.workers})
+        if settings.workers == 1:
+            uvicorn.Server(config).run(sockets=[bound])
+        else:
+            with _shared_figures():
+                Multiprocess(config, sockets=[bound]).run()
+
+
+def build_app(settings: ServerSettings) -> FastAPI:
+    """The application of one worker.
+
+    Raises:
+        SettingsError: no model can be served, or the file of keys is damaged.
+    """
+    set_up_logs(settings.log_level)
+    forget_dead_workers()
+    threads = settings.threads or max(1, len(os.sched_getaffinity(0)) // settings.workers)
+    store = ModelStore(loader(threads, settings.workers > 1), settings.memory, settings.limits.waiting)
+    return create_app(Service(read_offers(settings.models), store), settings, Metrics())
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise SettingsError(
+            f"{host}:{port} cannot be listened at: {error.strerror}; choose another --port"
+        ) from None
+    bound.set_inheritable(True)
+    return bound
+
+
+def _raise_open_files() -> None:
+    """Let the process hold as many connections as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+@contextlib.contextmanager
+def _shared_figures() -> Iterator[None]:
+    """A folder where workers add their figures up, unless there is one already."""
+    if os.environ.get(FOLDER):
+        yield
+        return
+    folder = tempfile.mkdtemp(prefix="uwaga-metrics-")
+    os.environ[FOLDER] = folder
+    try:
+        yield
+    finally:
+        del os.environ[FOLDER]
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,314 @@
+"""What every dialect calls: texts in, translations out. It knows nothing of HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from uwaga.contracts import Translation
+from uwaga.decoding import SearchOverrides
+from uwaga.documents.document import DocumentOptions
+from uwaga.documents.job import DocumentReport
+from uwaga.documents.translating import translate_file
+from uwaga.errors import DataError
+from uwaga.markup.formats import Format
+from uwaga.server.models import ModelStore
+from uwaga.server.offers import Atlas, Offer, OfferedLanguage, Route
+from uwaga.server.problems import Problem, problem_of
+from uwaga.terms.glossary import Glossary
+from uwaga.text.detection import AUTO, detect_language
+from uwaga.translator import PivotTranslator, Translator
+from uwaga.translator.segmentation import Split
+
+ALREADY = "the text is in the target language already"
+GivenTerms = Glossary | Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Detected:
+    """The likeliest language of a text by the server's own code, and its probability."""
+
+    code: str
+    confidence: float
+
+
+@dataclass(frozen=True)
+class TextRequest:
+    """Texts to translate.
+
+    ``source`` None or ``auto``: each text's own language is found out. ``options`` as
+    :meth:`uwaga.Translator.translate` has them; ``client`` is who asks, for fairness; ``deadline`` in
+    seconds.
+    """
+
+    texts: Sequence[str]
+    target: str
+    source: str | None = None
+    format: Format = "text"
+    prefix: str | Sequence[str] | None = None
+    options: SearchOverrides = field(default_factory=SearchOverrides)
+    glossary: GivenTerms | None = None
+    ignore_tags: Sequence[str] = ()
+    placeholders: bool | Sequence[str] = True
+    split: Split = "auto"
+    client: str = ""
+    deadline: float | None = None
+
+
+@dataclass(frozen=True)
+class TextAnswer:
+    """Translations in the order of the texts; one that failed has its ``error`` and no text.
+
+    ``sources``: the public code of each text's language. ``detected``: how it was found, None where the
+    request named it. ``model``: the names of the models that were used.
+    """
+
+    translations: tuple[Translation, ...]
+    sources: tuple[str, ...]
+    detected: tuple[Detected | None, ...]
+    model: str
+
+    def raise_first(self) -> None:
+        """Fail as a whole where a text failed, for dialects that know no errors of single texts.
+
+        Raises:
+            Problem: of the first text that failed.
+        """
+        for one in self.translations:
+            if one.error is not None:
+                raise problem_of(one.error)
+
+
+class Service:
+    """Models on offer, and what can be asked of them.
+
+    Args:
+        offers: the models, in the order of preference.
+        models: those that are loaded.
+    """
+
+    def __init__(self, offers: Sequence[Offer], models: ModelStore) -> None:
+        self.offers, self.models, self.atlas = list(offers), models, Atlas(offers)
+        self.ready = False
+
+    async def start(self) -> None:
+        """Load what is to be there at start."""
+        await self.models.preload(self.offers)
+        self.ready = True
+
+    async def close(self) -> None:
+        """Answer what was taken, then let the models go."""
+        self.ready = False
+        await self.models.close()
+
+    def pairs(self) -> tuple[OfferedLanguage, ...]:
+        """The languages that can be translated from, each with those it can be translated to."""
+        return self.atlas.languages
+
+    async def translate(self, request: TextRequest) -> TextAnswer:
+        """Translate texts.
+
+        Raises:
+            Problem: the request as a whole cannot be answered.
+        """
+        target = self.language(request.target, "target")
+        detected = await self._sources(request)
+        sources = tuple(one.code for one in detected)
+        told = request.source is not None and request.source != AUTO
+        groups: dict[str, list[int]] = {}
+        for number, code in enumerate(sources):
+            groups.setdefault(code, []).append(number)
+        if len(groups) == 1:
+            parts = [await self._group(request, request.texts, sources[0], target)]
+        else:
+            each = [[request.texts[number] for number in numbers] for numbers in groups.values()]
+            parts = await asyncio.gather(
+                *(self._group(request, texts, code, target) for texts, code in zip(each, groups, strict=True))
+            )
+        made: list[Translation | None] = [None] * len(sources)
+        for numbers, (translations, _) in zip(groups.values(), parts, strict=True):
+            for number, one in zip(numbers, translations, strict=True):
+                made[number] = one
+        return TextAnswer(
+            tuple(one for one in made if one is not None),
+            sources,
+            tuple(None if told else one for one in detected),
+            ", ".join(dict.fromkeys(model for _, model in parts if model)),
+        )
+
+    async def stream(self, request: TextRequest) -> AsyncGenerator[str, None]:
+        """Translate one text and give its translation piece by piece; greedy.
+
+        Raises:
+            Problem: as :meth:`translate`, before the first piece or between two.
+        """
+        target = self.language(request.target, "target")
+        [found] = await self._sources(request)
+        if found.code == target and self.atlas.route(found.code, target) is None:
+            yield request.texts[0]
+            return
+        route = self._route(found.code, target)
+        options: dict[str, Any] = {**_languages(route), **request.options}
+        if isinstance(request.prefix, str):
+            options["prefix"] = request.prefix
+        async with self.models.translator(route) as translator:
+            pieces = translator.stream(
+                request.texts[0],
+                split=request.split,
+                client=request.client,
+                deadline=request.deadline,
+                **options,
+            )
+            try:
+                async with aclosing(pieces):
+                    async for piece in pieces:
+                        yield piece
+            except Exception as error:
+                raise problem_of(error) from error
+
+    async def detect(self, text: str) -> list[Detected]:
+        """The likeliest language of a text, as far as the server knows it; none without letters.
+
+        Raises:
+            Problem: languages cannot be told apart here.
+        """
+        return await asyncio.to_thread(self._detected, text)
+
+    async def run_document(
+        self,
+        document: Path,
+        output: Path,
+        *,
+        source: str | None,
+        target: str,
+        format: str | None = None,  # noqa: A002 (what the library calls it too)
+        glossary: GivenTerms | None = None,
+        client: str = "",
+        deadline: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> DocumentReport:
+        """Translate a document into a file, whole or not at all; see :func:`uwaga.documents.translate_file`.
+
+        Args:
+            document: the document.
+            output: where the translation goes; work that was done for it before is not done again.
+            source: public code of its language; a document's is not found out here.
+            target: likewise.
+            format: what it is, None for what its name says.
+            glossary: terms to hold to.
+            client: who asks.
+            deadline: in seconds.
+            progress: told how many texts are done, and of how many, from another thread.
+
+        Raises:
+            Problem: the languages are not on offer, or the document is not what it should be.
+        """
+        to = self.language(target, "target")
+        route = self._route(self.language(source or "", "source"), to)
+        languages = _languages(route)
+        options = DocumentOptions(source=route[0].source, target=route[-1].target)
+
+        def work(translator: Translator | PivotTranslator) -> DocumentReport:
+            ours = translator.between(languages.get("source"), languages.get("target"))
+            if glossary is not None:
+                ours = _with_terms(ours, glossary)
+            return translate_file(ours, document, output, format=format, options=options, progress=progress)
+
+        async with self.models.translator(route) as translator:
+            try:
+                report: DocumentReport = await translator.run(work, client=client, deadline=deadline)
+            except Exception as error:
+                raise problem_of(error) from error
+        return report
+
+    def language(self, code: str, parameter: str) -> str:
+        """The public code of a language that a request names.
+
+        Raises:
+            Problem: there is none such on offer; names those there are.
+        """
+        found = self.atlas.known(code)
+        if found is None:
+            known = ", ".join(self.atlas.codes[:20]) + (", ..." if len(self.atlas.codes) > 20 else "")
+            message = f"{code[:20]!r} is no language of this server; it has {known}"
+            raise Problem(400, "unsupported_language", message, parameter)
+        return found
+
+    async def _sources(self, request: TextRequest) -> list[Detected]:
+        """The language of each text."""
+        if request.source is not None and request.source != AUTO:
+            code = self.language(request.source, "source")
+            return [Detected(code, 1.0)] * len(request.texts)
+        return await asyncio.to_thread(lambda: [self._first(text) for text in request.texts])
+
+    def _first(self, text: str) -> Detected:
+        return next(iter(self._detected(text)), Detected(self.atlas.languages[0].code, 0.0))
+
+    def _detected(self, text: str) -> list[Detected]:
+        try:
+            found = detect_language([text])
+        except DataError:
+            return []  # no letter
+        except Exception as error:
+            raise problem_of(error) from error
+        code = self.atlas.known(found.language)
+        if code is None:
+            return []
+        return [Detected(code, found.probability)]
+
+    def _route(self, source: str, target: str) -> Route:
+        route = self.atlas.route(source, target)
+        if route is None:
+            message = f"no model here translates {source} to {target}"
+            raise Problem(400, "unsupported_languages", message, "target")
+        return route
+
+    async def _group(
+        self, request: TextRequest, texts: Sequence[str], source: str, target: str
+    ) -> tuple[list[Translation], str]:
+        """The translations of texts of one language, and what made them."""
+        if source == target and self.atlas.route(source, target) is None:
+            return [_copied(text) for text in texts], ""
+        route = self._route(source, target)
+        options: dict[str, Any] = {**_languages(route), **request.options}
+        if request.format != "text":
+            options |= {"format": request.format}
+        if request.ignore_tags:
+            options |= {"ignore_tags": request.ignore_tags}
+        if request.placeholders is not True:
+            options |= {"placeholders": request.placeholders}
+        if request.prefix is not None:
+            options |= {"prefix": request.prefix}
+        if request.glossary is not None:
+            options |= {"glossary": request.glossary}
+        async with self.models.translator(route) as translator:
+            try:
+                made = await translator.translate(
+                    list(texts), split=request.split, on_error="return", client=request.client,
+                    deadline=request.deadline, **options,
+                )  # fmt: skip
+            except Exception as error:
+                raise problem_of(error) from error
+        return made, " + ".join(leg.offer.name for leg in route)
+
+
+def _languages(route: Route) -> dict[str, str]:
+    """What a call must say of the languages: nothing where the model knows no others."""
+    if len(route) > 1 or route[0].offer.one_pair:
+        return {}
+    return {"source": route[0].source, "target": route[0].target}
+
+
+def _copied(text: str) -> Translation:
+    return Translation(text, 0.0, (), (), source=text, warnings=(ALREADY,))
+
+
+def _with_terms(translator: Translator | PivotTranslator, glossary: GivenTerms) -> Translator:
+    if isinstance(translator, PivotTranslator):
+        message = "a glossary needs a model that translates directly between the languages"
+        raise Problem(400, "glossary_refused", message, "glossary")
+    return translator.with_glossary(glossary)

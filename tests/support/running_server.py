@@ -1,0 +1,70 @@
+"""A server in a process of its own on loopback, for clients that are as they are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import yaml
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """Where it listens, its process, and the file of its log."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def stop(self) -> int:
+        """Tell it to stop, and its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+
+@contextlib.contextmanager
+def running_server(folder: Path, **settings: object) -> Iterator[RunningServer]:
+    """A server with these settings until the end of the block; its models are loaded."""
+    file, log = folder / "server.yaml", folder / "server.log"
+    file.write_text(yaml.safe_dump({"port": 0, "threads": 1, **settings}), encoding="utf-8")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "uwaga", "serve", "--settings", str(file)],
+            stderr=output,
+            stdout=output,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+    try:
+        yield RunningServer(_address(log, process), process, log)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
+    """Where it listens, as its log says, once it is ready."""
+    import json
+
+    until = time.monotonic() + 60
+    while time.monotonic() < until and process.poll() is None:
+        for line in log.read_text(encoding="utf-8").splitlines():
+            if line.startswith("{") and json.loads(line)["event"] == "listening":
+                url = str(json.loads(line)["url"])
+                with contextlib.suppress(httpx.TransportError):
+                    if httpx.get(f"{url}/health").status_code == 200:
+                        return url
+        time.sleep(0.05)
+    raise AssertionError(f"the server did not start:\n{log.read_text(encoding='utf-8')}")
