@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+if TYPE_CHECKING:
+    from uwaga.translator.asynchronous import Outcome
+
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable by which workers add their figures up, which the supervisor sets."""
 SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class Metrics:
@@ -35,26 +38,31 @@ class Metrics:
         self.characters = Counter("uwaga_characters", "Characters that were translated.", registry=r)
         self.stage = Histogram(
             "uwaga_stage_seconds",
-            "Waiting for a place, and translating.",
+            "From taking a request on until a model works on it, and until it is answered.",
             ["stage"],
             buckets=SECONDS,
-            registry=r,
-        )
-        self.rows = Histogram(
-            "uwaga_batch_rows",
-            "Hypotheses in a step of the running batch.",
-            ["model"],
-            buckets=ROWS,
             registry=r,
         )
         self.tokens = Counter("uwaga_tokens", "Target tokens that were made.", ["model"], registry=r)
         self.running = Gauge(
             "uwaga_requests_running", "Requests being answered.", registry=r, multiprocess_mode="livesum"
         )
-        self.waiting = Gauge(
-            "uwaga_waiting_sentences", "Sentences that wait for a place.", ["model"],
-            registry=r, multiprocess_mode="livesum",
-        )  # fmt: skip
+        self.queue = Gauge(
+            "uwaga_model_requests",
+            "Requests of a model that wait or are worked on.",
+            ["model"],
+            registry=r,
+            multiprocess_mode="livesum",
+        )
+
+    def of_model(self, model: str) -> ModelFigures:
+        """What is to be told of a model's requests."""
+        return ModelFigures(self, model)
+
+    def answered(self, model: str, characters: int, tokens: int) -> None:
+        """Count what was translated."""
+        self.characters.inc(characters)
+        self.tokens.labels(model).inc(tokens)
 
     def text(self) -> tuple[bytes, str]:
         """All figures as Prometheus reads them, of every worker, and their content type."""
@@ -64,6 +72,32 @@ class Metrics:
         every = CollectorRegistry()
         MultiProcessCollector(every, path=folder)  # type: ignore[no-untyped-call]
         return generate_latest(every), CONTENT_TYPE_LATEST
+
+
+class ModelFigures:
+    """A model's queue, as :class:`uwaga.translator.asynchronous.Observer` is told of it.
+
+    Args:
+        metrics: where the figures go.
+        model: its name.
+    """
+
+    def __init__(self, metrics: Metrics, model: str) -> None:
+        self._queue = metrics.queue.labels(model)
+        self._waited, self._answered = metrics.stage.labels("waiting"), metrics.stage.labels("answered")
+
+    def queued(self, client: str) -> None:
+        """One more."""
+        self._queue.inc()
+
+    def entered(self, client: str, waited: float) -> None:
+        """One is worked on."""
+        self._waited.observe(waited)
+
+    def done(self, client: str, seconds: float, outcome: Outcome) -> None:
+        """One is over."""
+        self._queue.dec()
+        self._answered.observe(seconds)
 
 
 def forget_dead_workers() -> None:

@@ -14,14 +14,16 @@ from pathlib import Path
 from uwaga.errors import ModelError, SettingsError, UwagaError
 from uwaga.server.offers import Hop, Offer, Route
 from uwaga.server.problems import Problem
-from uwaga.server.standin import AsyncTranslator
 from uwaga.translator import PivotTranslator, Translator, load
+from uwaga.translator.asynchronous import AsyncTranslator, Observer
 from uwaga.translator.pivot import PivotStep
 
 LOG = logging.getLogger("uwaga.server")
 RETRY = 30.0
 """Seconds until a model that did not load is tried again."""
 MEBIBYTE = 1 << 20
+WORKERS = 64
+"""Requests of a model that are worked on at once; further ones wait."""
 STATUS = Path("/proc/self/statm")
 Loader = Callable[[Offer], Translator | PivotTranslator]
 Way = tuple[tuple[str, str, str], ...]
@@ -53,16 +55,23 @@ class ModelStore:
     Args:
         load_offer: makes a translator of an offer; runs in a thread.
         memory: MiB that they may take together, 0 for any. What is in use is never let go.
-        most_waiting: texts that wait for a place in one model's batch before more are refused.
+        most_waiting: requests that wait for one model before more are refused.
+        observer: makes what is told of a model's requests, from the model's name.
     """
 
-    def __init__(self, load_offer: Loader, memory: int = 0, most_waiting: int = 2048) -> None:
+    def __init__(
+        self,
+        load_offer: Loader,
+        memory: int = 0,
+        most_waiting: int = 2048,
+        observer: Callable[[str], Observer] | None = None,
+    ) -> None:
         self._load, self._memory, self._most_waiting = load_offer, memory * MEBIBYTE, most_waiting
         self._loaded: dict[Way, Loaded] = {}
         self._failed: dict[str, Failure] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._loading = asyncio.Lock()
-        self.observe: Callable[[str, AsyncTranslator], None] | None = None
+        self._observer = observer
 
     @asynccontextmanager
     async def translator(self, route: Route) -> AsyncIterator[AsyncTranslator]:
@@ -146,10 +155,8 @@ class ModelStore:
         return Loaded(self._asynchronous(offer.name, own), own, taken)
 
     def _asynchronous(self, name: str, own: Translator | PivotTranslator) -> AsyncTranslator:
-        made = AsyncTranslator(own, most_waiting=self._most_waiting)
-        if self.observe is not None:
-            self.observe(name, made)
-        return made
+        observer = None if self._observer is None else self._observer(name)
+        return AsyncTranslator(own, most_waiting=self._most_waiting, workers=WORKERS, observer=observer)
 
     async def _let_go(self, newest: Loaded) -> None:
         """Let models go, those not used for longest first, until the others fit."""

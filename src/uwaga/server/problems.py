@@ -6,7 +6,10 @@ import math
 from dataclasses import dataclass
 
 from uwaga.errors import (
+    BusyError,
+    CancelledRequestError,
     DataError,
+    DeadlineError,
     MissingExtraError,
     ModelError,
     NotInstalledError,
@@ -61,13 +64,17 @@ def problem_of(error: BaseException) -> Problem:
     message = str(error)[:LONGEST_MESSAGE]
     for kind, status, code in _KINDS:
         if isinstance(error, kind):
-            return Problem(status, code, _TOLD.get(code, message))
+            again = error.retry_after if isinstance(error, BusyError) else None
+            return Problem(status, code, _TOLD.get(code, message), retry_after=again)
     return Problem(
         500, "internal_error", "the server made a mistake; its log has more under the request's id"
     )
 
 
 _KINDS: tuple[tuple[type[UwagaError], int, str], ...] = (
+    (BusyError, 503, "busy"),
+    (DeadlineError, 504, "deadline_exceeded"),
+    (CancelledRequestError, 503, "stopping"),
     (TextTooLongError, 400, "text_too_long"),
     (NotInstalledError, 400, "unsupported_languages"),
     (ModelError, 503, "model_unavailable"),

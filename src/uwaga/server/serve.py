@@ -70,8 +70,10 @@ def build_app(settings: ServerSettings) -> FastAPI:
     set_up_logs(settings.log_level)
     forget_dead_workers()
     threads = settings.threads or max(1, len(os.sched_getaffinity(0)) // settings.workers)
-    store = ModelStore(loader(threads, settings.workers > 1), settings.memory, settings.limits.waiting)
-    return create_app(Service(read_offers(settings.models), store), settings, Metrics())
+    metrics, limits = Metrics(), settings.limits
+    load = loader(threads, settings.workers > 1)
+    store = ModelStore(load, settings.memory, limits.waiting, metrics.of_model)
+    return create_app(Service(read_offers(settings.models), store, metrics.answered), settings, metrics)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from uwaga.contracts import Translation
 from uwaga.decoding import SearchOverrides
@@ -89,9 +89,16 @@ class Service:
     Args:
         offers: the models, in the order of preference.
         models: those that are loaded.
+        answered: told a model's name, how many characters it was given and how many tokens it made.
     """
 
-    def __init__(self, offers: Sequence[Offer], models: ModelStore) -> None:
+    def __init__(
+        self,
+        offers: Sequence[Offer],
+        models: ModelStore,
+        answered: Callable[[str, int, int], None] | None = None,
+    ) -> None:
+        self._answered = answered
         self.offers, self.models, self.atlas = list(offers), models, Atlas(offers)
         self.ready = False
 
@@ -156,13 +163,14 @@ class Service:
         if isinstance(request.prefix, str):
             options["prefix"] = request.prefix
         async with self.models.translator(route) as translator:
-            pieces = translator.stream(
+            grown = translator.stream(
                 request.texts[0],
                 split=request.split,
                 client=request.client,
                 deadline=request.deadline,
                 **options,
             )
+            pieces = cast("AsyncGenerator[str, None]", grown)
             try:
                 async with aclosing(pieces):
                     async for piece in pieces:
@@ -293,7 +301,10 @@ class Service:
                 )  # fmt: skip
             except Exception as error:
                 raise problem_of(error) from error
-        return made, " + ".join(leg.offer.name for leg in route)
+        name = " + ".join(hop.offer.name for hop in route)
+        if self._answered is not None:
+            self._answered(name, sum(map(len, texts)), sum(len(one.tokens) for one in made))
+        return made, name
 
 
 def _languages(route: Route) -> dict[str, str]:

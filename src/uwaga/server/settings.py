@@ -47,8 +47,8 @@ class LimitSettings(StrictModel):
 
     ``texts`` and ``characters`` of a request's texts together; ``body_bytes`` of its body and
     ``document_bytes`` of one with a document. ``requests_per_minute`` and ``characters_per_minute`` of a key,
-    or of an address without one; 0 for any number. ``waiting``: texts that wait for a place before more are
-    refused. ``deadline``: seconds until a request is given up; ``body_seconds``: until its body must be
+    or of an address without one; 0 for any number. ``waiting``: requests that wait for a model before more
+    are refused. ``deadline``: seconds until a request is given up; ``body_seconds``: until its body must be
     there.
     """
 
