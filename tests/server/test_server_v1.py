@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import time
 from collections.abc import Iterator
 
 import httpx
@@ -70,3 +73,124 @@ def test_unknown_paths_and_methods(server: RunningServer):
     assert httpx.get(f"{server.url}/v1/nothing").status_code == 404
     assert httpx.get(f"{server.url}/v1/translate").status_code == 405
     assert httpx.get(f"{server.url}/v1/translate").headers["allow"] == "POST"
+
+
+def events(server: RunningServer, **body: object) -> list[tuple[str, dict[str, object]]]:
+    found = []
+    with httpx.stream("POST", f"{server.url}/v1/translate", json={**body, "stream": True}) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        for line in answer.iter_lines():
+            if line.startswith("event: "):
+                found.append((line.removeprefix("event: "), {}))
+            elif line.startswith("data: "):
+                found[-1] = found[-1][0], json.loads(line.removeprefix("data: "))
+    return found
+
+
+def test_a_stream_is_the_greedy_translation_in_pieces(server: RunningServer, translator: uwaga.Translator):
+    greedy = translator.translate(TEXTS[0], beam=1)
+    *pieces, (name, done) = events(server, text=TEXTS[0], target="de", scores=True, tokens=True)
+    assert len(pieces) > 2
+    assert {kind for kind, _ in pieces} == {"piece"}
+    assert "".join(str(piece["text"]) for _, piece in pieces) == greedy.text
+    assert (name, done["text"], done["tokens"]) == ("done", greedy.text, list(greedy.tokens))
+    assert done["detected_source"]["code"] == "en"
+    assert [word["text"] for word in done["words"]] == [word.text for word in greedy.words]
+
+
+def test_a_stream_begins_with_a_prefix(server: RunningServer, translator: uwaga.Translator):
+    *_, (_, done) = events(server, text=TEXTS[0], source="en", target="de", prefix="Heute")
+    assert done["text"] == translator.translate(TEXTS[0], beam=1, prefix="Heute").text
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [({"nbest": 2}, "no_stream"), ({"text": ["a"]}, "no_stream"), ({"target": "xx"}, "unsupported_language")],
+)
+def test_what_cannot_be_streamed_is_refused_with_its_status(
+    server: RunningServer, more: dict[str, object], code: str
+):
+    answer = httpx.post(
+        f"{server.url}/v1/translate", json={"text": "a", "target": "de", "stream": True, **more}
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
+
+
+def test_all_that_is_asked_for_is_told(server: RunningServer, translator: uwaga.Translator):
+    body = {"text": TEXTS[0], "source": "en", "target": "de", "nbest": 3}
+    asked = {"tokens": True, "scores": True, "alignment": True, "attention": True}
+    [made] = httpx.post(f"{server.url}/v1/translate", json={**body, **asked}).json()["translations"]
+    whole = translator.translate(TEXTS[0], nbest=3, beam=5, alignment=True, attention=True)
+    told = whole.to_dict(confidence=True)
+    for name in (
+        "text",
+        "tokens",
+        "source_tokens",
+        "token_scores",
+        "words",
+        "confidence",
+        "alignment",
+        "attention",
+    ):
+        assert made[name] == told[name], name
+    assert [one["text"] for one in made["alternatives"]] == [one.text for one in whole.alternatives]
+
+
+def test_a_glossary_a_format_and_tags(server: RunningServer, translator: uwaga.Translator):
+    url, terms = f"{server.url}/v1/translate", {"car": "Karre"}
+    body = {"text": TEXTS[1], "source": "en", "target": "de"}
+    made = httpx.post(url, json={**body, "glossary": terms}).json()["translations"][0]["text"]
+    assert made == translator.translate(TEXTS[1], glossary=terms).text
+    assert "Karre" in made
+    html = "<p>A <b>man</b> sleeps. <code>A man.</code></p>"
+    body = {**body, "text": html, "format": "html", "ignore_tags": ["code"]}
+    made = httpx.post(url, json=body).json()["translations"][0]["text"]
+    assert made == translator.translate(html, format="html", ignore_tags=["code"]).text
+
+
+def test_each_text_has_its_own_error(server: RunningServer, translator: uwaga.Translator):
+    texts = [TEXTS[0], "word " * 400, TEXTS[2]]
+    body = {"text": texts, "source": "en", "target": "de", "split": "never"}
+    one, two, three = httpx.post(f"{server.url}/v1/translate", json=body).json()["translations"]
+    assert (one["text"], three["text"]) == tuple(
+        translator.translate(text).text for text in (TEXTS[0], TEXTS[2])
+    )
+    assert (two["text"], two["error"]["code"]) == ("", "text_too_long")
+
+
+def test_detection_and_models(server: RunningServer):
+    texts = ["Das ist ein ganz normaler deutscher Satz.", "This is an English sentence.", "12"]
+    found = httpx.post(f"{server.url}/v1/detect", json={"text": texts}).json()["detections"]
+    assert [one and one["code"] for one in found] == ["de", "en", None]
+    [model] = httpx.get(f"{server.url}/v1/models").json()["models"]
+    assert model == {
+        "name": "bundled",
+        "sources": ["en"],
+        "targets": ["de"],
+        "loaded": True,
+        "available": True,
+    }
+
+
+def test_many_clients_get_what_one_gets(server: RunningServer, translator: uwaga.Translator):
+    sentences = [f"{number} men and {number + 1} dogs are in the park." for number in range(40)]
+    wanted = [one.text for one in translator.translate(sentences)]
+
+    async def every() -> list[str]:
+        async with httpx.AsyncClient(timeout=60) as client:
+            asked = [
+                client.post(f"{server.url}/v1/translate", json={"text": text, "source": "en", "target": "de"})
+                for text in sentences
+            ]
+            return [one.json()["translations"][0]["text"] for one in await asyncio.gather(*asked)]
+
+    assert asyncio.run(every()) == wanted
+
+
+def test_no_text_is_in_the_log(server: RunningServer):
+    secret = "Zanzibarquartz"
+    httpx.post(f"{server.url}/v1/translate?q={secret}", json={"text": secret, "target": "de"})
+    httpx.post(f"{server.url}/v1/translate", json={"text": secret, "target": secret})
+    httpx.get(f"{server.url}/{secret}", headers={"authorization": f"Bearer {secret}"})
+    time.sleep(0.1)
+    assert secret not in server.log.read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -15,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga import __version__
-from uwaga.server import v1
+from uwaga.server import libretranslate, v1
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.exchange import json_response, request_id
 from uwaga.server.gate import Gate, Render
@@ -25,8 +26,9 @@ from uwaga.server.metrics import Metrics
 from uwaga.server.problems import Problem
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
+from uwaga.server.suggestions import Suggestions
 
-DIALECTS: tuple[Dialect, ...] = (v1.DIALECT,)
+DIALECTS: tuple[Dialect, ...] = (v1.DIALECT, libretranslate.DIALECT)
 """Those there are, by their names in the settings; the first renders what belongs to none."""
 DESCRIPTION = "Machine translation by uwaga. Texts in, translations out; everything stays on this server."
 
@@ -74,12 +76,16 @@ def create_app(service: Service, settings: ServerSettings, metrics: Metrics | No
 
 
 def _context(service: Service, settings: ServerSettings, metrics: Metrics | None) -> ServerContext:
-    limiter = RateLimiter(1 / settings.workers)
-    context = ServerContext(settings, service, None, limiter, metrics or Metrics())
+    context = ServerContext(
+        settings,
+        service,
+        limiter=RateLimiter(1 / settings.workers),
+        metrics=metrics or Metrics(),
+        suggestions=None if settings.suggestions is None else Suggestions(settings.suggestions),
+    )
     if settings.keys is None:
         return context
-    keys = KeyRing(settings.keys, context.visitor(""))
-    return ServerContext(settings, service, keys, limiter, context.metrics)
+    return replace(context, keys=KeyRing(settings.keys, context.visitor("")))
 
 
 def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

@@ -14,13 +14,14 @@ from uwaga.server.metrics import Metrics
 from uwaga.server.problems import Problem
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
+from uwaga.server.suggestions import Suggestions
 
 
 @dataclass(frozen=True)
 class ServerContext:
     """One server.
 
-    ``keys``: None lets everybody in.
+    ``keys``: None lets everybody in. ``suggestions``: None takes none.
     """
 
     settings: ServerSettings
@@ -28,6 +29,8 @@ class ServerContext:
     keys: KeyRing | None = None
     limiter: RateLimiter = field(default_factory=RateLimiter)
     metrics: Metrics = field(default_factory=Metrics)
+    suggestions: Suggestions | None = None
+    document_suffixes: tuple[str, ...] = ()
 
     def admit(self, key: str | None, address: str) -> Client:
         """Who asks, one request counted.

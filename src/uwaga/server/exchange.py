@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from uwaga.server.gate import Visit
 from uwaga.server.problems import Problem
@@ -91,3 +94,72 @@ async def while_connected(request: Request) -> AsyncIterator[None]:
         yield
     finally:
         watching.cancel()
+
+
+class EventStream(Response):
+    """An answer of server-sent events, each sent as soon as it is there; it ends when its client goes.
+
+    Args:
+        request: whose body has been read.
+        events: pairs of an event's name and what JSON can hold. What it raises is told as ``error``.
+        told: what a problem is as JSON.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        events: AsyncGenerator[tuple[str, object], None],
+        told: Callable[[Problem], object],
+    ) -> None:
+        super().__init__(media_type="text/event-stream")
+        del self.headers["content-length"]
+        self.headers["cache-control"] = "no-store"
+        self.headers["x-accel-buffering"] = "no"  # nginx would collect them
+        self._request, self._events, self._told = request, events, told
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        async with while_connected(self._request), aclosing(self._events):
+            # What fails before the first event is an answer of its own, with its own status.
+            first = await anext(self._events, None)
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            try:
+                if first is not None:
+                    await send(_event(*first))
+                async for name, content in self._events:
+                    await send(_event(name, content))
+            except Problem as problem:
+                await send(_event("error", self._told(problem)))
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _event(name: str, content: object) -> dict[str, Any]:
+    body = b"event: " + name.encode() + b"\ndata: " + to_json(content, inf_nan_mode="null") + b"\n\n"
+    return {"type": "http.response.body", "body": body, "more_body": True}
+
+
+async def read_form(request: Request, largest: int) -> FormData:
+    """The fields of a form, of either kind.
+
+    Args:
+        request: whose body has not been read.
+        largest: bytes of one field that is no file.
+
+    Raises:
+        Problem: it is no form.
+    """
+    try:
+        return await request.form(max_files=4, max_fields=2000, max_part_size=largest)
+    except HTTPException:
+        raise Problem(400, "not_a_form", "the body is not the form that its header says") from None
+
+
+def json_body(schema: dict[str, Any], form: bool = False) -> dict[str, Any]:
+    """A body as OpenAPI describes it, for routes that read theirs by themselves.
+
+    Args:
+        schema: of JSON.
+        form: it may be a form too.
+    """
+    kinds = [JSON, "application/x-www-form-urlencoded"] if form else [JSON]
+    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}

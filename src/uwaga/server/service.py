@@ -19,6 +19,7 @@ from uwaga.markup.formats import Format
 from uwaga.server.models import ModelStore
 from uwaga.server.offers import Atlas, Offer, OfferedLanguage, Route
 from uwaga.server.problems import Problem, problem_of
+from uwaga.terms.apply import GlossaryMode
 from uwaga.terms.glossary import Glossary
 from uwaga.text.detection import AUTO, detect_language
 from uwaga.translator import PivotTranslator, Translator
@@ -52,6 +53,7 @@ class TextRequest:
     prefix: str | Sequence[str] | None = None
     options: SearchOverrides = field(default_factory=SearchOverrides)
     glossary: GivenTerms | None = None
+    glossary_mode: GlossaryMode = "forced"
     ignore_tags: Sequence[str] = ()
     placeholders: bool | Sequence[str] = True
     split: Split = "auto"
@@ -123,7 +125,7 @@ class Service:
             Problem: the request as a whole cannot be answered.
         """
         target = self.language(request.target, "target")
-        detected = await self._sources(request)
+        detected = await self.sources(request)
         sources = tuple(one.code for one in detected)
         told = request.source is not None and request.source != AUTO
         groups: dict[str, list[int]] = {}
@@ -154,7 +156,7 @@ class Service:
             Problem: as :meth:`translate`, before the first piece or between two.
         """
         target = self.language(request.target, "target")
-        [found] = await self._sources(request)
+        [found] = await self.sources(request)
         if found.code == target and self.atlas.route(found.code, target) is None:
             yield request.texts[0]
             return
@@ -246,8 +248,12 @@ class Service:
             raise Problem(400, "unsupported_language", message, parameter)
         return found
 
-    async def _sources(self, request: TextRequest) -> list[Detected]:
-        """The language of each text."""
+    async def sources(self, request: TextRequest) -> list[Detected]:
+        """The language of each text of a request, found out unless it is named.
+
+        Raises:
+            Problem: the named one is not on offer.
+        """
         if request.source is not None and request.source != AUTO:
             code = self.language(request.source, "source")
             return [Detected(code, 1.0)] * len(request.texts)
@@ -292,7 +298,7 @@ class Service:
         if request.prefix is not None:
             options |= {"prefix": request.prefix}
         if request.glossary is not None:
-            options |= {"glossary": request.glossary}
+            options |= {"glossary": request.glossary, "glossary_mode": request.glossary_mode}
         async with self.models.translator(route) as translator:
             try:
                 made = await translator.translate(

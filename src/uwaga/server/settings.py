@@ -71,7 +71,8 @@ class ServerSettings(StrictModel):
     worker before those not used for longest are let go, 0 for any. ``keys``: a file of ``uwaga serve keys``;
     None lets everybody in. ``cors``: origins whose pages may call the server, ``*`` for any. ``glossaries``:
     a folder, or the URL of an SQL database. ``documents``: a folder for documents that are being translated;
-    None refuses them. ``dialects``: which are spoken. ``page``: serve the page at ``/``. ``public_url``: how
+    None refuses them. ``suggestions``: a file where readers' better translations go; None refuses them.
+    ``dialects``: which are spoken. ``page``: serve the page at ``/``. ``public_url``: how
     clients reach the server, where answers hold links to itself; None for what a request says.
     """
 
@@ -86,6 +87,7 @@ class ServerSettings(StrictModel):
     cors: list[str] = []  # noqa: RUF012
     glossaries: str | None = None
     documents: Path | None = None
+    suggestions: Path | None = None
     dialects: list[DialectName] = Field(default_factory=lambda: list(get_args(DialectName)))
     page: bool = True
     public_url: str | None = None

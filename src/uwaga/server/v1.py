@@ -2,84 +2,107 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.contracts import Translation
 from uwaga.decoding import SearchOverrides
+from uwaga.server import v1_schema as schema
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.exchange import address_of, json_response, read_json, while_connected
+from uwaga.server.exchange import (
+    EventStream,
+    address_of,
+    json_body,
+    json_response,
+    read_json,
+    request_id,
+    while_connected,
+)
 from uwaga.server.problems import Problem, problem_of
 from uwaga.server.service import Detected, TextAnswer, TextRequest
+from uwaga.server.v1_schema import DetectBody, TranslateBody
 
 PREFIX = "/v1"
-WIDEST = 16
-"""Hypotheses per sentence that a request may ask for."""
-LanguageCode = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
-
-
-class TranslateBody(BaseModel):
-    """What is to be translated, and what is to be told of it."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"text": "The weather is nice today.", "source": "en", "target": "de"}]
-        },
+USUAL_BEAM = 5
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": schema.ErrorAnswer, "description": what}
+    for status, what in (
+        (400, "Not JSON, a language or an option that there is not"),
+        (401, "No key"),
+        (403, "A wrong key"),
+        (408, "The body came too slowly"),
+        (413, "Too much for one request"),
+        (415, "Not JSON"),
+        (422, "A key is missing, unknown or of another type"),
+        (429, "Too much for a minute; see `Retry-After`"),
+        (501, "The server lacks a library"),
+        (503, "Busy, stopping, or a model is not there; see `Retry-After`"),
+        (504, "The time is over"),
     )
-
-    text: str | list[str] = Field(description="One text, or several.")
-    target: LanguageCode = Field(description="The language to translate to.")
-    source: LanguageCode | None = Field(
-        None, description="The texts' language; found out if `auto` or left out."
-    )
-    format: Literal["text", "html", "xml", "markdown"] = "text"
-    nbest: Annotated[int, Field(ge=1, le=WIDEST)] = Field(
-        1, description="How many translations of each text."
-    )
-    beam: Annotated[int, Field(ge=1, le=WIDEST)] | None = Field(None, description="Width of the search.")
-    prefix: str | None = Field(None, max_length=2000, description="What every translation begins with.")
-    glossary: dict[str, str] | None = Field(None, max_length=5000, description="Terms to hold to.")
-    placeholders: bool = Field(True, description="Keep {names}, %s, URLs and their like as they are.")
-    ignore_tags: list[str] = Field(
-        [], max_length=100, description="Tags that are left alone, of html and xml."
-    )
-    split: Literal["auto", "sentences", "never"] = "auto"
-    alignment: bool = Field(False, description="Link the words of text and translation.")
-    attention: bool | Literal["all"] = Field(
-        False, description="Give attention (target, source), or all of it."
-    )
-    tokens: bool = Field(False, description="Give the subword tokens of both sides.")
-    scores: bool = Field(False, description="Give the words' probabilities and the tokens' scores.")
-
-
-def _body(model: type[BaseModel]) -> dict[str, Any]:
-    """A body of JSON as OpenAPI describes it."""
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+}
 
 
 def router(context: ServerContext) -> APIRouter:
     """The routes of the dialect."""
-    routes = APIRouter(prefix=PREFIX, tags=["v1"])
+    routes = APIRouter(prefix=PREFIX, tags=["v1"], responses=ERRORS)
+    _add_translate(routes, context)
+    _add_lists(routes, context)
+    return routes
 
-    @routes.post("/translate", openapi_extra=_body(TranslateBody), summary="Translate texts")
+
+def _add_translate(routes: APIRouter, context: ServerContext) -> None:
+    events = {
+        "description": "Translations, or events where `stream` is true",
+        "content": {"text/event-stream": {}},
+    }
+
+    @routes.post(
+        "/translate", openapi_extra=body_of(TranslateBody), summary="Translate texts",
+        responses={200: {"model": schema.TranslateAnswer, **events}},
+    )  # fmt: skip
     async def translate(request: Request) -> Response:
-        """Translate one text or several; each has its translation or its error."""
+        """Translate one text or several; each has its translation or its error.
+
+        With `stream`, events `piece` with the translation's next characters, then `done` with all that was
+        asked for, or `error`.
+        """
         client = context.admit(bearer(request), address_of(request))
         body = await read_json(request, TranslateBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         context.charge(client, texts)
         asked = text_request(body, texts, client.name, context.settings.limits.deadline)
+        if body.stream:
+            check_streams(body)
+            number = request_id(request)
+            return EventStream(request, _events(context, asked, body), lambda one: told_problem(one, number))
         async with while_connected(request):
             answer = await context.service.translate(asked)
         return json_response({"translations": told_answer(answer, body), "model": answer.model})
 
-    @routes.get("/languages", summary="The languages on offer")
+    @routes.post(
+        "/detect", openapi_extra=body_of(DetectBody), summary="Tell the languages of texts",
+        responses={200: {"model": schema.DetectAnswer}},
+    )  # fmt: skip
+    async def detect(request: Request) -> Response:
+        """The likeliest language of each text among those on offer; null of one without letters."""
+        client = context.admit(bearer(request), address_of(request))
+        body = await read_json(request, DetectBody)
+        texts = [body.text] if isinstance(body.text, str) else body.text
+        context.charge(client, texts)
+        found = [await context.service.detect(text) for text in texts]
+        return json_response({"detections": [_told_detected(one[0]) if one else None for one in found]})
+
+
+def _add_lists(routes: APIRouter, context: ServerContext) -> None:
+    @routes.get(
+        "/languages", summary="The languages on offer", responses={200: {"model": schema.LanguagesAnswer}}
+    )
     async def languages(request: Request) -> Response:
         """Each language that can be translated from, and those it can be translated to."""
         context.admit(bearer(request), address_of(request))
@@ -89,24 +112,96 @@ def router(context: ServerContext) -> APIRouter:
         ]
         return json_response({"languages": every})
 
-    return routes
+    @routes.get("/models", summary="The models on offer", responses={200: {"model": schema.ModelsAnswer}})
+    async def models(request: Request) -> Response:
+        """Each model, the languages by its own codes, whether it is in memory, and whether it can be."""
+        context.admit(bearer(request), address_of(request))
+        store = context.service.models
+        loaded, failed = store.loaded_names(), store.failures()
+        every = [
+            {
+                "name": one.name,
+                "sources": list(one.sources),
+                "targets": list(one.targets),
+                "loaded": one.name in loaded,
+                "available": not one.problem and one.name not in failed,
+            }
+            for one in context.service.offers
+        ]
+        return json_response({"models": every})
 
 
-def text_request(body: TranslateBody, texts: list[str], client: str, deadline: float) -> TextRequest:
+async def _events(
+    context: ServerContext, asked: TextRequest, body: TranslateBody
+) -> AsyncGenerator[tuple[str, object], None]:
+    """What a stream sends: the pieces, then all that was asked for of the same translation."""
+    [found] = await context.service.sources(asked)
+    named = replace(asked, source=found.code)
+    pieces = []
+    async for piece in context.service.stream(named):
+        pieces.append(piece)
+        yield "piece", {"text": piece}
+    if body.tokens or body.scores or body.alignment or body.attention:
+        answer = await context.service.translate(replace(named, options={**asked.options, "beam": 1}))
+        [done] = told_answer(answer, body)
+    else:
+        done = {"text": "".join(pieces)}
+    if asked.source in (None, "auto"):
+        done["detected_source"] = _told_detected(found)
+    yield "done", done
+
+
+def check_streams(body: TranslateBody) -> None:
+    """Refuse what no stream can do.
+
+    Raises:
+        Problem: names the key.
+    """
+    if not isinstance(body.text, str):
+        raise Problem(400, "no_stream", "a stream is of one text, and this is a list", "text")
+    given = body.glossary or body.glossary_id
+    asked = {
+        "nbest": body.nbest > 1,
+        "beam": (body.beam or 1) > 1,
+        "format": body.format != "text",
+        "glossary": given,
+    }
+    for name, no in asked.items():
+        if no:
+            raise Problem(
+                400, "no_stream", f"a stream is greedy and of plain text: leave out {name}, or stream", name
+            )
+
+
+def text_request(body: TranslateBody, texts: Sequence[str], client: str, deadline: float) -> TextRequest:
     """What a body asks of the service."""
     options: SearchOverrides = {}
     if body.nbest > 1:
         options["nbest"] = body.nbest
     if body.beam is not None or body.nbest > 1:
-        options["beam"] = max(body.beam or 5, body.nbest)
-    if body.alignment:
-        options["alignment"] = True
-    if body.attention:
-        options["attention"] = body.attention
+        options["beam"] = max(body.beam or USUAL_BEAM, body.nbest)
+    if body.length_penalty is not None:
+        options["length_penalty"] = body.length_penalty
+    if body.max_length is not None:
+        options["max_length"] = body.max_length
+    if not body.stream:
+        options |= {"alignment": True} if body.alignment else {}
+        options |= {"attention": body.attention} if body.attention else {}
     return TextRequest(
-        texts, body.target, body.source, body.format, body.prefix, options, body.glossary, body.ignore_tags,
-        body.placeholders, body.split, client, deadline,
-    )  # fmt: skip
+        texts=texts,
+        target=body.target,
+        source=body.source,
+        format=body.format,
+        prefix=body.prefix,
+        options=options,
+        glossary=body.glossary,
+        glossary_mode=body.glossary_mode,
+        ignore_tags=body.ignore_tags,
+        placeholders=body.placeholders,
+        split=body.split,
+        client=client,
+        deadline=deadline,
+    )
 
 
 def told_answer(answer: TextAnswer, body: TranslateBody) -> list[dict[str, object]]:
@@ -119,19 +214,16 @@ def told_translation(one: Translation, body: TranslateBody, detected: Detected |
     """A translation as JSON has it: always its text, and what was asked for."""
     told: dict[str, object] = {"text": one.text, "score": one.score if one.token_scores else None}
     if detected is not None:
-        told["detected_source"] = {"code": detected.code, "confidence": round(detected.confidence, 4)}
+        told["detected_source"] = _told_detected(detected)
     if one.error is not None:
         problem = problem_of(one.error)
         told["error"] = {"code": problem.code, "message": problem.message}
     if one.warnings:
         told["warnings"] = list(one.warnings)
-    whole = (
-        one.to_dict(confidence=body.scores)
-        if body.tokens or body.scores or body.attention or body.alignment
-        else {}
-    )
     wanted = [name for name, asked in _ASKED if getattr(body, asked)]
-    told |= {name: whole[name] for name in wanted if name in whole}
+    if wanted:
+        whole = one.to_dict(confidence=body.scores)
+        told |= {name: whole[name] for name in wanted if name in whole}
     if one.alternatives:
         told["alternatives"] = [told_translation(other, body, None) for other in one.alternatives]
     return told
@@ -150,18 +242,32 @@ _ASKED = (
 """What a translation is told to hold, and what must have been asked for."""
 
 
+def _told_detected(one: Detected) -> dict[str, object]:
+    return {"code": one.code, "confidence": round(one.confidence, 4)}
+
+
+def body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """A body of JSON as OpenAPI describes it."""
+    return json_body(model.model_json_schema(ref_template="#/components/schemas/{model}"))
+
+
 def bearer(request: Request) -> str | None:
     """The key of a request: ``Authorization: Bearer KEY``."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else None
 
 
-def render(problem: Problem, number: str) -> Response:
+def told_problem(problem: Problem, number: str) -> dict[str, object]:
     """A problem as this dialect tells it."""
-    error = {"code": problem.code, "message": problem.message}
+    error = {"code": problem.code, "message": problem.message, "request_id": number}
     if problem.parameter:
         error["parameter"] = problem.parameter
-    return json_response({"error": {**error, "request_id": number}}, problem.status)
+    return {"error": error}
+
+
+def render(problem: Problem, number: str) -> Response:
+    """A problem as an answer of this dialect."""
+    return json_response(told_problem(problem, number), problem.status)
 
 
 DIALECT = Dialect("v1", lambda path: path.startswith(PREFIX + "/"), router, render)

@@ -1,0 +1,342 @@
+"""LibreTranslate's dialect: what its clients send to version 1.9 is answered in its words and codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.decoding import SearchOverrides
+from uwaga.markup.formats import Format
+from uwaga.server.context import Dialect, ServerContext
+from uwaga.server.exchange import (
+    JSON,
+    address_of,
+    json_body,
+    json_response,
+    parse_json,
+    read_form,
+    while_connected,
+)
+from uwaga.server.keys import Client
+from uwaga.server.language_names import language_name
+from uwaga.server.problems import Problem
+from uwaga.server.service import Detected, TextAnswer, TextRequest
+from uwaga.server.v1_schema import WIDEST
+
+PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
+DOWNLOAD = "/download_file/"
+ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
+"""What its models are called by, and the codes that its answers have."""
+USUAL_BEAM = 5
+NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+
+
+class LibreTranslateBody(BaseModel):
+    """What ``/translate`` takes; as a form too, but for lists."""
+
+    q: str | list[str] = Field(description="Text, or several", examples=["Hello world!"])
+    source: str = Field(description="Source language code, or `auto`", examples=["en"])
+    target: str = Field(description="Target language code", examples=["de"])
+    format: str | None = Field(None, description="`text` or `html`")
+    alternatives: int = Field(
+        0, description="Preferred number of alternative translations", ge=0, le=WIDEST - 1
+    )
+    api_key: str | None = None
+
+
+class LibreDetectBody(BaseModel):
+    """What ``/detect`` takes."""
+
+    q: str = Field(description="Text whose language is asked for", examples=["Hallo Welt!"])
+    api_key: str | None = None
+
+
+class SuggestBody(BaseModel):
+    """What ``/suggest`` takes."""
+
+    q: str = Field(description="Original text")
+    s: str = Field(description="Suggested translation")
+    source: str
+    target: str
+    api_key: str | None = None
+
+
+class LibreDetection(BaseModel):
+    """A language and how sure it is, in percent."""
+
+    confidence: float
+    language: str
+
+
+class LibreTranslateAnswer(BaseModel):
+    """Of one text, or of several as lists."""
+
+    translatedText: str | list[str]  # noqa: N815 (as its clients read it)
+    detectedLanguage: LibreDetection | list[LibreDetection] | None = None  # noqa: N815
+    alternatives: list[str] | list[list[str]] | None = None
+
+
+class LibreLanguage(BaseModel):
+    """A language that can be translated from."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class LibreError(BaseModel):
+    """Every answer that is no success."""
+
+    model_config = ConfigDict(extra="forbid")
+    error: str
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": LibreError, "description": what}
+    for status, what in (
+        (400, "Invalid request"),
+        (403, "Invalid API key, or disabled here"),
+        (408, "The body came too slowly"),
+        (413, "Too large"),
+        (429, "Slow down"),
+        (500, "Translation error"),
+        (501, "The server lacks a library"),
+        (503, "Busy or starting"),
+        (504, "The time is over"),
+    )
+}
+
+
+def router(context: ServerContext) -> APIRouter:
+    """The routes of the dialect."""
+    routes = APIRouter(tags=["LibreTranslate"], responses=ERRORS)
+    _add_texts(routes, context)
+    _add_lists(routes, context)
+    return routes
+
+
+def _add_texts(routes: APIRouter, context: ServerContext) -> None:
+    @routes.post(
+        "/translate", openapi_extra=_body(LibreTranslateBody), summary="Translate text",
+        responses={200: {"model": LibreTranslateAnswer}},
+    )  # fmt: skip
+    async def translate(request: Request) -> Response:
+        """Translate a text or a list of texts."""
+        fields = await read_fields(request, context)
+        client = admitted(context, fields, request)
+        q = needed(fields, "q")
+        texts = q if isinstance(q, list) else [q]
+        source, target = str(needed(fields, "source")), str(needed(fields, "target"))
+        if not all(isinstance(text, str) for text in texts):
+            raise Problem(400, "invalid_request", "Invalid request: q must be a text or a list of texts", "q")
+        alternatives = _alternatives(fields)
+        kind = _format(fields)
+        context.charge(client, texts, "q")
+        options: SearchOverrides = {}
+        if alternatives:
+            options = {"nbest": alternatives + 1, "beam": max(USUAL_BEAM, alternatives + 1)}
+        asked = TextRequest(
+            texts=texts, target=model_code(target), source=model_code(source), format=kind, options=options,
+            client=client.name, deadline=context.settings.limits.deadline,
+        )  # fmt: skip
+        async with while_connected(request):
+            answer = await context.service.translate(asked)
+        answer.raise_first()
+        return json_response(_told(answer, isinstance(q, list), source.lower() == "auto", alternatives))
+
+    @routes.post(
+        "/detect", openapi_extra=_body(LibreDetectBody), summary="Detect the language of a text",
+        responses={200: {"model": list[LibreDetection]}},
+    )  # fmt: skip
+    async def detect(request: Request) -> Response:
+        """The likeliest languages, the best first."""
+        fields = await read_fields(request, context)
+        client = admitted(context, fields, request)
+        q = needed(fields, "q")
+        texts = [str(one) for one in q] if isinstance(q, list) else [str(q)]
+        context.charge(client, texts, "q")
+        found = await context.service.detect("\n".join(texts))
+        return json_response([_detected(one) for one in found or [Detected("en", 0.0)]])
+
+    @routes.post(
+        "/suggest", openapi_extra=_body(SuggestBody), summary="Suggest a better translation",
+        responses={200: {"description": "Kept"}},
+    )  # fmt: skip
+    async def suggest(request: Request) -> Response:
+        """Keep a suggestion in the file of the settings, where there is one."""
+        fields = await read_fields(request, context)
+        client = admitted(context, fields, request)
+        if context.suggestions is None:
+            raise Problem(403, "disabled", "Suggestions are disabled on this server.")
+        given = {name: str(needed(fields, name)) for name in ("q", "s", "source", "target")}
+        context.charge(client, list(given.values()), "q")
+        await context.suggestions.add(given)
+        return json_response({"success": True})
+
+
+def _add_lists(routes: APIRouter, context: ServerContext) -> None:
+    @routes.get(
+        "/languages", summary="The languages on offer", responses={200: {"model": list[LibreLanguage]}}
+    )
+    async def languages() -> Response:
+        """Each language that can be translated from, with its targets."""
+        every = [
+            {
+                "code": iso_code(one.code),
+                "name": one.name,
+                "targets": [iso_code(code) for code in one.targets],
+            }
+            for one in context.service.pairs()
+        ]
+        return json_response(every)
+
+    @routes.get("/frontend/settings", summary="What a page needs to know")
+    async def frontend_settings() -> Response:
+        """Limits, formats and the languages to begin with."""
+        settings, pairs = context.settings, context.service.pairs()
+        first, target = pairs[0], pairs[0].targets[0]
+        files = context.document_suffixes
+        return json_response(
+            {
+                "charLimit": settings.limits.characters,
+                "frontendTimeout": 500,
+                "apiKeys": context.keys is not None,
+                "keyRequired": context.keys is not None,
+                "suggestions": context.suggestions is not None,
+                "filesTranslation": bool(files),
+                "supportedFilesFormat": list(files),
+                "language": {
+                    "source": {"code": iso_code(first.code), "name": first.name},
+                    "target": {"code": iso_code(target), "name": language_name(target)},
+                },
+            }
+        )
+
+    @routes.get("/spec", summary="This description")
+    async def spec(request: Request) -> Response:
+        """OpenAPI of this dialect's routes alone."""
+        whole = request.app.openapi()
+        own = {path: routes for path, routes in whole["paths"].items() if owns(path)}
+        return json_response({**whole, "paths": own})
+
+
+async def read_fields(request: Request, context: ServerContext) -> Mapping[str, Any]:
+    """What a request holds, as JSON, as a form or in its query.
+
+    Raises:
+        Problem: it is none of these.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == JSON:
+        return parse_json(await request.body(), _AnyObject).model_extra or {}
+    form = await read_form(request, context.settings.limits.body_bytes)
+    return {**form, **request.query_params}
+
+
+class _AnyObject(BaseModel):
+    """An object of JSON with any keys."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def admitted(context: ServerContext, fields: Mapping[str, Any], request: Request) -> Client:
+    """Who asks, by the key among the fields."""
+    key = fields.get("api_key")
+    return context.admit(key if isinstance(key, str) else None, address_of(request))
+
+
+def needed(fields: Mapping[str, Any], name: str) -> Any:
+    """A field that must be there and not empty.
+
+    Raises:
+        Problem: it is not.
+    """
+    value = fields.get(name)
+    if not value or isinstance(value, UploadFile):
+        raise Problem(400, "missing", f"Invalid request: missing {name} parameter", name)
+    return value
+
+
+def _alternatives(fields: Mapping[str, Any]) -> int:
+    given = str(fields.get("alternatives") or 0)
+    if not NUMBER.fullmatch(given):
+        message = "Invalid request: alternatives parameter is not a number"
+        raise Problem(400, "invalid_request", message, "alternatives")
+    if int(given) >= WIDEST:
+        message = f"Invalid request: alternatives parameter must be <= {WIDEST - 1}"
+        raise Problem(400, "invalid_request", message, "alternatives")
+    return max(0, int(given))
+
+
+def _format(fields: Mapping[str, Any]) -> Format:
+    given = fields.get("format") or "text"
+    if given not in ("text", "html"):
+        raise Problem(400, "invalid_request", f"{str(given)[:20]} format is not supported", "format")
+    return cast("Format", given)
+
+
+def _told(answer: TextAnswer, several: bool, auto: bool, alternatives: int) -> dict[str, object]:
+    texts = [one.text for one in answer.translations]
+    told: dict[str, object] = {"translatedText": texts if several else texts[0]}
+    if auto:
+        found = [_detected(one) for one in answer.detected if one is not None]
+        told["detectedLanguage"] = found if several else found[0]
+    if alternatives:
+        others = [
+            [
+                text
+                for text in dict.fromkeys(other.text for other in one.alternatives)
+                if text not in ("", one.text)
+            ]
+            for one in answer.translations
+        ]
+        told["alternatives"] = others if several else others[0]
+    return told
+
+
+def _detected(one: Detected) -> dict[str, object]:
+    return {"confidence": round(100 * one.confidence, 1), "language": iso_code(one.code)}
+
+
+def model_code(code: str) -> str:
+    """A language as the service knows it, from LibreTranslate's code."""
+    lowered = code.lower()
+    return lowered if lowered not in ("pb", "zt") else ALIASES[lowered]
+
+
+def iso_code(code: str) -> str:
+    """A language as LibreTranslate's answers call it."""
+    return ALIASES.get(code, code)
+
+
+def owns(path: str) -> bool:
+    """Whether a path is the dialect's."""
+    return path in PATHS or path.startswith(DOWNLOAD)
+
+
+def render(problem: Problem, number: str) -> Response:
+    """A problem as LibreTranslate tells it: it knows 400 for most, and 403 for a wrong key."""
+    if problem.code == "key_missing":
+        problem = Problem(400, "key_missing", "Please contact the server operator to get an API key")
+    elif problem.code == "key_wrong":
+        problem = Problem(403, "key_wrong", "Invalid API key")
+    elif problem.code == "text_too_large":
+        problem = Problem(400, problem.code, f"Invalid request: {problem.message}")
+    elif problem.status == 429:
+        problem = Problem(429, problem.code, f"Slowdown: {problem.message}", retry_after=problem.retry_after)
+    status = 400 if problem.status in (415, 422) else problem.status
+    return json_response({"error": problem.message}, status)
+
+
+def _body(model: type[BaseModel]) -> dict[str, Any]:
+    return json_body(model.model_json_schema(ref_template="#/components/schemas/{model}"), form=True)
+
+
+DIALECT = Dialect("libretranslate", owns, router, render)

@@ -1,0 +1,103 @@
+"""Keys, and what a client may ask for in a minute."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from uwaga.errors import SettingsError
+from uwaga.server import keys as module
+from uwaga.server.keys import Client, KeyRing, add_key, read_keys, remove_key
+from uwaga.server.limits import RateLimiter
+from uwaga.server.problems import Problem
+
+
+def test_the_file_holds_no_key(tmp_path: Path):
+    path = tmp_path / "keys.json"
+    key = add_key(path, "ann")
+    assert key.rpartition("-")[2] not in path.read_text(encoding="utf-8")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert KeyRing(path, Client("")).client(key) == Client("ann")
+
+
+@pytest.mark.parametrize("change", [lambda key: key[:-1], lambda key: key + "a", lambda key: "", str.upper])
+def test_a_wrong_key_is_refused(tmp_path: Path, change):
+    path = tmp_path / "keys.json"
+    key = add_key(path, "ann")
+    with pytest.raises(Problem) as refused:
+        KeyRing(path, Client("")).client(change(key))
+    assert refused.value.status in (401, 403)
+
+
+def test_every_key_is_compared_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, compared = tmp_path / "keys.json", []
+    key = add_key(path, "ann")
+    real = module.hmac.compare_digest
+    monkeypatch.setattr(
+        module.hmac, "compare_digest", lambda one, two: compared.append(len(two)) or real(one, two)
+    )
+    for given in (key, key[:-1] + "?", "no key of ours", "uwk-00000000-" + "a" * 43):
+        try:
+            KeyRing(path, Client("")).client(given)
+        except Problem:
+            continue
+    assert compared == [64] * 4
+
+
+def test_a_running_server_learns_of_new_and_removed_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "RECHECKED", 0.0)
+    path = tmp_path / "keys.json"
+    first = add_key(path, "ann", requests_per_minute=5, characters=9)
+    ring = KeyRing(path, Client("", 60, 1000))
+    assert ring.client(first) == Client("ann", 5, 1000, 9)
+    second = add_key(path, "bob")
+    assert ring.client(second) == Client("bob", 60, 1000)
+    remove_key(path, "ann")
+    with pytest.raises(Problem):
+        ring.client(first)
+    path.write_text("{", encoding="utf-8")  # half-copied: those that are known stay
+    assert ring.client(second).name == "bob"
+
+
+def test_bad_names_and_files(tmp_path: Path):
+    path = tmp_path / "keys.json"
+    add_key(path, "ann")
+    for name in ("ann", "", "a b", "../x"):
+        with pytest.raises(SettingsError):
+            add_key(path, name)
+    with pytest.raises(SettingsError, match="ann"):
+        remove_key(path, "eve")
+    path.write_text(json.dumps({"keys": [{"name": 3}]}), encoding="utf-8")
+    with pytest.raises(SettingsError, match="keys"):
+        read_keys(path)
+
+
+def test_a_bucket_fills_all_the_time():
+    now = [0.0]
+    limiter = RateLimiter(clock=lambda: now[0])
+    client = Client("ann", requests_per_minute=60)
+    for _ in range(60):
+        limiter.take(client)
+    with pytest.raises(Problem) as refused:
+        limiter.take(client)
+    assert (refused.value.status, refused.value.retry_after) == (429, pytest.approx(1.0))
+    limiter.take(Client("bob", requests_per_minute=60))  # another's bucket
+    now[0] = 1.0
+    limiter.take(client)
+    with pytest.raises(Problem):
+        limiter.take(client)
+
+
+def test_a_request_of_more_than_a_minute_is_let_in_and_paid_for():
+    now = [0.0]
+    limiter = RateLimiter(clock=lambda: now[0])
+    client = Client("ann", characters_per_minute=100)
+    limiter.take(client, 300)
+    now[0] = 60.0
+    with pytest.raises(Problem):
+        limiter.take(client, 10)
+    now[0] = 150.0
+    limiter.take(client, 10)

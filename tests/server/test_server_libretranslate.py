@@ -1,0 +1,142 @@
+"""LibreTranslate's dialect: its own client unchanged, and what its documentation says of the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+
+import httpx
+import pytest
+from libretranslatepy import LibreTranslateAPI
+from running_server import RunningServer, running_server
+
+import uwaga
+from uwaga.server.keys import add_key
+
+TEXTS = ["The weather is nice today.", "I want to buy a car."]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("server")
+    with running_server(folder, suggestions=str(folder / "suggestions.jsonl")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def translator() -> uwaga.Translator:
+    return uwaga.Translator.load(threads=1)
+
+
+def post(server: RunningServer, path: str, **fields: object) -> httpx.Response:
+    return httpx.post(f"{server.url}{path}", json=fields)
+
+
+def test_its_own_client_works(server: RunningServer, translator: uwaga.Translator):
+    client = LibreTranslateAPI(server.url)
+    assert client.translate(TEXTS[0], "en", "de") == translator.translate(TEXTS[0]).text
+    assert client.languages() == [{"code": "en", "name": "English", "targets": ["de"]}]
+    [found] = client.detect("This is certainly an English sentence.")
+    assert found["language"] == "en"
+    assert 50 < found["confidence"] <= 100
+
+
+def test_a_list_is_answered_by_lists(server: RunningServer, translator: uwaga.Translator):
+    made = post(server, "/translate", q=TEXTS, source="auto", target="de", alternatives=2).json()
+    assert made["translatedText"] == [one.text for one in translator.translate(TEXTS)]
+    assert [one["language"] for one in made["detectedLanguage"]] == ["en", "en"]
+    assert [len(one) for one in made["alternatives"]] == [2, 2]
+    assert not any(
+        text in others for text, others in zip(made["translatedText"], made["alternatives"], strict=True)
+    )
+
+
+def test_html_stays_html(server: RunningServer, translator: uwaga.Translator):
+    text = "<p>The <b>weather</b> is nice today.</p>"
+    made = post(server, "/translate", q=text, source="en", target="de", format="html").json()
+    assert made == {"translatedText": translator.translate(text, format="html").text}
+
+
+def test_forms_and_queries(server: RunningServer, translator: uwaga.Translator):
+    wanted = {"translatedText": translator.translate(TEXTS[0]).text}
+    fields = {"q": TEXTS[0], "source": "en", "target": "de"}
+    assert httpx.post(f"{server.url}/translate", data=fields).json() == wanted
+    assert httpx.post(f"{server.url}/translate", params=fields).json() == wanted
+    parts = {name: (None, value) for name, value in fields.items()}
+    assert httpx.post(f"{server.url}/translate", files=parts).json() == wanted
+
+
+def test_a_text_of_the_target_language_or_without_letters_comes_back(server: RunningServer):
+    german = "Das Wetter ist heute wirklich sehr schön und ich gehe spazieren."
+    made = post(server, "/translate", q=german, source="auto", target="de").json()
+    assert made["translatedText"] == german
+    assert made["detectedLanguage"]["language"] == "de"
+    assert (
+        post(server, "/translate", q="🙂 12", source="auto", target="de").json()["translatedText"] == "🙂 12"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"source": "en", "target": "de"}, "missing q parameter"),
+        ({"q": "a", "target": "de"}, "missing source parameter"),
+        ({"q": "a", "source": "en"}, "missing target parameter"),
+        ({"q": "a", "source": "en", "target": "tlh"}, "tlh"),
+        ({"q": "a", "source": "en", "target": "de", "format": "pdf"}, "pdf format is not supported"),
+        ({"q": "a", "source": "en", "target": "de", "alternatives": "x"}, "not a number"),
+        ({"q": "a", "source": "en", "target": "de", "alternatives": 99}, "must be <="),
+        ({"q": [1], "source": "en", "target": "de"}, "q must be"),
+        ({"q": "a" * 200_000, "source": "en", "target": "de"}, "Invalid request"),
+    ],
+)
+def test_its_error_bodies(server: RunningServer, fields: dict[str, object], message: str):
+    answer = post(server, "/translate", **fields)
+    assert answer.status_code == 400
+    assert list(answer.json()) == ["error"]
+    assert message in answer.json()["error"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff", b'"q"'])
+def test_what_is_no_object_of_json(server: RunningServer, body: bytes):
+    answer = httpx.post(f"{server.url}/translate", content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, list(answer.json())) == (400, ["error"])
+
+
+def test_suggestions_are_kept(server: RunningServer, tmp_path_factory: pytest.TempPathFactory):
+    given = {"q": "Hello", "s": "Hallo", "source": "en", "target": "de"}
+    assert post(server, "/suggest", **given).json() == {"success": True}
+    [line] = (server.log.parent / "suggestions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line).items() >= given.items()
+
+
+def test_settings_health_figures_and_description(server: RunningServer):
+    settings = httpx.get(f"{server.url}/frontend/settings").json()
+    assert settings["charLimit"] == 100_000
+    assert settings["suggestions"] is True
+    assert settings["language"]["source"] == {"code": "en", "name": "English"}
+    assert httpx.get(f"{server.url}/health").json()["status"] == "ok"
+    figures = httpx.get(f"{server.url}/metrics").text
+    assert 'uwaga_requests_total{route="/translate",status="200"}' in figures
+    assert "/translate" in httpx.get(f"{server.url}/spec").json()["paths"]
+
+
+def test_keys_in_the_body(tmp_path: Path):
+    keys = tmp_path / "keys.json"
+    key = add_key(keys, "ann", requests_per_minute=3)
+    with running_server(tmp_path, keys=str(keys)) as server:
+        fields = {"q": "Hello!", "source": "en", "target": "de"}
+        missing = post(server, "/translate", **fields)
+        assert (missing.status_code, "API key" in missing.json()["error"]) == (400, True)
+        wrong = post(server, "/translate", **fields, api_key=key[:-1] + "!")
+        assert (wrong.status_code, wrong.json()) == (403, {"error": "Invalid API key"})
+        client = LibreTranslateAPI(server.url, key)
+        for _ in range(3):
+            client.translate("Hello!", "en", "de")
+        with pytest.raises(HTTPError) as refused:
+            client.translate("Hello!", "en", "de")
+        assert refused.value.code == 429
+        assert int(refused.value.headers["Retry-After"]) > 0
+        assert "Slowdown" in json.loads(refused.value.read())["error"]
