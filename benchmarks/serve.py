@@ -1,0 +1,173 @@
+"""The server under load: requests a second, latency and memory, beside LibreTranslate with the same weights.
+
+    python benchmarks/serve.py speed
+    python benchmarks/serve.py speed --workers 2 --threads 1 --clients 1 32
+    python benchmarks/serve.py speed --peer /path/to/libretranslate    # its venv's command
+    python benchmarks/serve.py lone          # half load beside a lone request; long texts beside short ones
+    python benchmarks/serve.py overload --seconds 120
+    python benchmarks/serve.py soak --count 200000
+    python benchmarks/serve.py kill --seconds 60
+
+Each request is one sentence to ``/translate``, by clients that send the next one as soon as the last is answered.
+``--lines`` is a file of sentences (Multi30k's, for the figures of the documentation); without it they are made.
+The clients run on the same cores as the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from systems.http_load import post, run, run_clients
+from systems.processes import PeakMemory, cpu, wait_for
+
+WORDS = "two men and a small dog are playing with the red ball in green grass near old house while it rains".split()
+CLIENTS = (1, 8, 32, 64)
+
+
+def sentences(lines: Path | None, count: int) -> list[str]:
+    """Sentences of a file, or made ones of 6 to 16 words."""
+    if lines is not None:
+        found = [line.strip() for line in lines.read_text(encoding="utf-8").splitlines() if line.strip()]
+        return (found * (count // len(found) + 1))[:count]
+    draw = random.Random(1)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(6, 16))).capitalize() + "." for _ in range(count)]
+
+
+def body(text: str) -> bytes:
+    return json.dumps({"q": text, "source": "en", "target": "de"}).encode()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def uwaga_server(arguments: argparse.Namespace, **settings: object) -> Iterator[tuple[str, int]]:
+    """Our server; its URL and process."""
+    import yaml
+
+    port = free_port()
+    values = {
+        "port": port,
+        "models": [arguments.model],
+        "workers": arguments.workers,
+        "threads": arguments.threads,
+        "log_level": "warning",
+        **settings,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "server.yaml"
+        file.write_text(yaml.safe_dump(values))
+        process = subprocess.Popen([sys.executable, "-m", "uwaga", "serve", "--settings", str(file)])
+        url = f"http://127.0.0.1:{port}"
+        try:
+            wait_for(url)
+            yield url, process.pid
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+
+@contextlib.contextmanager
+def peer_server(command: str, threads: int) -> Iterator[tuple[str, int]]:
+    """LibreTranslate, whose packages are installed already."""
+    port = free_port()
+    environment = {**os.environ, "ARGOS_CHUNK_TYPE": "NONE", "OMP_NUM_THREADS": str(threads)}
+    arguments = ["--host", "127.0.0.1", "--port", str(port), "--disable-web-ui", "--threads", "8"]
+    process = subprocess.Popen([command, *arguments], env=environment, cwd=tempfile.gettempdir())
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(url)
+        yield url, process.pid
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def measure(url: str, pid: int, texts: list[str], clients: int, seconds: float) -> dict[str, float]:
+    """One number of clients, after a warm-up."""
+    requests = [post("/translate", body(text)) for text in texts]
+    run(run_clients(url, requests[: 2 * clients], clients))
+    with PeakMemory(pid) as peak:
+        before = cpu(pid)
+        load = run(run_clients(url, requests, clients, seconds=seconds))
+        used = cpu(pid) - before
+    wrong = {status: count for status, count in load.statuses.items() if status != 200}
+    if wrong:
+        print(f"  not answered: {wrong}")
+    return {**load.figures(), "peak_mib": peak.mib, "cpu_ms": 1000 * used / max(1, len(load.seconds))}
+
+
+def as_a_file(arguments: argparse.Namespace, texts: list[str]) -> float:
+    """Sentences in a second of ``uwaga translate`` with the same lines as a file, loading left out."""
+    threads = arguments.threads * arguments.workers or len(os.sched_getaffinity(0))
+    seconds = []
+    for part in (texts[:64], texts):
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "uwaga", "translate", "--model", arguments.model, "--threads", str(threads)]
+        subprocess.run(command, input="\n".join(part), text=True, check=True, stdout=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - began)
+    return (len(texts) - 64) / (seconds[1] - seconds[0])
+
+
+def speed(arguments: argparse.Namespace) -> None:
+    """Requests in a second and latency, by the number of clients."""
+    texts = sentences(arguments.lines, arguments.count)
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    servers = {"uwaga": lambda: uwaga_server(arguments)}
+    if arguments.peer:
+        servers["LibreTranslate"] = lambda: peer_server(arguments.peer, arguments.threads or 2)
+    for name, serve in servers.items():
+        with serve() as (url, pid):
+            found[name] = {}
+            print(f"{name:16} clients   req/s   p50 ms   p95 ms   p99 ms  peak MiB  CPU ms")
+            for clients in arguments.clients:
+                one = found[name][str(clients)] = measure(url, pid, texts, clients, arguments.seconds)
+                print(
+                    f"{'':16} {clients:7} {one['requests_per_s']:7.1f} {one['p50']:8.1f} {one['p95']:8.1f} "
+                    f"{one['p99']:8.1f} {one['peak_mib']:9.0f} {one['cpu_ms']:7.2f}"
+                )
+    if arguments.file:
+        rate = as_a_file(arguments, texts)
+        best = max(one["requests_per_s"] for one in found["uwaga"].values())
+        print(f"uwaga translate on the same lines: {rate:.1f} sentences/s; the server {best / rate:.2f} of it")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--model", default="bundled")
+    common.add_argument("--lines", type=Path)
+    common.add_argument("--workers", type=int, default=1)
+    common.add_argument("--threads", type=int, default=0)
+    common.add_argument("--count", type=int, default=2000)
+    common.add_argument("--seconds", type=float, default=10.0)
+    common.add_argument("--json", type=Path)
+    verbs = parser.add_subparsers(required=True)
+    one = verbs.add_parser("speed", parents=[common])
+    one.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
+    one.add_argument("--peer", help="the command of a LibreTranslate")
+    one.add_argument("--file", action="store_true", help="compare with uwaga translate too")
+    one.set_defaults(run=speed)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""A server's processes: its own, its workers', and what they take."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all below it."""
+    found = [pid]
+    for one in found:
+        for children in Path(f"/proc/{one}/task").glob("*/children"):
+            try:
+                found += [int(child) for child in children.read_text().split()]
+            except OSError:
+                continue
+    return found
+
+
+def memory(pid: int) -> float:
+    """MiB that a process and all below it have, pages that they share counted once (PSS)."""
+    total = 0
+    for one in tree(pid):
+        try:
+            text = Path(f"/proc/{one}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        total += next((int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")), 0)
+    return total / 1024
+
+
+def cpu(pid: int) -> float:
+    """Seconds of CPU that a process and all below it have taken."""
+    ticks = 0
+    for one in tree(pid):
+        try:
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def handles(pid: int) -> tuple[int, int]:
+    """Open files and threads of a process and all below it."""
+    files = threads = 0
+    for one in tree(pid):
+        try:
+            files += len(list(Path(f"/proc/{one}/fd").iterdir()))
+            threads += len(list(Path(f"/proc/{one}/task").iterdir()))
+        except OSError:
+            continue
+    return files, threads
+
+
+class PeakMemory:
+    """Watches a server's memory from a thread: ``with PeakMemory(pid) as peak: ...; peak.mib``."""
+
+    def __init__(self, pid: int, every: float = 0.25) -> None:
+        self.mib, self._pid, self._every, self._over = 0.0, pid, every, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while True:
+            self.mib = max(self.mib, memory(self._pid))
+            if self._over.wait(self._every):
+                return
+
+    def __enter__(self) -> PeakMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.mib = max(self.mib, memory(self._pid))
+
+
+def wait_for(url: str, seconds: float = 120.0) -> None:
+    """Wait until a server answers ``/health`` with 200."""
+    import urllib.error
+    import urllib.request
+
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise SystemExit(f"{url} did not get ready")
