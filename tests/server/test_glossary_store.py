@@ -1,0 +1,290 @@
+"""Laws of the stores of glossaries, each of a folder and of a database."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.errors import DataError, SettingsError
+from uwaga.server.glossary_entries import Entry, merged, read_entries, written_entries
+from uwaga.server.glossary_store import GlossaryLimits, GlossaryShelf, open_glossary_store
+from uwaga.server.stored_errors import NotStoredError, QuotaError, StorageError
+from uwaga.server.stored_glossary import Dictionary, StoredGlossary
+
+pytest.importorskip("sqlalchemy")
+
+
+def glossary(name="Words", source="en", target="de", **entries):
+    made = tuple(Entry(one, (other,)) for one, other in (entries or {"dog": "Hund"}).items())
+    return StoredGlossary.new(name, [Dictionary(source, target, made)])
+
+
+@pytest.fixture(params=["folder", "database"])
+def where(request, tmp_path):
+    return tmp_path / "glossaries" if request.param == "folder" else f"sqlite:///{tmp_path}/glossaries.db"
+
+
+def test_what_is_kept_is_found_again_by_another_store(where):
+    store, first, second = open_glossary_store(where), glossary("One"), glossary("Two", cat="Katze")
+    store.add("ann", first)
+    store.add("ann", second)
+    other = open_glossary_store(where)
+    assert other.get("ann", first.id) == first
+    assert other.all("ann") == [first, second]
+    other.remove("ann", first.id)
+    assert store.all("ann") == [second]
+    with pytest.raises(NotStoredError):
+        store.get("ann", first.id)
+
+
+def test_nobody_reaches_what_is_anothers(where):
+    store, kept = open_glossary_store(where), glossary()
+    store.add("ann", kept)
+    for attempt in (
+        lambda: store.get("bob", kept.id),
+        lambda: store.remove("bob", kept.id),
+        lambda: store.change("bob", kept.id, lambda one: one.renamed("mine")),
+    ):
+        with pytest.raises(NotStoredError):
+            attempt()
+    assert store.all("bob") == []
+    assert store.get("ann", kept.id) == kept
+
+
+@pytest.mark.parametrize(
+    "name", ["", "../../etc/passwd", "a/b", "..", "%2e%2e", "\0", "x" * 5000, "CON", "*", "🐍", "\ud800"]
+)
+def test_hostile_ids_are_not_found_and_hostile_owners_are_names_like_others(where, name, tmp_path):
+    store = open_glossary_store(where)
+    with pytest.raises(NotStoredError):
+        store.get("ann", name)
+    with pytest.raises(NotStoredError):
+        store.remove("ann", name)
+    kept = glossary()
+    store.add(name, kept)
+    assert store.all(name) == [kept]
+    assert {one.name for one in tmp_path.iterdir()} <= {"glossaries", "glossaries.db"}
+
+
+def test_an_id_means_the_same_however_it_is_written(where):
+    store, kept = open_glossary_store(where), glossary()
+    store.add("ann", kept)
+    assert store.get("ann", kept.id.upper()) == kept == store.get("ann", f"{{{kept.id}}}")
+
+
+def test_limits_are_told_and_nothing_is_kept_beyond_them(where):
+    store = open_glossary_store(where, GlossaryLimits(most=2, largest=500))
+    with pytest.raises(QuotaError, match="500 bytes"):
+        store.add("ann", glossary(**{f"word{number}": "Wort" for number in range(60)}))
+    store.add("ann", glossary())
+    store.add("ann", glossary())
+    with pytest.raises(QuotaError, match="delete one"):
+        store.add("ann", glossary())
+    store.add("bob", glossary())
+    assert len(store.all("ann")) == 2
+
+
+def test_changes_of_many_at_once_are_all_kept(where):
+    store, kept = open_glossary_store(where), glossary()
+    store.add("ann", kept)
+
+    def work(number):
+        own = open_glossary_store(where)
+        for at in range(5):
+            new = Dictionary("en", "de", (Entry(f"word {number} {at}", (f"Wort {number} {at}",)),))
+            own.change("ann", kept.id, lambda one, new=new: one.with_entries(new))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.get("ann", kept.id).dictionaries[0].entries) == 21
+
+
+def test_a_change_that_fails_changes_nothing(where):
+    store, kept = open_glossary_store(where), glossary()
+    store.add("ann", kept)
+    with pytest.raises(DataError):
+        store.change("ann", kept.id, lambda one: one.renamed(" "))
+    with pytest.raises(NotStoredError):
+        store.change("ann", kept.id, lambda one: one.without_dictionary("fr", "de"))
+    assert store.get("ann", kept.id) == kept
+
+
+def test_a_shelf_builds_again_only_what_has_changed(where):
+    store, kept = open_glossary_store(where), glossary()
+    store.add("ann", kept)
+    shelf = GlossaryShelf(store)
+    terms = shelf.terms("ann", (kept.id,), "en", "de")
+    assert shelf.terms("ann", (kept.id,), "en", "de") is terms
+    assert [term.targets for term in terms.terms] == [("Hund",)]
+    new = Dictionary("en", "de", (Entry("dog", ("Dackel",)),))
+    open_glossary_store(where).change("ann", kept.id, lambda one: one.with_dictionary(new))
+    assert [term.targets for term in shelf.terms("ann", (kept.id,), "en-GB", "de").terms] == [("Dackel",)]
+    with pytest.raises(NotStoredError, match="no dictionary"):
+        shelf.terms("ann", (kept.id,), "de", "en")
+
+
+def test_glossaries_that_contradict_each_other_are_named(where):
+    store, one, two = open_glossary_store(where), glossary("One"), glossary("Two", dog="Dackel")
+    store.add("ann", one)
+    store.add("ann", two)
+    with pytest.raises(DataError, match=r"(?s)'One'.*'Two'"):
+        GlossaryShelf(store).terms("ann", (one.id, two.id), "en", "de")
+
+
+def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path):
+    store, kept = open_glossary_store(tmp_path / "glossaries"), glossary()
+    store.add("ann", kept)
+    large = Dictionary("en", "de", tuple(Entry(f"word {at}", (f"Wort {at}",)) for at in range(2000)))
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, old[1]))
+    try:
+        with pytest.raises(StorageError) as told:
+            store.change("ann", kept.id, lambda one: one.with_dictionary(large))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert str(tmp_path) not in str(told.value)
+    assert store.get("ann", kept.id) == kept
+    assert len(list(tmp_path.rglob("*.part"))) == 0
+
+
+KILLED = """
+import sys
+from uwaga.server.glossary_entries import Entry
+from uwaga.server.glossary_store import open_glossary_store
+from uwaga.server.stored_glossary import Dictionary
+store = open_glossary_store(sys.argv[1])
+print("ready", flush=True)
+for at in range(100000):
+    entries = tuple(Entry(f"word {number}", (f"Wort {at}",)) for number in range(300))
+    store.change("ann", sys.argv[2], lambda one: one.with_dictionary(Dictionary("en", "de", entries)))
+    print(at, flush=True)
+"""
+
+
+def test_a_killed_worker_leaves_a_whole_glossary_and_no_lock(where):
+    store, kept = open_glossary_store(where), glossary()
+    store.add("ann", kept)
+    for wait in (3, 9):
+        worker = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(where), kept.id], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(wait):
+            worker.stdout.readline()
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait()
+        worker.stdout.close()
+        found = open_glossary_store(where).get("ann", kept.id)
+        [dictionary] = found.dictionaries
+        assert len({entry.targets for entry in dictionary.entries}) == 1
+        assert len(dictionary.entries) == 300
+        store.change("ann", kept.id, lambda one: one.renamed("again"))
+
+
+def test_a_damaged_file_is_told_without_its_place(tmp_path):
+    store, kept = open_glossary_store(tmp_path), glossary()
+    store.add("ann", kept)
+    [path] = tmp_path.rglob("*.json")
+    path.write_text('{"format": 1, "id"')
+    with pytest.raises(StorageError, match="damaged"):
+        open_glossary_store(tmp_path).get("ann", kept.id)
+
+
+def test_a_database_that_is_none_is_told_without_its_address():
+    with pytest.raises(StorageError) as told:
+        open_glossary_store("sqlite:////nowhere/at/all/secret.db")
+    assert "secret" not in str(told.value)
+    with pytest.raises(SettingsError):
+        open_glossary_store("://")
+
+
+def test_a_glossary_is_of_pairs_of_languages():
+    one = Dictionary("en", "de", (Entry("dog", ("Hund",)),))
+    made = StoredGlossary.new(
+        " Words ", [one, replace(one, target="fr", entries=(Entry("dog", ("chien",)),))]
+    )
+    assert made.name == "Words"
+    assert made.dictionary("EN-us", "FR").entries == (Entry("dog", ("chien",)),)
+    with pytest.raises(DataError, match="two dictionaries"):
+        StoredGlossary.new("Words", [one, replace(one, source="en-GB")])
+    for wrong in ("", "e", "../x", "deutsch!", "\0\0"):
+        with pytest.raises(DataError):
+            StoredGlossary.new("Words", [replace(one, target=wrong)])
+    with pytest.raises(DataError, match="translates nothing"):
+        StoredGlossary.new("Words", [replace(one, target="en")])
+    with pytest.raises(DataError, match="at least"):
+        StoredGlossary.new("Words", [])
+    assert StoredGlossary.from_json(made.as_json()) == made
+    assert uuid.UUID(made.id).version == 4
+
+
+def test_further_entries_take_the_place_of_those_of_the_same_source():
+    made = glossary(dog="Hund", cat="Katze")
+    new = Dictionary("en", "de", (Entry("cat", ("Kater",)), Entry("cow", ("Kuh",))))
+    entries = made.with_entries(new).dictionaries[0].entries
+    assert dict(entries) == {"dog": ("Hund",), "cat": ("Kater",), "cow": ("Kuh",)}
+    assert made.with_entries(new).version != made.version
+
+
+SIDES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1).filter(
+    lambda text: (
+        text.strip() == text and len(text.encode()) <= 1024 and not any(one in text for one in "\t|\x85")
+    )
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(SIDES, SIDES, min_size=1))
+def test_what_is_written_is_read_again(entries):
+    made = tuple(Entry(source, (target,)) for source, target in entries.items())
+    assert read_entries(written_entries(made), "tsv", ("en", "de")) == made
+    assert merged(made, made) == made
+    quoted = "".join(
+        '"{}","{}"\r\n'.format(source.replace('"', '""'), target.replace('"', '""'))
+        for source, target in entries.items()
+    )
+    assert read_entries(quoted, "csv", ("en", "de")) == made
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "told"),
+    [
+        ("", "tsv", "no entries"),
+        ("\n \n", "csv", "no entries"),
+        ("dog", "tsv", "index 0 .*misses tab"),
+        (
+            "dog\tHund\ndog\tDackel",
+            "tsv",
+            r"index 1 \(starting at position 9\) duplicates key with the index 0",
+        ),
+        ("dog\tHund\tde", "tsv", "more than one"),
+        ("dog\t", "tsv", "target is empty"),
+        ("\tHund", "tsv", "source is empty"),
+        ("d\x07og\tHund", "tsv", "control"),
+        ("d\ud800og\tHund", "tsv", "Unicode"),
+        ("x" * 1025 + "\tHund", "tsv", "1024 bytes"),
+        ('dog,"Hund', "csv", "line 1"),
+        ("dog,Hund,en", "csv", "3 columns"),
+        ("dog,Hund,fr,de", "csv", "no entries"),
+    ],
+)
+def test_what_is_no_entry_is_refused(text, format, told):
+    with pytest.raises(DataError, match=told):
+        read_entries(text, format, ("en", "de"))
+
+
+def test_lines_of_other_languages_are_another_dictionarys():
+    text = "dog,Hund,EN,DE\r\nchien,Hund,fr,de\r\ncat,Katze\r\n"
+    assert [one.source for one in read_entries(text, "csv", ("en", "de"))] == ["dog", "cat"]
