@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from uwaga.errors import DataError, SettingsError
 from uwaga.server.glossary_entries import Entry, merged, read_entries, written_entries
-from uwaga.server.glossary_store import GlossaryLimits, GlossaryShelf, open_glossary_store
+from uwaga.server.glossary_store import GlossaryLimits, GlossaryShelf
 from uwaga.server.stored_errors import NotStoredError, QuotaError, StorageError
 from uwaga.server.stored_glossary import Dictionary, StoredGlossary
+from uwaga.server.stores import open_glossary_store
 
 pytest.importorskip("sqlalchemy")
 
@@ -163,7 +164,7 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path):
 KILLED = """
 import sys
 from uwaga.server.glossary_entries import Entry
-from uwaga.server.glossary_store import open_glossary_store
+from uwaga.server.stores import open_glossary_store
 from uwaga.server.stored_glossary import Dictionary
 store = open_glossary_store(sys.argv[1])
 print("ready", flush=True)

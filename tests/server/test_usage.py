@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from uwaga.server.stored_errors import QuotaError
-from uwaga.server.usage import Usage, open_usage
+from uwaga.server.stores import open_usage
+from uwaga.server.usage import Usage
 
 
 @pytest.fixture(params=["folder", "database", "process"])
@@ -54,7 +55,7 @@ def test_threads_lose_no_count(where):
 
 def test_processes_lose_no_count(tmp_path):
     code = (
-        "import sys; from uwaga.server.usage import open_usage; usage = open_usage(sys.argv[1])\n"
+        "import sys; from uwaga.server.stores import open_usage; usage = open_usage(sys.argv[1])\n"
         "for _ in range(200): usage.take('ann', 2)"
     )
     workers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(3)]

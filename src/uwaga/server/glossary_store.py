@@ -92,21 +92,6 @@ class GlossaryStore(Protocol):
         ...
 
 
-def open_glossary_store(where: str | Path, limits: GlossaryLimits = NO_LIMITS) -> GlossaryStore:
-    """The store in a folder, made if there is none, or behind an SQL URL such as ``postgresql://host/name``.
-
-    Raises:
-        StorageError: the folder cannot be made, or the database does not answer.
-        SettingsError: it is no URL that SQLAlchemy knows.
-        MissingExtraError: SQLAlchemy or the database's driver is not installed.
-    """
-    if "://" in str(where):
-        from uwaga.server.glossary_database import DatabaseGlossaries
-
-        return DatabaseGlossaries(str(where), limits)
-    return FolderGlossaries(Path(where), limits)
-
-
 def owner_name(owner: str) -> str:
     """What an owner is called in a store: nothing of a request becomes the name of a file."""
     return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()

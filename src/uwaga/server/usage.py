@@ -67,21 +67,6 @@ class UsageStore(Protocol):
         ...
 
 
-def open_usage(where: str | Path | None) -> UsageStore:
-    """The counts in a folder or behind an SQL URL, beside the glossaries; None: in this process alone.
-
-    Raises:
-        StorageError, SettingsError, MissingExtraError: as for the glossaries.
-    """
-    if where is None:
-        return ProcessUsage()
-    if "://" in str(where):
-        from uwaga.server.glossary_database import DatabaseUsage
-
-        return DatabaseUsage(str(where))
-    return FolderUsage(Path(where) / "usage")
-
-
 class ProcessUsage:
     """Counts that end with the process."""
 
