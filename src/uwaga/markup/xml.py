@@ -16,7 +16,7 @@ from uwaga.markup.placing import joined
 
 CODES = frozenset(("ph", "bpt", "ept", "it", "sub"))
 """Elements of XLIFF 1.2 and TMX that hold what another format writes."""
-TOKEN = re.compile(
+XML_TOKEN = re.compile(
     r"<!--.*?-->|<!\[CDATA\[(?P<data>.*?)\]\]>|<\?.*?\?>"
     r"""|<(?P<slash>/?)(?P<name>[^\s/<>!?]+)(?:[^"'<>]|"[^"]*"|'[^']*')*>""",
     re.DOTALL,
@@ -35,29 +35,41 @@ def read_xml(text: str, ignored: frozenset[str] = frozenset()) -> Fragment:
     Raises:
         DataError: it is not well-formed, or declares a document type or entities.
     """
-    _check(text)
-    parts: list[str | Tag] = []
+    check_xml(text)
+    parts = [part for _, part in xml_parts(text, ignored)]
+    words = XML_TOKEN.sub("", text)
+    if not any(isinstance(part, str) and not part.isspace() for part in parts):
+        return Fragment((text,) if text else ())
+    return Fragment((TextUnit(joined(parts), escaping(words, unescape)),))
+
+
+def xml_parts(text: str, ignored: frozenset[str]) -> list[tuple[str, str | Tag]]:
+    """The words and tags of a string that is well-formed, each with how it is written.
+
+    Args:
+        text: the string.
+        ignored: names of elements to leave alone, beside those that say it and the codes of XLIFF.
+    """
+    parts: list[tuple[str, str | Tag]] = []
     at = 0
-    while (found := TOKEN.search(text, at)) is not None:
+    while (found := XML_TOKEN.search(text, at)) is not None:
         if found.start() > at:
-            parts.append(unescape(text[at : found.start()]))
+            parts.append((text[at : found.start()], unescape(text[at : found.start()])))
         at = found.end()
         name, raw = found["name"], found.group()
         closes = bool(found["slash"])
         kind: TagKind = "void" if not name or raw.endswith("/>") else "close" if closes else "open"
         if kind == "open" and (_local(name) in CODES | ignored or PROTECTED.search(raw)):
             at = _end(text, name, at)
-            parts.append(Tag("kept", text[found.start() : at]))
+            raw = text[found.start() : at]
+            parts.append((raw, Tag("kept", raw)))
         elif found["data"] is not None:
-            parts.append(Tag("kept", raw, found["data"]))
+            parts.append((raw, Tag("kept", raw, found["data"])))
         else:
-            parts.append(Tag(kind, raw))
+            parts.append((raw, Tag(kind, raw)))
     if at < len(text):
-        parts.append(unescape(text[at:]))
-    words = TOKEN.sub("", text)
-    if not any(isinstance(part, str) and not part.isspace() for part in parts):
-        return Fragment((text,) if text else ())
-    return Fragment((TextUnit(joined(parts), escaping(words, unescape)),))
+        parts.append((text[at:], unescape(text[at:])))
+    return parts
 
 
 def _local(name: str) -> str:
@@ -67,14 +79,19 @@ def _local(name: str) -> str:
 def _end(text: str, name: str, at: int) -> int:
     """Where an element ends that has begun; the text is well-formed."""
     depth = 1
-    while depth and (found := TOKEN.search(text, at)) is not None:
+    while depth and (found := XML_TOKEN.search(text, at)) is not None:
         at = found.end()
         if found["name"] == name and not found.group().endswith("/>"):
             depth += -1 if found["slash"] else 1
     return at
 
 
-def _check(text: str) -> None:
+def check_xml(text: str) -> None:
+    """Refuse what is no XML, or declares what could be followed.
+
+    Raises:
+        DataError: it is not well-formed, or declares a document type or entities.
+    """
     parser = expat.ParserCreate(namespace_separator=None)
 
     def refuse(*_: object) -> None:

@@ -61,6 +61,10 @@ def _read(text: object, name: str, markup: TextMarkup, on_error: OnError) -> Fra
             raise DataError(f"{name} is not a string but {type(text).__name__}")
         if markup.format == "text":
             return Fragment((TextUnit((text,), str),))
+        if markup.outline is not None:
+            from uwaga.markup.outline import read_outlined
+
+            return read_outlined(text, markup.ignored, markup.outline)
         return reader(markup.format)(text, markup.ignored)
     except DataError as error:
         if on_error == "raise":

@@ -40,7 +40,12 @@ def taken_apart(options: TextOverrides) -> tuple[TextMarkup, SearchOverrides]:
     if options.get("glossary") is not None:
         raise SettingsError("glossary is for a single model, and these translate one after the other")
     search: SearchOverrides = options.copy()
-    markup = TextMarkup.of(options.get("format"), options.get("placeholders"), options.get("ignore_tags"))
+    markup = TextMarkup.of(
+        options.get("format"),
+        options.get("placeholders"),
+        options.get("ignore_tags"),
+        options.get("outline"),
+    )
     for name in MarkupOverrides.__optional_keys__ | GlossaryOverrides.__optional_keys__:
         search.pop(name, None)  # type: ignore[misc]
     return markup, search

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict, get_args
+from typing import TYPE_CHECKING, TypedDict, get_args
 
 from uwaga.decoding.checks import check_one_of
 from uwaga.errors import SettingsError, shown
 from uwaga.markup.formats import Format
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
+
+if TYPE_CHECKING:
+    from uwaga.markup.outline import XmlOutline
 
 
 class MarkupOverrides(TypedDict, total=False):
@@ -18,6 +21,7 @@ class MarkupOverrides(TypedDict, total=False):
     format: Format | None
     placeholders: bool | Sequence[str] | None
     ignore_tags: Sequence[str] | None
+    outline: XmlOutline | None
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,14 @@ class TextMarkup:
     """How texts are read.
 
     ``format``: what tags and entities in them mean; ``text`` has none. ``placeholders``: what is kept, None
-    for nothing. ``ignored``: names of tags that are left alone with all they hold.
+    for nothing. ``ignored``: names of tags that are left alone with all they hold. ``outline``: which
+    elements of XML part its texts; None where all of it is one text.
     """
 
     format: Format = "text"
     placeholders: Placeholders | None = None
     ignored: frozenset[str] = frozenset()
+    outline: XmlOutline | None = None
 
     @classmethod
     def of(
@@ -38,6 +44,7 @@ class TextMarkup:
         format: Format | None = None,  # noqa: A002
         placeholders: bool | Sequence[str] | None = None,
         ignore_tags: Sequence[str] | None = None,
+        outline: XmlOutline | None = None,
     ) -> TextMarkup:
         """From what a call says.
 
@@ -45,6 +52,7 @@ class TextMarkup:
             format: ``text``, ``html``, ``xml`` or ``markdown``; None for text.
             placeholders: True or None to keep the usual ones, False for none, regular expressions for more.
             ignore_tags: names of tags.
+            outline: a :class:`uwaga.markup.outline.XmlOutline`, of xml alone.
 
         Raises:
             SettingsError: a value is impossible.
@@ -56,4 +64,16 @@ class TextMarkup:
             raise SettingsError(f"ignore_tags must be the names of tags in a list, not {shown(ignore_tags)}")
         if names and chosen not in ("html", "xml"):
             raise SettingsError(f"ignore_tags is of html and xml: a {chosen} has no tags to leave alone")
-        return cls(chosen, kept_placeholders(placeholders), frozenset(name.lower() for name in names))
+        if outline is not None:
+            _check_outline(outline, chosen)
+        ignored = frozenset(name.lower() for name in names)
+        return cls(chosen, kept_placeholders(placeholders), ignored, outline)
+
+
+def _check_outline(outline: object, format: str) -> None:  # noqa: A002
+    from uwaga.markup.outline import XmlOutline
+
+    if not isinstance(outline, XmlOutline):
+        raise SettingsError(f"outline must be a uwaga.markup.outline.XmlOutline, not {shown(outline)}")
+    if format != "xml":
+        raise SettingsError(f"outline is of xml: a {format} has no elements to part it")
