@@ -15,15 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.documents import DocumentOptions, document_job, run_document_job
-from uwaga.server.document_jobs import (
-    ATTEMPTS,
-    DocumentJobs,
-    DocumentLimits,
-    DocumentOrder,
-    JobStopped,
-    key_sum,
-    shown_name,
-)
+from uwaga.server.document_jobs import ATTEMPTS, DocumentJobs, DocumentLimits, JobStopped
+from uwaga.server.document_order import DocumentOrder, key_sum, shown_name
 from uwaga.server.stored_errors import NotReadyError, NotStoredError, QuotaError, StorageError
 
 ORDER = DocumentOrder("ann", "words.txt", "txt", "de", "en")

@@ -16,10 +16,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga import __version__
-from uwaga.server import libretranslate, v1
+from uwaga.server import libretranslate, v1, v1_documents, v1_glossaries
 from uwaga.server.context import Dialect, ServerContext
+from uwaga.server.deepl import dialect as deepl
+from uwaga.server.document_upload import document_suffixes
 from uwaga.server.exchange import json_response, request_id
 from uwaga.server.gate import Gate, Render
+from uwaga.server.kept import open_kept
 from uwaga.server.keys import KeyRing
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
@@ -28,7 +31,7 @@ from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.suggestions import Suggestions
 
-DIALECTS: tuple[Dialect, ...] = (v1.DIALECT, libretranslate.DIALECT)
+DIALECTS: tuple[Dialect, ...] = (v1.DIALECT, libretranslate.DIALECT, deepl.DIALECT)
 """Those there are, by their names in the settings; the first renders what belongs to none."""
 DESCRIPTION = "Machine translation by uwaga. Texts in, translations out; everything stays on this server."
 
@@ -52,7 +55,7 @@ def create_app(service: Service, settings: ServerSettings, metrics: Metrics | No
         description=DESCRIPTION,
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
-        lifespan=_lifespan(service),
+        lifespan=_lifespan(context),
     )
 
     def render(path: str, problem: Problem, number: str) -> Response:
@@ -66,6 +69,9 @@ def create_app(service: Service, settings: ServerSettings, metrics: Metrics | No
     _add_operation(app, context)
     for one in spoken:
         app.include_router(one.router(context))
+    if v1.DIALECT in spoken:
+        app.include_router(v1_glossaries.router(context))
+        app.include_router(v1_documents.router(context))
     app.add_middleware(Gate, limits=settings.limits, metrics=context.metrics, render=render)
     if settings.cors:
         app.add_middleware(
@@ -81,6 +87,8 @@ def _context(service: Service, settings: ServerSettings, metrics: Metrics | None
         service,
         limiter=RateLimiter(1 / settings.workers),
         metrics=metrics or Metrics(),
+        kept=open_kept(settings, service),
+        document_suffixes=() if settings.documents is None else document_suffixes(),
         suggestions=None if settings.suggestions is None else Suggestions(settings.suggestions),
     )
     if settings.keys is None:
@@ -88,12 +96,17 @@ def _context(service: Service, settings: ServerSettings, metrics: Metrics | None
     return replace(context, keys=KeyRing(settings.keys, context.visitor("")))
 
 
-def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(context: ServerContext) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         """Models are loaded while the server answers already; at the end what was taken is answered."""
+        service, documents = context.service, context.kept.documents
         starting = asyncio.ensure_future(service.start())
+        if documents is not None:
+            documents.start()
         yield
+        if documents is not None:
+            await documents.stop()
         starting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await starting

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from uwaga.server.kept import Kept
 from uwaga.server.keys import Client, KeyRing
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
-from uwaga.server.problems import Problem
+from uwaga.server.problems import Problem, problem_of
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.suggestions import Suggestions
@@ -21,7 +24,8 @@ from uwaga.server.suggestions import Suggestions
 class ServerContext:
     """One server.
 
-    ``keys``: None lets everybody in. ``suggestions``: None takes none.
+    ``keys``: None lets everybody in. ``suggestions``: None takes none. ``kept``: what the server keeps for
+    its clients.
     """
 
     settings: ServerSettings
@@ -31,6 +35,35 @@ class ServerContext:
     metrics: Metrics = field(default_factory=Metrics)
     suggestions: Suggestions | None = None
     document_suffixes: tuple[str, ...] = ()
+    kept: Kept = field(default_factory=Kept)
+
+    def owner(self, client: Client) -> str:
+        """Whose glossaries, documents and counts a client's are; without keys there is one owner of all."""
+        return "" if self.keys is None else client.name
+
+    @asynccontextmanager
+    async def spending(self, client: Client, characters: int, documents: int = 0) -> AsyncIterator[None]:
+        """Count characters and documents as used, but not where what is inside fails.
+
+        Raises:
+            Problem: they are more than the client has left (403), or cannot be counted.
+        """
+        await self._count(client, characters, documents, client.characters)
+        try:
+            yield
+        except BaseException:
+            await self._count(client, -characters, -documents, 0)
+            raise
+
+    async def _count(self, client: Client, characters: int, documents: int, limit: int) -> None:
+        usage, owner = self.kept.usage, self.owner(client)
+        try:
+            if usage.waits:
+                await asyncio.to_thread(usage.take, owner, characters, documents, limit)
+            else:
+                usage.take(owner, characters, documents, limit)
+        except Exception as error:
+            raise problem_of(error) from error
 
     def admit(self, key: str | None, address: str) -> Client:
         """Who asks, one request counted.

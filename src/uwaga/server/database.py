@@ -137,6 +137,8 @@ class DatabaseGlossaries:
 class DatabaseUsage:
     """A table with a row of each owner, made if there is none."""
 
+    waits = True
+
     def __init__(self, url: str) -> None:
         self._engine = _engine(url)
         _make_tables(self._engine)

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import hmac
-import json
 import os
 import re
 import secrets
@@ -21,26 +19,31 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO
 
 from uwaga.documents.journal import journal_of
-from uwaga.server.glossary_entries import CONTROLS
-from uwaga.server.stored_errors import NotReadyError, NotStoredError, QuotaError, StorageError
+from uwaga.server.document_order import DocumentOrder, DocumentStatus, State, key_sum
+from uwaga.server.job_files import (
+    CANCELLED,
+    DOCUMENT,
+    NO_DOCUMENT,
+    ORDER,
+    OUTPUT,
+    STATE,
+    Notes,
+    is_locked,
+    lock_of,
+    read_file,
+    read_notes,
+    told_of_disk,
+    write_file,
+)
+from uwaga.server.stored_errors import NotReadyError, NotStoredError, QuotaError
 
 JOB_ID = re.compile(r"[0-9a-f]{32}")
 NEW, OPEN, CLOSED, GONE = "new", "open", "closed", "gone"
-DOCUMENT, OUTPUT, ORDER, STATE, LOCK, CANCELLED = (
-    "document",
-    "output",
-    "order.json",
-    "state.json",
-    "lock",
-    "cancelled",
-)
-NO_DOCUMENT = "there is no such document"
 ATTEMPTS = 5
 """How often a job is taken up that no worker gets on with: one that kills them must not do so for ever."""
-LONGEST_NAME = 200
 PACE = 0.2
 """Seconds between two notes of how far a job is."""
 REST = 30.0
@@ -50,8 +53,6 @@ FILLING = 60.0
 """Seconds after which a folder under ``new`` whose lock is free is a killed worker's."""
 SWEPT = 30.0
 """Seconds between two looks for what is too old."""
-
-State = Literal["queued", "running", "done", "failed"]
 
 
 @dataclass(frozen=True)
@@ -66,75 +67,8 @@ class DocumentLimits:
 NO_LIMITS = DocumentLimits()
 
 
-@dataclass(frozen=True)
-class DocumentOrder:
-    """What is to be done with a document.
-
-    ``owner`` is whose it is; ``name`` what the owner calls it, for people alone; ``format`` its name in the
-    registry of formats; ``source`` None where its language is to be found out; ``glossaries`` are ids;
-    ``key`` is the sum of a key of its own, empty where it has none.
-    """
-
-    owner: str
-    name: str
-    format: str
-    target: str
-    source: str | None = None
-    glossaries: tuple[str, ...] = ()
-    key: str = ""
-
-
-@dataclass(frozen=True)
-class DocumentStatus:
-    """How far a job is.
-
-    ``done`` and ``of`` count texts, ``characters`` those of the document once they are counted; ``error`` and
-    ``code`` say why it failed; ``since`` is when it was taken up.
-    """
-
-    id: str
-    order: DocumentOrder
-    state: State
-    done: int = 0
-    of: int = 0
-    characters: int | None = None
-    error: str = ""
-    code: str = ""
-    since: float = 0.0
-    created: float = 0.0
-
-
-@dataclass(frozen=True)
-class _Notes:
-    """What the worker of a job has noted: ``attempts`` without getting on, from ``begun`` texts."""
-
-    done: int = 0
-    of: int = 0
-    characters: int | None = None
-    error: str = ""
-    code: str = ""
-    since: float = 0.0
-    attempts: int = 0
-    begun: int = 0
-
-
 class JobStopped(Exception):  # noqa: N818 (it is no error: the job is to go on elsewhere, or nowhere)
     """A worker is to leave a job: the server stops, or the owner has removed the document."""
-
-
-def key_sum(key: str) -> str:
-    """What is stored of a document's own key."""
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def shown_name(name: str) -> str:
-    """A file name as a stranger gives it, for people to see: without folders and control characters."""
-    name = "".join(one for one in re.split(r"[/\\]", name)[-1] if one not in CONTROLS)
-    name = name.encode("utf-8", "replace").decode().strip(" .")
-    stem, dot, suffix = name.rpartition(".")
-    return (
-        f"{stem[: LONGEST_NAME - 40]}{dot}{suffix[:40]}" if len(name) > LONGEST_NAME else name or "document"
-    )
 
 
 class DocumentJobs:
@@ -153,7 +87,7 @@ class DocumentJobs:
         self._orders: dict[str, DocumentOrder] = {}
         self._resting: dict[str, float] = {}
         self._swept = -SWEPT
-        with _told():
+        with told_of_disk():
             for name in (NEW, OPEN, CLOSED, GONE):
                 (folder / name).mkdir(parents=True, exist_ok=True)
 
@@ -167,15 +101,15 @@ class DocumentJobs:
         self._sweep_seldom()
         job_id = secrets.token_hex(16)
         fresh = self._folder / NEW / job_id
-        with _told():
+        with told_of_disk():
             try:
                 fresh.mkdir()
-                with _lock_of(fresh):
+                with lock_of(fresh):
                     with (fresh / DOCUMENT).open("xb") as file:
                         shutil.copyfileobj(content, file, 1 << 20)
                         file.flush()
                         os.fsync(file.fileno())
-                    _write(fresh / ORDER, asdict(order))
+                    write_file(fresh / ORDER, asdict(order))
                     with self._counting():
                         self._check_room(order.owner)
                         fresh.rename(self._folder / OPEN / job_id)
@@ -220,11 +154,11 @@ class DocumentJobs:
             NotStoredError: as :meth:`status`.
         """
         _, place = self._found(owner, job_id, key)
-        with _told():
+        with told_of_disk():
             if place.parent.name == OPEN:
                 (place / CANCELLED).touch()
                 try:
-                    with _lock_of(place):
+                    with lock_of(place):
                         self._throw(place)
                 except BlockingIOError:
                     return  # its worker sees the mark
@@ -236,11 +170,11 @@ class DocumentJobs:
         self._sweep_seldom()
         waiting: list[tuple[int, str]] = []
         running: dict[str, int] = {}
-        with _told():
+        with told_of_disk():
             for entry in os.scandir(self._folder / OPEN):
                 with contextlib.suppress(FileNotFoundError, NotStoredError):
                     owner = self._order(Path(entry.path)).owner
-                    if _locked(Path(entry.path)):
+                    if is_locked(Path(entry.path)):
                         running[owner] = running.get(owner, 0) + 1
                     else:
                         waiting.append(((Path(entry.path) / ORDER).stat().st_mtime_ns, entry.name))
@@ -255,7 +189,7 @@ class DocumentJobs:
 
     def waiting(self) -> int:
         """Jobs that are not ended."""
-        with _told():
+        with told_of_disk():
             return sum(1 for _ in os.scandir(self._folder / OPEN))
 
     def sweep(self) -> None:
@@ -272,7 +206,7 @@ class DocumentJobs:
                         if parent == GONE or (parent == CLOSED and old):
                             self._throw(place)
                         elif old or (place / CANCELLED).exists():
-                            with _lock_of(place):
+                            with lock_of(place):
                                 self._throw(place)
         if len(self._orders) > 4 * self._limits.most:
             self._orders.clear()
@@ -284,7 +218,7 @@ class DocumentJobs:
     def _claim(self, place: Path) -> ClaimedJob | None:
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(_lock_of(place))
+                stack.enter_context(lock_of(place))
             except (BlockingIOError, FileNotFoundError):
                 return None
             if not place.exists():  # ended between the look and the lock
@@ -292,7 +226,7 @@ class DocumentJobs:
             if (place / CANCELLED).exists():
                 self._throw(place)
                 return None
-            notes = _notes(place)
+            notes = read_notes(place)
             on = notes.done > notes.begun
             notes = replace(
                 notes, attempts=1 if on else notes.attempts + 1, begun=notes.done, since=time.time()
@@ -329,7 +263,7 @@ class DocumentJobs:
         job_id = job_id.lower()
         if not JOB_ID.fullmatch(job_id):
             raise NotStoredError(NO_DOCUMENT)
-        with _told():
+        with told_of_disk():
             for parent in (OPEN, CLOSED, OPEN, CLOSED):  # it may be on its way
                 place = self._folder / parent / job_id
                 try:
@@ -342,7 +276,7 @@ class DocumentJobs:
         raise NotStoredError(NO_DOCUMENT)
 
     def _status(self, place: Path, order: DocumentOrder) -> DocumentStatus:
-        notes, created = _notes(place), (place / ORDER).stat().st_mtime
+        notes, created = read_notes(place), (place / ORDER).stat().st_mtime
         closed = place.parent.name == CLOSED
         state: State = "running" if notes.attempts else "queued"
         error, code = notes.error, notes.code
@@ -367,8 +301,11 @@ class DocumentJobs:
     def _order(self, place: Path) -> DocumentOrder:
         known = self._orders.get(place.name)
         if known is None:
-            found = _read(place / ORDER)
-            known = DocumentOrder(**{**found, "glossaries": tuple(found["glossaries"])})
+            found = read_file(place / ORDER)
+            try:
+                known = DocumentOrder(**{**found, "glossaries": tuple(found["glossaries"])})
+            except (TypeError, KeyError):
+                raise NotStoredError(NO_DOCUMENT) from None
             self._orders[place.name] = known
         else:
             (place / ORDER).stat()
@@ -403,7 +340,7 @@ class ClaimedJob:
         jobs: DocumentJobs,
         place: Path,
         order: DocumentOrder,
-        notes: _Notes,
+        notes: Notes,
         lock: contextlib.ExitStack,
     ) -> None:
         self.id, self.order = place.name, order
@@ -443,7 +380,7 @@ class ClaimedJob:
         """Write down how far the job is, as well as the disk lets it."""
         self._noted = time.monotonic()
         with contextlib.suppress(OSError):
-            _write(self._place / STATE, asdict(self._notes))
+            write_file(self._place / STATE, asdict(self._notes))
 
     def begin_anew(self) -> None:
         """Forget what an earlier worker has done."""
@@ -482,73 +419,6 @@ class ClaimedJob:
         self._lock.close()
 
 
-@contextlib.contextmanager
-def _lock_of(place: Path) -> Iterator[None]:
-    """The lock of a job.
-
-    Raises:
-        BlockingIOError: another has it.
-        FileNotFoundError: there is no such job.
-    """
-    handle = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _locked(place: Path) -> bool:
-    try:
-        with _lock_of(place):
-            return False
-    except BlockingIOError:
-        return True
-
-
 def _is_of(order: DocumentOrder, owner: str, key: str | None) -> bool:
     same = hmac.compare_digest(order.owner.encode("utf-8", "replace"), owner.encode("utf-8", "replace"))
     return hmac.compare_digest(order.key, key_sum(key) if key else "") and same
-
-
-def _notes(place: Path) -> _Notes:
-    try:
-        return _Notes(**_read(place / STATE))
-    except (FileNotFoundError, NotStoredError):
-        return _Notes()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """What a file holds.
-
-    Raises:
-        FileNotFoundError: there is none.
-        NotStoredError: it is damaged.
-    """
-    try:
-        found = json.loads(path.read_bytes())
-    except ValueError:
-        raise NotStoredError(NO_DOCUMENT) from None
-    return dict(found)
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    """Write a small file, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(json.dumps(content), encoding="utf-8")
-        os.replace(part, path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-
-
-@contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """Say what the disk does not do, without its paths."""
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(
-            f"the server cannot keep documents now: {error.strerror or type(error).__name__}"
-        ) from None

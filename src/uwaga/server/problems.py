@@ -17,6 +17,7 @@ from uwaga.errors import (
     TextTooLongError,
     UwagaError,
 )
+from uwaga.server.stored_errors import NotReadyError, NotStoredError, QuotaError, StorageError
 
 LONGEST_MESSAGE = 600
 """Characters of a message: some quote what a stranger sent."""
@@ -75,6 +76,10 @@ _KINDS: tuple[tuple[type[UwagaError], int, str], ...] = (
     (BusyError, 503, "busy"),
     (DeadlineError, 504, "deadline_exceeded"),
     (CancelledRequestError, 503, "stopping"),
+    (NotStoredError, 404, "not_found"),
+    (NotReadyError, 409, "not_ready"),
+    (QuotaError, 403, "quota_exceeded"),
+    (StorageError, 503, "storage_unavailable"),
     (TextTooLongError, 400, "text_too_long"),
     (NotInstalledError, 400, "unsupported_languages"),
     (ModelError, 503, "model_unavailable"),

@@ -16,6 +16,7 @@ from uwaga.documents.job import DocumentReport
 from uwaga.documents.translating import translate_file
 from uwaga.errors import DataError
 from uwaga.markup.formats import Format
+from uwaga.markup.outline import XmlOutline
 from uwaga.server.models import ModelStore
 from uwaga.server.offers import Atlas, Offer, OfferedLanguage, Route
 from uwaga.server.problems import Problem, problem_of
@@ -59,6 +60,7 @@ class TextRequest:
     split: Split = "auto"
     client: str = ""
     deadline: float | None = None
+    outline: XmlOutline | None = None
 
 
 @dataclass(frozen=True)
@@ -293,6 +295,8 @@ class Service:
             options |= {"format": request.format}
         if request.ignore_tags:
             options |= {"ignore_tags": request.ignore_tags}
+        if request.outline is not None:
+            options |= {"outline": request.outline}
         if request.placeholders is not True:
             options |= {"placeholders": request.placeholders}
         if request.prefix is not None:

@@ -37,7 +37,7 @@ class Usage:
         Raises:
             QuotaError: it would be beyond the limit.
         """
-        if limit and self.characters + characters > limit:
+        if limit and characters > 0 and self.characters + characters > limit:
             left = max(0, limit - self.characters)
             raise QuotaError(
                 f"quota exceeded: {left} of {limit} characters are left, {characters} are asked for"
@@ -47,7 +47,9 @@ class Usage:
 
 
 class UsageStore(Protocol):
-    """Counts of owners."""
+    """Counts of owners. ``waits``: a call may take long, and belongs into a thread."""
+
+    waits: bool
 
     def read(self, owner: str) -> Usage:
         """What an owner has used up.
@@ -58,7 +60,7 @@ class UsageStore(Protocol):
         ...
 
     def take(self, owner: str, characters: int, documents: int = 0, limit: int = 0) -> Usage:
-        """Count some more, in one step.
+        """Count some more, in one step; fewer than none gives back.
 
         Raises:
             QuotaError: it would be beyond the limit; nothing is counted then.
@@ -69,6 +71,8 @@ class UsageStore(Protocol):
 
 class ProcessUsage:
     """Counts that end with the process."""
+
+    waits = False
 
     def __init__(self) -> None:
         self._known: dict[str, Usage] = {}
@@ -88,6 +92,8 @@ class ProcessUsage:
 
 class FolderUsage:
     """A small file of each owner, changed in place by one write under its lock."""
+
+    waits = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,0 +1,163 @@
+"""``/v2/languages``, ``/v3/languages`` and ``/v2/usage``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.server.context import ServerContext
+from uwaga.server.deepl.admission import admitted
+from uwaga.server.deepl.codes import (
+    glossary_pairs,
+    listed_code,
+    source_languages,
+    target_languages,
+)
+from uwaga.server.exchange import json_response
+from uwaga.server.forms import Names, Parameters, read_fields
+from uwaga.server.kept import in_thread
+from uwaga.server.language_names import language_name
+from uwaga.server.openapi import described_query
+
+UNLIMITED = 1_000_000_000_000
+"""What DeepL reports as the limit of an account without one."""
+FEATURES: dict[str, tuple[str, ...]] = {
+    "translate_text": ("tag_handling", "glossary", "auto_detection"),
+    "translate_document": ("glossary", "auto_detection"),
+    "glossary": (),
+}
+"""What can be had with languages here, by resource."""
+ON_ONE_SIDE = {"tag_handling": ("target",), "auto_detection": ("source",)}
+"""Features that only the languages of one side must have; all others both."""
+
+
+class LanguagesParameters(Parameters):
+    """Which side."""
+
+    type: Literal["source", "target"] = "source"
+
+
+class ResourceParameters(Parameters):
+    """What the languages are asked for."""
+
+    resource: Literal[
+        "translate_text",
+        "translate_document",
+        "glossary",
+        "voice",
+        "write",
+        "style_rules",
+        "translation_memory",
+    ]
+    include: Names = Field([])
+
+
+def add_account(routes: APIRouter, context: ServerContext) -> None:
+    """Add the routes."""
+    query = described_query(LanguagesParameters)
+
+    @routes.get("/v2/languages", openapi_extra=query, summary="Languages of one side")
+    async def languages(request: Request) -> Response:
+        """The languages to translate from, or to."""
+        admitted(context, request)
+        asked = await read_fields(request, LanguagesParameters)
+        if asked.type == "source":
+            return json_response(
+                [{"language": one.code, "name": one.name} for one in source_languages(context.service)]
+            )
+        return json_response(
+            [
+                {"language": one.code, "name": one.name, "supports_formality": False}
+                for one in target_languages(context.service)
+            ]
+        )
+
+    @routes.get("/v3/languages", openapi_extra=described_query(ResourceParameters), summary="Languages")
+    async def of_resource(request: Request) -> Response:
+        """The languages of a resource, and what can be had with them."""
+        admitted(context, request)
+        asked = await read_fields(request, ResourceParameters)
+        return json_response(_languages(context, asked.resource))
+
+    @routes.get("/v3/languages/resources", summary="What there is")
+    async def resources(request: Request) -> Response:
+        """What the languages can be asked for, and what can be had with them."""
+        admitted(context, request)
+        return json_response([{"name": name, "features": _features(name)} for name in FEATURES])
+
+    @routes.get("/v2/usage", summary="What the key has used up")
+    async def usage(request: Request) -> Response:
+        """Characters and documents since the key was first used, and its limit."""
+        client = admitted(context, request)
+        found = await in_thread(context.kept.usage.read, context.owner(client))
+        limit = client.characters or UNLIMITED
+        started = datetime.fromtimestamp(found.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        product = {"product_type": "translate", "billing_unit": "characters"}
+        counts = dict.fromkeys(
+            ("api_key_unit_count", "account_unit_count", "api_key_character_count", "character_count"),
+            found.characters,
+        )
+        told: dict[str, object] = {
+            "character_count": found.characters,
+            "character_limit": limit,
+            "api_key_character_count": found.characters,
+            "api_key_character_limit": limit,
+            "document_count": found.documents,
+            "document_limit": UNLIMITED,
+            "products": [{**product, **counts}],
+        }
+        return json_response(told | ({"start_time": started} if found.since else {}))
+
+
+def _languages(context: ServerContext, resource: str) -> list[dict[str, object]]:
+    """The languages of a resource; none of one that is not here."""
+    if resource not in FEATURES:
+        return []
+    if resource == "glossary":
+        pairs = glossary_pairs(context.service)
+        sources, targets = {one for one, _ in pairs}, {one for _, one in pairs}
+        codes = {own: (own, language_name(own)) for own in sorted(sources | targets)}
+    else:
+        listed = [*source_languages(context.service), *target_languages(context.service)]
+        sources = {one.code for one in source_languages(context.service)}
+        targets = {one.code for one in target_languages(context.service)}
+        codes = {one.code: (one.code, one.name) for one in listed}
+    stable = {"status": "stable"}
+    return [
+        {
+            "lang": _bcp47(code),
+            "name": name,
+            "usable_as_source": key in sources,
+            "usable_as_target": key in targets,
+            "status": "stable",
+            "features": dict.fromkeys(_of_sides(resource, key in sources, key in targets), stable),
+        }
+        for key, (code, name) in codes.items()
+    ]
+
+
+def _of_sides(resource: str, source: bool, target: bool) -> list[str]:
+    sides = {"source": source, "target": target}
+    return [
+        one for one in FEATURES[resource] if any(sides[side] for side in ON_ONE_SIDE.get(one, tuple(sides)))
+    ]
+
+
+def _features(resource: str) -> list[dict[str, object]]:
+    found = []
+    for name in FEATURES[resource]:
+        sides = ON_ONE_SIDE.get(name, ("source", "target"))
+        needed = {f"needs_{side}_support": True for side in sides}
+        found.append({"name": name, **needed})
+    return found
+
+
+def _bcp47(code: str) -> str:
+    """``EN-US`` as ``en-US``, ``ZH-HANT`` as ``zh-Hant``."""
+    base, hyphen, rest = listed_code(code).partition("-")
+    return f"{base.lower()}{hyphen}{rest.title() if len(rest) > 2 else rest.upper()}"

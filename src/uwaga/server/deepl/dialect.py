@@ -1,0 +1,61 @@
+"""The dialect as a server mounts it: its routes, and how it tells what goes wrong."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.server.context import Dialect, ServerContext
+from uwaga.server.deepl.account import add_account
+from uwaga.server.deepl.admission import admitted
+from uwaga.server.deepl.documents import add_documents
+from uwaga.server.deepl.glossaries import add_glossaries
+from uwaga.server.deepl.texts import add_translate
+from uwaga.server.exchange import json_response
+from uwaga.server.problems import Problem
+
+QUOTA = 456
+STATUS_OF_CODE = {"quota_exceeded": QUOTA, "not_ready": 503, "busy": 429, "not_available": 400}
+"""What DeepL's clients know some problems by."""
+STATUS = {401: 403, 408: 400, 422: 400}
+RETRY = 1.0
+"""Seconds after which what has no better time is tried again."""
+ELSEWHERE = ("write", "admin", "style_rules", "translation_memories", "voice", "quality-evaluation")
+
+
+def router(context: ServerContext) -> APIRouter:
+    """The routes of the dialect."""
+    routes = APIRouter(tags=["deepl"])
+    add_translate(routes, context)
+    add_account(routes, context)
+    add_glossaries(routes, context)
+    add_documents(routes, context)
+
+    async def elsewhere(request: Request) -> Response:
+        """What DeepL has beside translation."""
+        admitted(context, request)
+        name = request.url.path.split("/")[2]
+        raise Problem(404, "not_supported", f"this server has no {name}: it translates, and nothing else")
+
+    methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+    for version in ("v2", "v3"):
+        for name in ELSEWHERE:
+            for path in (f"/{version}/{name}", f"/{version}/{name}/{{rest:path}}"):
+                routes.add_api_route(path, elsewhere, methods=methods, include_in_schema=False)
+    return routes
+
+
+def render(problem: Problem, number: str) -> Response:
+    """A problem as DeepL tells it."""
+    status = STATUS_OF_CODE.get(problem.code, STATUS.get(problem.status, problem.status))
+    message = problem.message
+    if status == QUOTA:
+        message = f"Quota exceeded. {message}"
+    headers = {"x-trace-id": number}
+    if status in (429, 503) and problem.retry_after is None:
+        headers["retry-after"] = str(int(RETRY))
+    return json_response({"message": message, "code": problem.code}, status, headers)
+
+
+DIALECT = Dialect("deepl", lambda path: path.startswith(("/v2/", "/v3/")), router, render)

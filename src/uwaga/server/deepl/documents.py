@@ -1,0 +1,131 @@
+"""``/v2/document``: upload, status, result."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from uwaga.server.context import ServerContext
+from uwaga.server.deepl.admission import admitted
+from uwaga.server.deepl.texts import Formality, checked_glossaries, refuse_unsupported
+from uwaga.server.document_order import DocumentOrder, DocumentStatus, key_sum
+from uwaga.server.document_upload import document_order
+from uwaga.server.exchange import json_response
+from uwaga.server.forms import Flag, Names, Parameters, read_fields, read_upload
+from uwaga.server.kept import in_thread
+from uwaga.server.keys import Client
+from uwaga.server.openapi import described, described_upload
+from uwaga.server.problems import Problem
+from uwaga.text.language_codes import same_language
+
+STATES = {"queued": "queued", "running": "translating", "done": "done", "failed": "error"}
+
+
+class DocumentParameters(Parameters):
+    """What is said of a document beside the file itself."""
+
+    target_lang: str = Field(min_length=2, max_length=16, examples=["DE"])
+    source_lang: str | None = Field(None, min_length=2, max_length=16, examples=["EN"])
+    filename: str | None = Field(None, max_length=1024, examples=["letter.docx"])
+    output_format: str | None = Field(None, max_length=16, description="The document's own, no other.")
+    formality: Formality = "default"
+    glossary_id: str | None = None
+    glossary_ids: Names = Field([], max_length=5)
+    style_id: str | None = Field(None, description="Refused.")
+    translation_memory_id: str | None = Field(None, description="Refused.")
+    translation_memory_threshold: str | None = Field(None, description="Refused.")
+    enable_beta_languages: Flag = False
+
+
+class KeyParameters(Parameters):
+    """The key of a document."""
+
+    document_key: str = Field(min_length=1, max_length=256)
+
+
+def add_documents(routes: APIRouter, context: ServerContext) -> None:
+    """Add the routes."""
+
+    @routes.post("/v2/document", openapi_extra=described_upload(DocumentParameters), summary="Upload")
+    async def upload(request: Request) -> Response:
+        """Take in a document that is to be translated."""
+        client = admitted(context, request)
+        worker = context.kept.worker()
+        asked, file = await read_upload(request, DocumentParameters)
+        named = {
+            "style_id": asked.style_id,
+            "translation_memory_id": asked.translation_memory_id,
+            "translation_memory_threshold": asked.translation_memory_threshold,
+        }
+        refuse_unsupported(asked.formality, named)
+        key = secrets.token_hex(32).upper()
+        order = await _order(context, client, asked, file.filename or "", key)
+        job_id = await in_thread(worker.jobs.add, order, file.file)
+        worker.wake()
+        return json_response({"document_id": job_id.upper(), "document_key": key})
+
+    @routes.post("/v2/document/{document_id}", openapi_extra=described(KeyParameters), summary="Status")
+    async def status(request: Request, document_id: str) -> Response:
+        """How far a document is."""
+        owner = context.owner(admitted(context, request))
+        asked = await read_fields(request, KeyParameters)
+        jobs = context.kept.worker().jobs
+        found = await in_thread(jobs.status, owner, document_id, asked.document_key)
+        return json_response(told_status(found))
+
+    @routes.post(
+        "/v2/document/{document_id}/result", openapi_extra=described(KeyParameters), summary="Result"
+    )
+    async def result(request: Request, document_id: str) -> Response:
+        """The translated document, as often as it is asked for while it is kept."""
+        owner = context.owner(admitted(context, request))
+        asked = await read_fields(request, KeyParameters)
+        jobs = context.kept.worker().jobs
+        path = await in_thread(jobs.result, owner, document_id, asked.document_key)
+        found = await in_thread(jobs.status, owner, document_id, asked.document_key)
+        return FileResponse(path, media_type="application/octet-stream", filename=found.order.name)
+
+
+def told_status(found: DocumentStatus) -> dict[str, object]:
+    """A job as DeepL tells it."""
+    told: dict[str, object] = {"document_id": found.id.upper(), "status": STATES[found.state]}
+    if found.state == "running":
+        told["seconds_remaining"] = _seconds_left(found)
+    elif found.state == "done":
+        told |= {"seconds_remaining": 0, "billed_characters": found.characters or 0}
+    elif found.state == "failed":
+        told |= {"error_message": found.error, "message": found.error}
+    return told
+
+
+def _seconds_left(found: DocumentStatus) -> int:
+    """What is left, if it goes on as it has so far."""
+    if not found.done:
+        return max(1, found.of // 50)
+    return round((time.time() - found.since) * (found.of - found.done) / found.done)
+
+
+async def _order(
+    context: ServerContext, client: Client, asked: DocumentParameters, file_name: str, key: str
+) -> DocumentOrder:
+    """What is to be done with a document.
+
+    Raises:
+        Problem: its format or its languages are not on offer, or a glossary is not there.
+    """
+    name = asked.filename or file_name
+    wanted = asked.output_format
+    if wanted is not None and not name.lower().endswith(f".{wanted.lower()}"):
+        message = "output_format not supported: a document stays what it is."
+        raise Problem(400, "not_supported", message, "output_format")
+    if asked.source_lang is not None and same_language(asked.source_lang, asked.target_lang):
+        message = "Source and target language are equal."
+        raise Problem(400, "unsupported_languages", message, "target_lang")
+    ids = checked_glossaries(asked.glossary_id, asked.glossary_ids, asked.source_lang)
+    languages = asked.source_lang, asked.target_lang
+    return await document_order(context, client, name, *languages, ids, key_sum(key))

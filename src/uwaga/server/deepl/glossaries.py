@@ -1,0 +1,265 @@
+"""Glossaries: of one pair of languages (``/v2``) and of several (``/v3``), over one store."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.errors import DataError
+from uwaga.server.context import ServerContext
+from uwaga.server.deepl.admission import admitted
+from uwaga.server.deepl.codes import glossary_pairs
+from uwaga.server.exchange import json_response
+from uwaga.server.forms import Parameters, read_fields
+from uwaga.server.glossary_entries import EntriesFormat, read_entries, written_entries
+from uwaga.server.kept import in_thread
+from uwaga.server.openapi import described, described_query
+from uwaga.server.problems import Problem
+from uwaga.server.stored_glossary import Dictionary, StoredGlossary
+from uwaga.text.language_codes import base_language
+
+TSV = "text/tab-separated-values"
+INVALID_ENTRIES = "Invalid glossary entries provided"
+NO_CONTENT = 204
+
+
+class GlossaryParameters(Parameters):
+    """A glossary of one pair of languages."""
+
+    name: str = Field(min_length=1, max_length=1024, examples=["Words"])
+    source_lang: str = Field(min_length=2, max_length=16, examples=["en"])
+    target_lang: str = Field(min_length=2, max_length=16, examples=["de"])
+    entries: str = Field(examples=["dog\tHund"])
+    entries_format: EntriesFormat = "tsv"
+
+
+class DictionaryParameters(Parameters):
+    """The entries of one pair of languages."""
+
+    source_lang: str = Field(min_length=2, max_length=16, examples=["en"])
+    target_lang: str = Field(min_length=2, max_length=16, examples=["de"])
+    entries: str = Field(examples=["dog\tHund"])
+    entries_format: EntriesFormat = "tsv"
+
+
+class MultilingualParameters(Parameters):
+    """A glossary of several pairs."""
+
+    name: str = Field(min_length=1, max_length=1024, examples=["Words"])
+    dictionaries: list[DictionaryParameters] = Field(min_length=1, max_length=200)
+
+
+class ChangeParameters(Parameters):
+    """What is to become of a glossary: another name, further entries."""
+
+    name: str | None = Field(None, min_length=1, max_length=1024)
+    dictionaries: list[DictionaryParameters] = Field([], max_length=200)
+
+
+class PairParameters(Parameters):
+    """A dictionary of a glossary."""
+
+    source_lang: str = Field(min_length=2, max_length=16, examples=["en"])
+    target_lang: str = Field(min_length=2, max_length=16, examples=["de"])
+
+
+def add_glossaries(routes: APIRouter, context: ServerContext) -> None:
+    """Add the routes of both versions."""
+    _add_version_2(routes, context)
+    _add_version_3(routes, context)
+    _add_dictionaries(routes, context)
+
+
+def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
+    @routes.get("/v2/glossary-language-pairs", summary="Pairs of languages of glossaries")
+    async def pairs(request: Request) -> Response:
+        """The pairs of languages that a glossary can be of."""
+        admitted(context, request)
+        every = [{"source_lang": one, "target_lang": other} for one, other in glossary_pairs(context.service)]
+        return json_response({"supported_languages": every})
+
+    @routes.post("/v2/glossaries", openapi_extra=described(GlossaryParameters), status_code=201)
+    async def create(request: Request) -> Response:
+        """Make a glossary of one pair of languages."""
+        owner = _owner(context, request)
+        asked = await read_fields(request, GlossaryParameters)
+        one = DictionaryParameters(**asked.model_dump(exclude={"name"}))
+        made = await _made(context, owner, asked.name, [one])
+        return json_response(_told_2(made), 201)
+
+    @routes.get("/v2/glossaries", summary="The key's glossaries of one pair")
+    async def every(request: Request) -> Response:
+        """The glossaries of one pair of languages."""
+        owner = _owner(context, request)
+        found: list[StoredGlossary] = await in_thread(context.kept.store().all, owner)
+        return json_response({"glossaries": [_told_2(one) for one in found if len(one.dictionaries) == 1]})
+
+    @routes.get("/v2/glossaries/{glossary_id}", summary="A glossary")
+    async def one(request: Request, glossary_id: str) -> Response:
+        """What a glossary is."""
+        return json_response(_told_2(await _of_one_pair(context, request, glossary_id)))
+
+    @routes.get("/v2/glossaries/{glossary_id}/entries", summary="The entries of a glossary, as TSV")
+    async def entries(request: Request, glossary_id: str) -> Response:
+        """An entry a line."""
+        wanted = [part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")]
+        if not {TSV, "text/*", "*/*"} & set(wanted):
+            raise Problem(415, "unsupported_media_type", "No supported media type specified in Accept header")
+        found = await _of_one_pair(context, request, glossary_id)
+        return Response(written_entries(found.dictionaries[0].entries), media_type=TSV)
+
+    @routes.delete("/v2/glossaries/{glossary_id}", status_code=NO_CONTENT, summary="Delete a glossary")
+    async def delete(request: Request, glossary_id: str) -> Response:
+        """Delete a glossary."""
+        owner = _owner(context, request)
+        await in_thread(context.kept.store().remove, owner, glossary_id)
+        return Response(status_code=NO_CONTENT)
+
+
+def _add_version_3(routes: APIRouter, context: ServerContext) -> None:
+    @routes.post("/v3/glossaries", openapi_extra=described(MultilingualParameters), status_code=201)
+    async def create(request: Request) -> Response:
+        """Make a glossary of any pairs of languages."""
+        owner = _owner(context, request)
+        asked = await read_fields(request, MultilingualParameters)
+        return json_response(_told_3(await _made(context, owner, asked.name, asked.dictionaries)), 201)
+
+    @routes.get("/v3/glossaries", summary="The key's glossaries")
+    async def every(request: Request) -> Response:
+        """All glossaries."""
+        owner = _owner(context, request)
+        found: list[StoredGlossary] = await in_thread(context.kept.store().all, owner)
+        return json_response({"glossaries": [_told_3(one) for one in found]})
+
+    @routes.get("/v3/glossaries/{glossary_id}", summary="A glossary")
+    async def one(request: Request, glossary_id: str) -> Response:
+        """What a glossary is."""
+        owner = _owner(context, request)
+        found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
+        return json_response(_told_3(found))
+
+    @routes.patch("/v3/glossaries/{glossary_id}", openapi_extra=described(ChangeParameters))
+    async def change(request: Request, glossary_id: str) -> Response:
+        """Give a glossary another name, and its dictionaries further entries."""
+        owner = _owner(context, request)
+        asked = await read_fields(request, ChangeParameters)
+        new = [_dictionary(context, one) for one in asked.dictionaries]
+
+        def changed(old: StoredGlossary) -> StoredGlossary:
+            made = old if asked.name is None else old.renamed(asked.name)
+            for one in new:
+                made = made.with_entries(one)
+            return made
+
+        return json_response(
+            _told_3(await in_thread(context.kept.store().change, owner, glossary_id, changed))
+        )
+
+    @routes.delete("/v3/glossaries/{glossary_id}", status_code=NO_CONTENT, summary="Delete a glossary")
+    async def delete(request: Request, glossary_id: str) -> Response:
+        """Delete a glossary."""
+        owner = _owner(context, request)
+        await in_thread(context.kept.store().remove, owner, glossary_id)
+        return Response(status_code=NO_CONTENT)
+
+
+def _add_dictionaries(routes: APIRouter, context: ServerContext) -> None:
+    pair = described_query(PairParameters)
+
+    @routes.get("/v3/glossaries/{glossary_id}/entries", openapi_extra=pair, summary="The entries of a pair")
+    async def entries(request: Request, glossary_id: str) -> Response:
+        """The entries of one dictionary, as TSV in JSON."""
+        owner = _owner(context, request)
+        asked = await read_fields(request, PairParameters)
+        found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
+        one: Dictionary = await in_thread(found.dictionary, asked.source_lang, asked.target_lang)
+        told = {"source_lang": one.source, "target_lang": one.target, "entries": written_entries(one.entries)}
+        return json_response({"dictionaries": [{**told, "entries_format": "tsv"}]})
+
+    @routes.put("/v3/glossaries/{glossary_id}/dictionaries", openapi_extra=described(DictionaryParameters))
+    async def put(request: Request, glossary_id: str) -> Response:
+        """Make a dictionary, or put it in the place of the one of its languages."""
+        owner = _owner(context, request)
+        new = _dictionary(context, await read_fields(request, DictionaryParameters))
+        made: StoredGlossary = await in_thread(
+            context.kept.store().change, owner, glossary_id, lambda old: old.with_dictionary(new)
+        )
+        return json_response(_told(made.dictionary(new.source, new.target)))
+
+    @routes.delete("/v3/glossaries/{glossary_id}/dictionaries", openapi_extra=pair, status_code=NO_CONTENT)
+    async def delete(request: Request, glossary_id: str) -> Response:
+        """Delete a dictionary of a glossary."""
+        owner = _owner(context, request)
+        asked = await read_fields(request, PairParameters)
+        await in_thread(
+            context.kept.store().change,
+            owner,
+            glossary_id,
+            lambda old: old.without_dictionary(asked.source_lang, asked.target_lang),
+        )
+        return Response(status_code=NO_CONTENT)
+
+
+def _owner(context: ServerContext, request: Request) -> str:
+    return context.owner(admitted(context, request))
+
+
+async def _made(
+    context: ServerContext, owner: str, name: str, asked: list[DictionaryParameters]
+) -> StoredGlossary:
+    made: StoredGlossary = await in_thread(
+        StoredGlossary.new, name, [_dictionary(context, one) for one in asked]
+    )
+    await in_thread(context.kept.store().add, owner, made)
+    return made
+
+
+def _dictionary(context: ServerContext, asked: DictionaryParameters) -> Dictionary:
+    """A dictionary from what a request says.
+
+    Raises:
+        Problem: the server has no model of the languages, or an entry is impossible.
+    """
+    pair = base_language(asked.source_lang), base_language(asked.target_lang)
+    if pair not in {
+        (base_language(one), base_language(other)) for one, other in glossary_pairs(context.service)
+    }:
+        message = "Unsupported glossary source and target language pair"
+        raise Problem(400, "unsupported_languages", message, "target_lang")
+    try:
+        return Dictionary(*pair, read_entries(asked.entries, asked.entries_format, pair))
+    except DataError as error:
+        raise Problem(400, "invalid_entries", f"{INVALID_ENTRIES}: {error}", "entries") from None
+
+
+async def _of_one_pair(context: ServerContext, request: Request, glossary_id: str) -> StoredGlossary:
+    owner = _owner(context, request)
+    found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
+    if len(found.dictionaries) != 1:
+        raise Problem(404, "not_found", "the glossary is of several pairs of languages: ask /v3/glossaries")
+    return found
+
+
+def _created(one: StoredGlossary) -> str:
+    return one.created.strftime("%Y-%m-%dT%H:%M:%S.") + f"{one.created.microsecond // 1000:03}Z"
+
+
+def _told(one: Dictionary) -> dict[str, object]:
+    return {"source_lang": one.source, "target_lang": one.target, "entry_count": len(one.entries)}
+
+
+def _told_2(one: StoredGlossary) -> dict[str, object]:
+    told = {"glossary_id": one.id, "name": one.name, "ready": True}
+    return {**told, **_told(one.dictionaries[0]), "creation_time": _created(one)}
+
+
+def _told_3(one: StoredGlossary) -> dict[str, object]:
+    dictionaries = [_told(dictionary) for dictionary in one.dictionaries]
+    return {
+        "glossary_id": one.id,
+        "name": one.name,
+        "dictionaries": dictionaries,
+        "creation_time": _created(one),
+    }

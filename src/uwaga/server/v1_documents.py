@@ -1,0 +1,90 @@
+"""``/v1/documents``: documents that are translated while the client does something else."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from uwaga.server.context import ServerContext
+from uwaga.server.document_order import DocumentStatus
+from uwaga.server.document_upload import document_order
+from uwaga.server.exchange import address_of, json_response
+from uwaga.server.forms import read_upload
+from uwaga.server.kept import in_thread
+from uwaga.server.openapi import described_upload
+from uwaga.server.v1 import ERRORS, bearer
+
+LanguageCode = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
+AUTO = "auto"
+
+
+class DocumentForm(BaseModel):
+    """What is said of a document beside the file itself."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: LanguageCode
+    source: LanguageCode | None = Field(None, description="Found out if `auto` or left out.")
+    glossary_id: str | None = None
+
+
+def router(context: ServerContext) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/v1/documents", tags=["v1"], responses=ERRORS)
+
+    @routes.post("", openapi_extra=described_upload(DocumentForm), status_code=202, summary="Upload")
+    async def upload(request: Request) -> Response:
+        """Take in a document that is to be translated; `GET /v1/documents/{id}` tells how far it is."""
+        client = context.admit(bearer(request), address_of(request))
+        worker = context.kept.worker()
+        asked, file = await read_upload(request, DocumentForm)
+        source = None if asked.source in (None, AUTO) else asked.source
+        ids = () if asked.glossary_id is None else (asked.glossary_id,)
+        order = await document_order(context, client, file.filename or "", source, asked.target, ids)
+        job_id = await in_thread(worker.jobs.add, order, file.file)
+        worker.wake()
+        return json_response({"id": job_id}, 202)
+
+    @routes.get("/{document_id}", summary="How far a document is")
+    async def status(request: Request, document_id: str) -> Response:
+        """Its state, how many of its texts are done, and why it failed if it did."""
+        owner = _owner(context, request)
+        return json_response(
+            told_document(await in_thread(context.kept.worker().jobs.status, owner, document_id))
+        )
+
+    @routes.get("/{document_id}/result", summary="The translated document")
+    async def result(request: Request, document_id: str) -> Response:
+        """The translated document, as often as it is asked for while it is kept."""
+        owner = _owner(context, request)
+        jobs = context.kept.worker().jobs
+        path = await in_thread(jobs.result, owner, document_id)
+        found = await in_thread(jobs.status, owner, document_id)
+        return FileResponse(path, media_type="application/octet-stream", filename=found.order.name)
+
+    @routes.delete("/{document_id}", status_code=204, summary="Delete a document")
+    async def delete(request: Request, document_id: str) -> Response:
+        """Delete a document and its translation; one that is being translated is left."""
+        owner = _owner(context, request)
+        await in_thread(context.kept.worker().jobs.remove, owner, document_id)
+        return Response(status_code=204)
+
+    return routes
+
+
+def told_document(found: DocumentStatus) -> dict[str, object]:
+    """A job as JSON has it."""
+    told: dict[str, object] = {"id": found.id, "state": found.state, "done": found.done, "of": found.of}
+    if found.characters is not None:
+        told["characters"] = found.characters
+    if found.state == "failed":
+        told["error"] = {"code": found.code, "message": found.error}
+    return told
+
+
+def _owner(context: ServerContext, request: Request) -> str:
+    return context.owner(context.admit(bearer(request), address_of(request)))
