@@ -8,9 +8,9 @@
     python benchmarks/serve.py soak --count 200000
     python benchmarks/serve.py kill --seconds 60
 
-Each request is one sentence to ``/translate``, by clients that send the next one as soon as the last is answered.
-``--lines`` is a file of sentences (Multi30k's, for the figures of the documentation); without it they are made.
-The clients run on the same cores as the server.
+Each request is one sentence to ``/translate``, by clients that send the next one as soon as the last is
+answered. ``--lines`` is a file of sentences (Multi30k's, for the figures of the documentation); without it
+they are made. The clients run on the same cores as the server.
 """
 
 from __future__ import annotations
@@ -32,7 +32,29 @@ from pathlib import Path
 from systems.http_load import post, run, run_clients
 from systems.processes import PeakMemory, cpu, wait_for
 
-WORDS = "two men and a small dog are playing with the red ball in green grass near old house while it rains".split()
+WORDS = [
+    "two",
+    "men",
+    "and",
+    "a",
+    "small",
+    "dog",
+    "are",
+    "playing",
+    "with",
+    "the",
+    "red",
+    "ball",
+    "in",
+    "green",
+    "grass",
+    "near",
+    "old",
+    "house",
+    "while",
+    "it",
+    "rains",
+]
 CLIENTS = (1, 8, 32, 64)
 
 
@@ -118,7 +140,16 @@ def as_a_file(arguments: argparse.Namespace, texts: list[str]) -> float:
     seconds = []
     for part in (texts[:64], texts):
         began = time.perf_counter()
-        command = [sys.executable, "-m", "uwaga", "translate", "--model", arguments.model, "--threads", str(threads)]
+        command = [
+            sys.executable,
+            "-m",
+            "uwaga",
+            "translate",
+            "--model",
+            arguments.model,
+            "--threads",
+            str(threads),
+        ]
         subprocess.run(command, input="\n".join(part), text=True, check=True, stdout=subprocess.DEVNULL)
         seconds.append(time.perf_counter() - began)
     return (len(texts) - 64) / (seconds[1] - seconds[0])
@@ -144,13 +175,17 @@ def speed(arguments: argparse.Namespace) -> None:
     if arguments.file:
         rate = as_a_file(arguments, texts)
         best = max(one["requests_per_s"] for one in found["uwaga"].values())
-        print(f"uwaga translate on the same lines: {rate:.1f} sentences/s; the server {best / rate:.2f} of it")
+        print(
+            f"uwaga translate on the same lines: {rate:.1f} sentences/s; the server {best / rate:.2f} of it"
+        )
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--model", default="bundled")
     common.add_argument("--lines", type=Path)

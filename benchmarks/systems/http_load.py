@@ -1,4 +1,4 @@
-"""Clients that send requests over kept connections, as cheaply as Python can: the server is what is measured."""
+"""Clients that send requests over kept connections, as cheaply as Python can."""
 
 from __future__ import annotations
 
@@ -68,8 +68,13 @@ class Connection:
 
 def post(path: str, body: bytes, kind: str = "application/json") -> bytes:
     """A whole request."""
-    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "host: localhost",
+        f"content-type: {kind}",
+        f"content-length: {len(body)}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 async def run_clients(

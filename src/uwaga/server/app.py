@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -34,6 +35,13 @@ from uwaga.server.suggestions import Suggestions
 DIALECTS: tuple[Dialect, ...] = (v1.DIALECT, libretranslate.DIALECT, deepl.DIALECT)
 """Those there are, by their names in the settings; the first renders what belongs to none."""
 DESCRIPTION = "Machine translation by uwaga. Texts in, translations out; everything stays on this server."
+
+
+class Health(BaseModel):
+    """Whether the server is ready, and which models are not there."""
+
+    status: str
+    failed: list[str]
 
 
 def create_app(service: Service, settings: ServerSettings, metrics: Metrics | None = None) -> FastAPI:
@@ -148,7 +156,12 @@ def _add_handlers(app: FastAPI, render: Render) -> None:
 def _add_operation(app: FastAPI, context: ServerContext) -> None:
     """Health and figures, at the same paths as LibreTranslate's."""
 
-    @app.get("/health", tags=["operation"], summary="Whether the server is ready for requests")
+    @app.get(
+        "/health",
+        tags=["operation"],
+        summary="Whether the server is ready for requests",
+        responses={200: {"model": Health}, 503: {"model": Health, "description": "Not yet, or no more"}},
+    )
     async def health() -> Response:
         """503 until the models that are loaded at start are there, and while stopping."""
         service = context.service
@@ -157,8 +170,15 @@ def _add_operation(app: FastAPI, context: ServerContext) -> None:
         return json_response(content, 200 if service.ready else 503)
 
     if context.settings.metrics:
+        figures = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 
-        @app.get("/metrics", tags=["operation"], summary="Figures for Prometheus")
+        @app.get(
+            "/metrics",
+            tags=["operation"],
+            summary="Figures for Prometheus",
+            response_class=Response,
+            responses=figures,
+        )
         async def metrics() -> Response:
             """Requests, latency by stage, batches, tokens."""
             body, kind = context.metrics.text()

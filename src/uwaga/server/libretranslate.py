@@ -35,6 +35,7 @@ DOWNLOAD = "/download_file/"
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
 """What its models are called by, and the codes that its answers have."""
 USUAL_BEAM = 5
+NO_TEXTS = "Invalid request: q must be a text or a list of texts"
 NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
 
@@ -45,16 +46,14 @@ class LibreTranslateBody(BaseModel):
     source: str = Field(description="Source language code, or `auto`", examples=["en"])
     target: str = Field(description="Target language code", examples=["de"])
     format: str | None = Field(None, description="`text` or `html`")
-    alternatives: int = Field(
-        0, description="Preferred number of alternative translations", ge=0, le=WIDEST - 1
-    )
+    alternatives: int | str | None = Field(0, description="Preferred number of alternative translations")
     api_key: str | None = None
 
 
 class LibreDetectBody(BaseModel):
     """What ``/detect`` takes."""
 
-    q: str = Field(description="Text whose language is asked for", examples=["Hallo Welt!"])
+    q: str | list[str] = Field(description="What language is asked for", examples=["Hallo Welt!"])
     api_key: str | None = None
 
 
@@ -133,9 +132,9 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         client = admitted(context, fields, request)
         q = needed(fields, "q")
         texts = q if isinstance(q, list) else [q]
-        source, target = str(needed(fields, "source")), str(needed(fields, "target"))
+        source, target = needed_text(fields, "source"), needed_text(fields, "target")
         if not all(isinstance(text, str) for text in texts):
-            raise Problem(400, "invalid_request", "Invalid request: q must be a text or a list of texts", "q")
+            raise Problem(400, "invalid_request", NO_TEXTS, "q")
         alternatives = _alternatives(fields)
         kind = _format(fields)
         context.charge(client, texts, "q")
@@ -160,7 +159,9 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         fields = await read_fields(request, context)
         client = admitted(context, fields, request)
         q = needed(fields, "q")
-        texts = [str(one) for one in q] if isinstance(q, list) else [str(q)]
+        texts = q if isinstance(q, list) else [q]
+        if not all(isinstance(text, str) for text in texts):
+            raise Problem(400, "invalid_request", NO_TEXTS, "q")
         context.charge(client, texts, "q")
         found = await context.service.detect("\n".join(texts))
         return json_response([_detected(one) for one in found or [Detected("en", 0.0)]])
@@ -175,7 +176,7 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         client = admitted(context, fields, request)
         if context.suggestions is None:
             raise Problem(403, "disabled", "Suggestions are disabled on this server.")
-        given = {name: str(needed(fields, name)) for name in ("q", "s", "source", "target")}
+        given = {name: needed_text(fields, name) for name in ("q", "s", "source", "target")}
         context.charge(client, list(given.values()), "q")
         await context.suggestions.add(given)
         return json_response({"success": True})
@@ -249,7 +250,9 @@ class _AnyObject(BaseModel):
 def admitted(context: ServerContext, fields: Mapping[str, Any], request: Request) -> Client:
     """Who asks, by the key among the fields."""
     key = fields.get("api_key")
-    return context.admit(key if isinstance(key, str) else None, address_of(request))
+    if key is not None and not isinstance(key, str):
+        raise Problem(400, "invalid_request", "Invalid request: api_key must be a text", "api_key")
+    return context.admit(key, address_of(request))
 
 
 def needed(fields: Mapping[str, Any], name: str) -> Any:
@@ -264,8 +267,21 @@ def needed(fields: Mapping[str, Any], name: str) -> Any:
     return value
 
 
+def needed_text(fields: Mapping[str, Any], name: str) -> str:
+    """A field that must be there and a text.
+
+    Raises:
+        Problem: it is not.
+    """
+    value = needed(fields, name)
+    if not isinstance(value, str):
+        raise Problem(400, "invalid_request", f"Invalid request: {name} must be a text", name)
+    return value
+
+
 def _alternatives(fields: Mapping[str, Any]) -> int:
-    given = str(fields.get("alternatives") or 0)
+    stated = fields.get("alternatives")
+    given = "0" if stated in (None, "") else str(stated)
     if not NUMBER.fullmatch(given):
         message = "Invalid request: alternatives parameter is not a number"
         raise Problem(400, "invalid_request", message, "alternatives")
@@ -276,7 +292,8 @@ def _alternatives(fields: Mapping[str, Any]) -> int:
 
 
 def _format(fields: Mapping[str, Any]) -> Format:
-    given = fields.get("format") or "text"
+    given = fields.get("format")
+    given = "text" if given in (None, "") else given
     if given not in ("text", "html"):
         raise Problem(400, "invalid_request", f"{str(given)[:20]} format is not supported", "format")
     return cast("Format", given)

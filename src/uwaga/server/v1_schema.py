@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 WIDEST = 16
 """Hypotheses per sentence that a request may ask for."""
 LanguageCode = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
-Closed = ConfigDict(extra="forbid")
+
+
+def _whole(value: object) -> object:
+    """JSON has one kind of number: 7.0 is whole."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Closed = ConfigDict(extra="forbid", strict=True)
 
 
 class TranslateBody(BaseModel):
@@ -17,6 +24,7 @@ class TranslateBody(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
+        strict=True,
         json_schema_extra={
             "examples": [{"text": "The weather is nice today.", "source": "en", "target": "de"}]
         },
@@ -28,12 +36,14 @@ class TranslateBody(BaseModel):
         None, description="The texts' language; found out if `auto` or left out."
     )
     format: Literal["text", "html", "xml", "markdown"] = "text"
-    nbest: Annotated[int, Field(ge=1, le=WIDEST)] = Field(
+    nbest: Annotated[int, Field(ge=1, le=WIDEST), BeforeValidator(_whole)] = Field(
         1, description="How many translations of each text."
     )
-    beam: Annotated[int, Field(ge=1, le=WIDEST)] | None = Field(None, description="Width of the search.")
+    beam: Annotated[int, Field(ge=1, le=WIDEST), BeforeValidator(_whole)] | None = Field(
+        None, description="Width of the search."
+    )
     length_penalty: Annotated[float, Field(ge=-10, le=10)] | None = None
-    max_length: Annotated[int, Field(ge=1, le=4096)] | None = Field(
+    max_length: Annotated[int, Field(ge=1, le=4096), BeforeValidator(_whole)] | None = Field(
         None, description="Most tokens of a sentence."
     )
     prefix: str | None = Field(

@@ -1,0 +1,198 @@
+"""Models on offer: routes between languages, loading, letting go, and one that fails beside others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import uwaga
+from uwaga.errors import ModelError, SettingsError
+from uwaga.server.language_names import language_name, offered_codes
+from uwaga.server.models import ModelStore
+from uwaga.server.offers import Atlas, Offer, read_offers
+from uwaga.server.problems import Problem
+from uwaga.server.service import Service, TextRequest
+from uwaga.server.settings import ModelSettings, server_settings
+from uwaga.translator import PivotTranslator, Translator
+
+TEXT = "A man sleeps."
+
+
+@pytest.fixture(scope="module")
+def bundled() -> Translator:
+    return Translator.load(threads=1)
+
+
+def offer(name: str, source: str, target: str, **settings: object) -> Offer:
+    return Offer(name, ModelSettings.model_validate(settings), tuple(source.split()), tuple(target.split()))
+
+
+def between(one: Translator, source: str, target: str) -> Translator:
+    return Translator(one.decoder, one.source, one.target, one.decoding, (source, target))
+
+
+def service(
+    bundled: Translator, *offers: Offer, memory: int = 0, fails: str = ""
+) -> tuple[Service, list[str]]:
+    """A service whose models are the bundled one by other names, and the names of those it has loaded."""
+    loaded: list[str] = []
+
+    def load(one: Offer) -> Translator:
+        if one.name == fails:
+            raise ModelError("/secret/place: broken")
+        loaded.append(one.name)
+        return between(bundled, one.sources[0], one.targets[0])
+
+    return Service(offers, ModelStore(load, memory)), loaded
+
+
+def run(work: Callable[[], object]) -> object:
+    return asyncio.run(work())  # type: ignore[arg-type]
+
+
+def test_routes_are_direct_before_they_are_through_others():
+    atlas = Atlas(
+        [offer("a", "pt", "en"), offer("b", "en", "de"), offer("c", "pt", "fr"), offer("d", "fr", "de es")]
+    )
+    names = {
+        pair: [hop.offer.name for hop in atlas.route(*pair) or ()]
+        for pair in (("pt", "en"), ("pt", "de"), ("pt", "es"), ("de", "pt"))
+    }
+    assert names == {
+        ("pt", "en"): ["a"],
+        ("pt", "de"): ["a", "b"],  # English before French
+        ("pt", "es"): ["c", "d"],
+        ("de", "pt"): [],
+    }
+    assert [(one.code, one.targets) for one in atlas.languages] == [
+        ("en", ("de",)),
+        ("fr", ("de", "es")),
+        ("pt", ("de", "en", "es", "fr")),
+    ]
+
+
+def test_languages_are_known_by_any_code():
+    atlas = Atlas(
+        [offer("nllb", "eng_Latn deu_Latn zho_Hans zho_Hant", "eng_Latn deu_Latn zho_Hans zho_Hant")]
+    )
+    assert {atlas.known(code) for code in ("en", "eng", "en_US", "EN-GB", "eng_Latn")} == {"en"}
+    assert atlas.known("zh-Hant") == "zh-Hant"
+    assert atlas.known("xx") is None
+    [hop] = atlas.route("en", "zh-Hant") or ()
+    assert (hop.source, hop.target) == ("eng_Latn", "zho_Hant")
+    assert offered_codes(["eng_Latn", "zho_Hans", "zho_Hant"]) == {
+        "eng_Latn": "en",
+        "zho_Hans": "zh-Hans",
+        "zho_Hant": "zh-Hant",
+    }
+    assert (language_name("zh-Hant"), language_name("nb")) == ("Chinese (traditional)", "Norwegian Bokmål")
+
+
+def test_a_pivot_is_what_the_library_makes(bundled: Translator):
+    served, _ = service(bundled, offer("a", "en", "de"), offer("b", "de", "fr"))
+    wanted = PivotTranslator([between(bundled, "en", "de"), between(bundled, "de", "fr")]).translate(TEXT)
+
+    async def work() -> None:
+        answer = await served.translate(TextRequest([TEXT], "fr", "en"))
+        assert (answer.translations[0].text, answer.model) == (wanted.text, "a + b")
+        await served.close()
+
+    run(work)
+
+
+def test_texts_of_several_languages_keep_their_order(bundled: Translator):
+    served, _ = service(bundled, offer("a", "en", "de"), offer("b", "fr", "de"))
+    texts = ["This is surely English, is it not?", "Ceci est une phrase en français.", "Das ist auf Deutsch."]
+
+    async def work() -> None:
+        answer = await served.translate(TextRequest(texts, "de"))
+        assert answer.sources == ("en", "fr", "de")
+        assert answer.translations[2].text == texts[2]
+        assert [one.source for one in answer.translations] == texts
+        await served.close()
+
+    run(work)
+
+
+def test_a_model_is_loaded_once_however_many_ask(bundled: Translator):
+    served, loaded = service(bundled, offer("a", "en", "de", preload=False))
+
+    async def work() -> None:
+        await asyncio.gather(*(served.translate(TextRequest([TEXT], "de", "en")) for _ in range(8)))
+        await served.close()
+
+    run(work)
+    assert loaded == ["a"]
+
+
+def test_one_that_fails_does_not_hold_up_the_others(bundled: Translator):
+    served, _ = service(bundled, offer("a", "en", "de"), offer("b", "fr", "de"), fails="b")
+
+    async def work() -> None:
+        await served.start()
+        assert served.ready
+        await served.translate(TextRequest([TEXT], "de", "en"))
+        with pytest.raises(Problem) as refused:
+            await served.translate(TextRequest([TEXT], "de", "fr"))
+        assert (refused.value.status, refused.value.code) == (503, "model_unavailable")
+        assert refused.value.retry_after
+        assert "/secret" not in refused.value.message
+        assert served.models.failures() == {"b": "/secret/place: broken"}
+        await served.close()
+
+    run(work)
+
+
+def test_models_go_when_there_is_no_room(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
+    taken = iter(range(0, 10**12, 50 << 20))
+    monkeypatch.setattr("uwaga.server.models._resident", lambda: next(taken))  # 50 MiB each
+    offers = [
+        offer(name, source, "de", preload=False) for name, source in (("a", "en"), ("b", "fr"), ("c", "es"))
+    ]
+    served, loaded = service(bundled, *offers, memory=100)
+
+    async def work() -> None:
+        for source in ("en", "fr", "en", "es", "en"):
+            await served.translate(TextRequest([TEXT], "de", source))
+        assert served.models.loaded_names() == ["a", "c"]
+        assert loaded == ["a", "b", "c"]  # b was not used for longest
+        await served.close()
+
+    run(work)
+
+
+def test_what_is_in_use_stays(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
+    taken = iter(range(0, 10**12, 50 << 20))
+    monkeypatch.setattr("uwaga.server.models._resident", lambda: next(taken))
+    offers = [offer(name, source, "de", preload=False) for name, source in (("a", "en"), ("b", "fr"))]
+    served, _ = service(bundled, *offers, memory=60)
+
+    async def work() -> None:
+        async with served.models.translator(served.atlas.route("en", "de") or ()):
+            await served.translate(TextRequest([TEXT], "de", "fr"))
+            assert served.models.loaded_names() == ["a", "b"]
+        await served.close()
+
+    run(work)
+
+
+def test_offers_are_read_without_loading(tmp_path: Path):
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    one, two = read_offers([ModelSettings(name="bundled"), ModelSettings(name=str(damaged))])
+    assert (one.sources, one.targets, one.problem) == (("en",), ("de",), "")
+    assert str(damaged) in two.problem
+    with pytest.raises(SettingsError, match="damaged"):
+        read_offers([ModelSettings(name=str(damaged))])
+
+
+def test_settings_name_the_key():
+    assert server_settings({"models": ["bundled", {"name": "en-pt"}]}, "here").models[1].name == "en-pt"
+    with pytest.raises(SettingsError, match=r"here: unknown setting 'ports'; did you mean 'port'"):
+        server_settings({"ports": 1}, "here")
+    with pytest.raises(SettingsError, match=r"limits.texts"):
+        server_settings({"limits": {"texts": 0}}, "here")
+    assert uwaga.__version__

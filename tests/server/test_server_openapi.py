@@ -1,0 +1,46 @@
+"""Requests made from the server's own OpenAPI: no mistakes, and nothing that it does not document."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from running_server import RunningServer, running_server
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("server")
+    kept = {name: str(folder / name) for name in ("suggestions", "glossaries", "documents")}
+    with running_server(folder, limits={"characters": 2000, "deadline": 30}, **kept) as running:
+        yield running
+
+
+def schemathesis(server: RunningServer, examples: int, folder: Path) -> str:
+    """Its own command, which reads schemathesis.toml, as its plugin for pytest wants an older pytest."""
+    main = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
+    limits = ["--max-examples", str(examples), "--request-timeout", "60", "--generation-database", "none"]
+    command = [sys.executable, "-c", main, "--config-file", str(ROOT / "schemathesis.toml"), "run"]
+    run = subprocess.run(
+        [*command, f"{server.url}/openapi.json", "--no-color", *limits],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=3000,
+    )
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
+    return run.stdout
+
+
+def test_the_description_is_kept_to(server: RunningServer, tmp_path: Path):
+    schemathesis(server, 15, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_description_is_kept_to_by_thousands(server: RunningServer, tmp_path: Path):
+    schemathesis(server, 300, tmp_path)
