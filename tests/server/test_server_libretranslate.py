@@ -140,3 +140,38 @@ def test_keys_in_the_body(tmp_path: Path):
         assert refused.value.code == 429
         assert int(refused.value.headers["Retry-After"]) > 0
         assert "Slowdown" in json.loads(refused.value.read())["error"]
+
+
+@pytest.mark.parametrize("with_keys", [False, True])
+def test_a_file_is_translated_and_downloaded(tmp_path: Path, translator: uwaga.Translator, with_keys: bool):
+    keys = tmp_path / "keys.json"
+    key = {"api_key": add_key(keys, "ann b".replace(" ", "."))} if with_keys else {}
+    asked = {"keys": str(keys)} if with_keys else {}
+    with running_server(tmp_path, documents=str(tmp_path / "documents"), **asked) as server:
+        file = {"file": ("../../of me.txt", "\n".join(TEXTS).encode())}
+        fields = {"source": "en", "target": "de", **key}
+        made = httpx.post(f"{server.url}/translate_file", data=fields, files=file, timeout=30)
+        assert made.status_code == 200, made.text
+        answer = httpx.get(made.json()["translatedFileUrl"])
+        assert answer.text == "\n".join(one.text for one in translator.translate(TEXTS))
+        assert "of%20me.txt" in answer.headers["content-disposition"]
+        assert ".." not in answer.headers["content-disposition"]
+        formats = httpx.get(f"{server.url}/frontend/settings").json()["supportedFilesFormat"]
+        assert {".txt", ".docx", ".srt"} <= set(formats)
+        auto = {**fields, "source": "auto"}
+        assert (
+            httpx.post(f"{server.url}/translate_file", data=auto, files=file, timeout=30).status_code == 200
+        )
+        for bad in ({"file": ("a.exe", b"x")}, {"file": ("a.docx", b"no zip")}, {"other": ("a.txt", b"x")}):
+            refused = httpx.post(f"{server.url}/translate_file", data=fields, files=bad, timeout=30)
+            assert (refused.status_code, list(refused.json())) == (400, ["error"])
+        for name in ("x", "..%2f..%2fetc%2fpasswd", "0" * 32 + ".txt"):
+            assert httpx.get(f"{server.url}/download_file/{name}").status_code in (400, 404)
+
+
+def test_files_are_refused_where_the_settings_name_no_folder(server: RunningServer):
+    answer = httpx.post(f"{server.url}/translate_file", files={"file": ("a.txt", b"A man.")})
+    assert (answer.status_code, answer.json()) == (
+        403,
+        {"error": "Files translation are disabled on this server."},
+    )

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -15,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from uwaga import __version__
 from uwaga.server import libretranslate, v1, v1_documents, v1_glossaries
@@ -138,6 +140,8 @@ def _add_handlers(app: FastAPI, render: Render) -> None:
         code, message = known.get(error.status_code, ("refused", str(error.detail)))
         response = render(request.url.path, Problem(error.status_code, code, message), request_id(request))
         response.headers.update(error.headers or {})
+        if error.status_code == 405:
+            response.headers["allow"] = ", ".join(_methods(app, request))
         return response
 
     async def invalid(request: Request, error: Exception) -> Response:
@@ -151,6 +155,14 @@ def _add_handlers(app: FastAPI, render: Render) -> None:
     app.add_exception_handler(Problem, refused)
     app.add_exception_handler(HTTPException, unrouted)
     app.add_exception_handler(RequestValidationError, invalid)
+
+
+def _methods(app: FastAPI, request: Request) -> list[str]:
+    """What a path takes, by all of its routes."""
+    matching = [
+        one for one in app.routes if isinstance(one, Route) and one.matches(request.scope)[0] != Match.NONE
+    ]
+    return sorted({method for one in matching for method in one.methods or ()})
 
 
 def _add_operation(app: FastAPI, context: ServerContext) -> None:
@@ -170,7 +182,9 @@ def _add_operation(app: FastAPI, context: ServerContext) -> None:
         return json_response(content, 200 if service.ready else 503)
 
     if context.settings.metrics:
-        figures = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+        figures: dict[int | str, dict[str, Any]] = {
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}}
+        }
 
         @app.get(
             "/metrics",

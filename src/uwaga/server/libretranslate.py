@@ -26,6 +26,8 @@ from uwaga.server.exchange import (
 )
 from uwaga.server.keys import Client
 from uwaga.server.language_names import language_name
+from uwaga.server.libretranslate_files import FileForm, add_files
+from uwaga.server.openapi import described_upload
 from uwaga.server.problems import Problem
 from uwaga.server.service import Detected, TextAnswer, TextRequest
 from uwaga.server.v1_schema import WIDEST
@@ -102,6 +104,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     for status, what in (
         (400, "Invalid request"),
         (403, "Invalid API key, or disabled here"),
+        (404, "There is no such file"),
+        (409, "The file is not ready"),
         (408, "The body came too slowly"),
         (413, "Too large"),
         (429, "Slow down"),
@@ -117,6 +121,7 @@ def router(context: ServerContext) -> APIRouter:
     """The routes of the dialect."""
     routes = APIRouter(tags=["LibreTranslate"], responses=ERRORS)
     _add_texts(routes, context)
+    add_files(routes, context, described_upload(FileForm))
     _add_lists(routes, context)
     return routes
 
@@ -137,7 +142,7 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
             raise Problem(400, "invalid_request", NO_TEXTS, "q")
         alternatives = _alternatives(fields)
         kind = _format(fields)
-        context.charge(client, texts, "q")
+        characters = context.charge(client, texts, "q")
         options: SearchOverrides = {}
         if alternatives:
             options = {"nbest": alternatives + 1, "beam": max(USUAL_BEAM, alternatives + 1)}
@@ -145,7 +150,7 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
             texts=texts, target=model_code(target), source=model_code(source), format=kind, options=options,
             client=client.name, deadline=context.settings.limits.deadline,
         )  # fmt: skip
-        async with while_connected(request):
+        async with context.spending(client, characters), while_connected(request):
             answer = await context.service.translate(asked)
         answer.raise_first()
         return json_response(_told(answer, isinstance(q, list), source.lower() == "auto", alternatives))

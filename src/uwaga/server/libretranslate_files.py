@@ -1,0 +1,137 @@
+"""LibreTranslate's documents: a file in, the address of its translation out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from uwaga.server.context import ServerContext
+from uwaga.server.document_upload import document_order
+from uwaga.server.exchange import address_of, json_response, read_form, while_connected
+from uwaga.server.kept import in_thread
+from uwaga.server.problems import Problem
+
+NAME = re.compile(r"([0-9a-f]{32})\.(.{1,255})", re.DOTALL)
+FIRST, LONGEST = 0.05, 1.0
+"""Seconds between two looks whether a document is translated."""
+DISABLED = "Files translation are disabled on this server."
+AUTO = "auto"
+
+
+class FileForm(BaseModel):
+    """What ``/translate_file`` takes beside the file."""
+
+    source: str
+    target: str
+    api_key: str | None = None
+
+
+class FileAnswer(BaseModel):
+    """Where the translation is."""
+
+    translatedFileUrl: str  # noqa: N815 (as its clients read it)
+
+
+def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]) -> None:
+    """Add the routes of documents.
+
+    Args:
+        routes: of the dialect.
+        context: of the server.
+        body: of the upload, as OpenAPI describes it.
+    """
+
+    @routes.post(
+        "/translate_file",
+        openapi_extra=dict(body),
+        summary="Translate a document",
+        responses={200: {"model": FileAnswer}},
+    )
+    async def translate_file(request: Request) -> Response:
+        """Translate a document; the answer comes when it is done, and says where it is."""
+        if context.kept.documents is None:
+            raise Problem(403, "disabled", DISABLED)
+        form = await read_form(request, context.settings.limits.body_bytes)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(form.close)
+            key = form.get("api_key")
+            client = context.admit(key if isinstance(key, str) else None, address_of(request))
+            file, source, target = _given(form)
+            told = None if source == AUTO else source
+            order = await document_order(context, client, file.filename or "", told, target)
+            jobs = context.kept.worker().jobs
+            job_id = await in_thread(jobs.add, order, file.file)
+        context.kept.worker().wake()
+        try:
+            async with while_connected(request):
+                await _translated(context, order.owner, job_id)
+        except BaseException:
+            with contextlib.suppress(Problem):
+                await in_thread(jobs.remove, order.owner, job_id)
+            raise
+        base = context.settings.public_url or str(request.base_url)
+        place = f"{base.rstrip('/')}/download_file/{job_id}.{quote(order.name, safe='')}"
+        return json_response(
+            {"translatedFileUrl": f"{place}?of={quote(order.owner)}" if order.owner else place}
+        )
+
+    @routes.get(
+        "/download_file/{filename}",
+        summary="A translated document",
+        response_class=FileResponse,
+        responses={404: {"description": "There is none"}},
+    )
+    async def download_file(request: Request, filename: str) -> Response:
+        """The translated document; its address, which nobody can guess, is all that is asked for."""
+        if context.kept.documents is None:
+            raise Problem(400, "disabled", DISABLED)
+        match, jobs = NAME.fullmatch(filename), context.kept.worker().jobs
+        if match is None:
+            raise Problem(400, "invalid_request", "Invalid filename", "filename")
+        owner = request.query_params.get("of", "")
+        path = await in_thread(jobs.result, owner, match[1])
+        found = await in_thread(jobs.status, owner, match[1])
+        return FileResponse(path, media_type="application/octet-stream", filename=found.order.name)
+
+
+def _given(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
+    """The file and its languages.
+
+    Raises:
+        Problem: one is missing.
+    """
+    file, source, target = form.get("file"), form.get("source"), form.get("target")
+    for name, value, kind in (("file", file, UploadFile), ("source", source, str), ("target", target, str)):
+        if not isinstance(value, kind) or value == "":
+            raise Problem(400, "missing", f"Invalid request: missing {name} parameter", name)
+    assert isinstance(file, UploadFile)
+    if not file.filename:
+        raise Problem(400, "invalid_request", "Invalid request: empty file", "file")
+    return file, str(source).lower(), str(target).lower()
+
+
+async def _translated(context: ServerContext, owner: str, job_id: str) -> None:
+    """Wait until a document is translated.
+
+    Raises:
+        Problem: it cannot be.
+    """
+    jobs, pause = context.kept.worker().jobs, FIRST
+    while True:
+        found = await in_thread(jobs.status, owner, job_id)
+        if found.state == "done":
+            return
+        if found.state == "failed":
+            raise Problem(400, found.code or "failed", f"Cannot translate the file: {found.error}", "file")
+        await asyncio.sleep(pause)
+        pause = min(LONGEST, 1.5 * pause)
