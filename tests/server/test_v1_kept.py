@@ -62,6 +62,16 @@ def test_a_glossary_is_made_told_changed_and_deleted(clients: list[httpx.Client]
     assert ann.get(place).json()["error"]["code"] == "not_found"
 
 
+def test_texts_hold_to_a_glossary_that_is_kept(clients: list[httpx.Client]):
+    ann, bob, _ = clients
+    kept = ann.post("/v1/glossaries", json=WORDS).json()["id"]
+    body = {"text": LINES[2], "source": "en", "target": "de", "glossary_id": kept}
+    assert "Karosse" in ann.post("/v1/translate", json=body).json()["translations"][0]["text"]
+    assert bob.post("/v1/translate", json=body).status_code == 404
+    for wrong in ({"source": "auto"}, {"glossary": {"a": "b"}}, {"glossary_id": "../x"}):
+        assert ann.post("/v1/translate", json={**body, **wrong}).status_code in (400, 404)
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [

@@ -48,12 +48,20 @@ class ServerContext:
         Raises:
             Problem: they are more than the client has left (403), or cannot be counted.
         """
-        await self._count(client, characters, documents, client.characters)
+        await self.spend(client, characters, documents)
         try:
             yield
         except BaseException:
             await self._count(client, -characters, -documents, 0)
             raise
+
+    async def spend(self, client: Client, characters: int, documents: int = 0) -> None:
+        """Count characters and documents as used, whatever comes of them.
+
+        Raises:
+            Problem: as :meth:`spending`.
+        """
+        await self._count(client, characters, documents, client.characters)
 
     async def _count(self, client: Client, characters: int, documents: int, limit: int) -> None:
         usage, owner = self.kept.usage, self.owner(client)

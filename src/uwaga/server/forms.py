@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, WithJsonSchema
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,6 +17,17 @@ from uwaga.server.problems import Problem
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 MOST_FIELDS = 2000
 NESTED = re.compile(r"dictionaries\[(\d{1,3})\](?:\[(\w+)\]|\.(\w+))")
+FLAGS: dict[object, bool] = {
+    "0": False, "1": True, "false": False, "true": True, "False": False, "True": True,
+}  # fmt: skip
+    "0": False,
+    "1": True,
+    "false": False,
+    "true": True,
+    "False": False,
+    "True": True,
+}
+STRINGS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 Fields = TypeVar("Fields", bound=BaseModel)
 
 
@@ -27,7 +38,7 @@ class Parameters(BaseModel):
 
 
 def _flag(value: object) -> object:
-    return {"0": False, "1": True, "false": False, "true": True}.get(str(value).lower(), value)
+    return FLAGS.get(value, value) if isinstance(value, str | int) else value
 
 
 def _names(value: object) -> object:
@@ -42,9 +53,17 @@ def _several(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Flag = Annotated[bool, BeforeValidator(_flag)]
-Names = Annotated[list[str], BeforeValidator(_names)]
-Several = Annotated[list[str], BeforeValidator(_several)]
+Flag = Annotated[
+    bool,
+    Strict(),
+    BeforeValidator(_flag),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"enum": list(FLAGS)}]}),
+]
+"""True or False, as JSON or a form writes it."""
+Names = Annotated[list[str], BeforeValidator(_names), WithJsonSchema(STRINGS)]
+"""Names in a list, or in one text with commas between."""
+Several = Annotated[list[str], BeforeValidator(_several), WithJsonSchema(STRINGS)]
+"""Texts in a list, or one."""
 
 
 async def read_fields(request: Request, kind: type[Fields]) -> Fields:
@@ -79,7 +98,7 @@ def checked(given: Mapping[str, Any], kind: type[Fields]) -> Fields:
         return kind.model_validate(dict(given))
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(str(part) for part in found["loc"] if isinstance(part, str | int))[:80]
+        place = ".".join(map(str, found["loc"]))[:80].encode("ascii", "replace").decode()
         name = place.partition(".")[0]
         told = {
             "missing": f"Parameter '{name}' not specified.",
@@ -124,7 +143,7 @@ def _of_form(items: Iterable[tuple[str, object]]) -> dict[str, Any]:
     nested: dict[int, dict[str, object]] = {}
     for key, value in items:
         if isinstance(value, UploadFile):
-            raise Problem(400, "invalid_form", f"'{key[:40]}' is no parameter for a file", key[:40])
+            raise Problem(400, "invalid_form", "a file is sent that is no parameter")
         match = NESTED.fullmatch(key)
         if match is not None:
             nested.setdefault(int(match[1]), {})[match[2] or match[3]] = value

@@ -8,6 +8,9 @@ from pydantic import BaseModel
 
 FORM = "application/x-www-form-urlencoded"
 FILE = {"type": "string", "format": "binary", "description": "The document, with its file name."}
+FILE_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The document", "content": {"application/octet-stream": {}}}
+}
 REFERENCE = "#/$defs/"
 
 

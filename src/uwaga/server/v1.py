@@ -24,9 +24,12 @@ from uwaga.server.exchange import (
     request_id,
     while_connected,
 )
+from uwaga.server.kept import in_thread
+from uwaga.server.keys import Client
 from uwaga.server.problems import Problem, problem_of
 from uwaga.server.service import Detected, TextAnswer, TextRequest
 from uwaga.server.v1_schema import DetectBody, TranslateBody
+from uwaga.terms import Glossary
 
 PREFIX = "/v1"
 USUAL_BEAM = 5
@@ -47,6 +50,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     )
 }
 
+NOT_FOUND: dict[str, Any] = {"model": schema.ErrorAnswer, "description": "Not there, or somebody else's"}
+
 
 def router(context: ServerContext) -> APIRouter:
     """The routes of the dialect."""
@@ -64,7 +69,7 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
 
     @routes.post(
         "/translate", openapi_extra=body_of(TranslateBody), summary="Translate texts",
-        responses={200: {"model": schema.TranslateAnswer, **events}},
+        responses={200: {"model": schema.TranslateAnswer, **events}, 404: NOT_FOUND},
     )  # fmt: skip
     async def translate(request: Request) -> Response:
         """Translate one text or several; each has its translation or its error.
@@ -75,13 +80,16 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
         client = context.admit(bearer(request), address_of(request))
         body = await read_json(request, TranslateBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
-        context.charge(client, texts)
+        characters = context.charge(client, texts)
         asked = text_request(body, texts, client.name, context.settings.limits.deadline)
+        if body.glossary_id is not None:
+            asked = replace(asked, glossary=await kept_terms(context, client, body))
         if body.stream:
             check_streams(body)
+            await context.spend(client, characters)
             number = request_id(request)
             return EventStream(request, _events(context, asked, body), lambda one: told_problem(one, number))
-        async with while_connected(request):
+        async with context.spending(client, characters), while_connected(request):
             answer = await context.service.translate(asked)
         return json_response({"translations": told_answer(answer, body), "model": answer.model})
 
@@ -171,6 +179,22 @@ def check_streams(body: TranslateBody) -> None:
             raise Problem(
                 400, "no_stream", f"a stream is greedy and of plain text: leave out {name}, or stream", name
             )
+
+
+async def kept_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
+    """The terms of the glossary that a body names by its id.
+
+    Raises:
+        Problem: there is none, or not of these languages, or the body names none or has terms of its own.
+    """
+    if body.glossary is not None:
+        raise Problem(400, "two_glossaries", "give a glossary or the id of one, not both", "glossary_id")
+    if body.source in (None, "auto"):
+        message = "a glossary that the server keeps is of two languages: name the source"
+        raise Problem(400, "source_missing", message, "source")
+    ids, service = (body.glossary_id or "",), context.service
+    languages = service.language(body.source or "", "source"), service.language(body.target, "target")
+    return await in_thread(context.kept.shelf().terms, context.owner(client), ids, *languages)
 
 
 def text_request(body: TranslateBody, texts: Sequence[str], client: str, deadline: float) -> TextRequest:

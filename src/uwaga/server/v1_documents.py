@@ -15,8 +15,9 @@ from uwaga.server.document_upload import document_order
 from uwaga.server.exchange import address_of, json_response
 from uwaga.server.forms import read_upload
 from uwaga.server.kept import in_thread
-from uwaga.server.openapi import described_upload
-from uwaga.server.v1 import ERRORS, bearer
+from uwaga.server.openapi import FILE_ANSWER, described_upload
+from uwaga.server.v1 import ERRORS, NOT_FOUND, bearer
+from uwaga.server.v1_schema import ErrorAnswer
 
 LanguageCode = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
 AUTO = "auto"
@@ -34,7 +35,7 @@ class DocumentForm(BaseModel):
 
 def router(context: ServerContext) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/v1/documents", tags=["v1"], responses=ERRORS)
+    routes = APIRouter(prefix="/v1/documents", tags=["v1"], responses={**ERRORS, 404: NOT_FOUND})
 
     @routes.post("", openapi_extra=described_upload(DocumentForm), status_code=202, summary="Upload")
     async def upload(request: Request) -> Response:
@@ -57,7 +58,12 @@ def router(context: ServerContext) -> APIRouter:
             told_document(await in_thread(context.kept.worker().jobs.status, owner, document_id))
         )
 
-    @routes.get("/{document_id}/result", summary="The translated document")
+    @routes.get(
+        "/{document_id}/result",
+        summary="The translated document",
+        response_class=FileResponse,
+        responses={**FILE_ANSWER, 409: {"description": "It is not translated", "model": ErrorAnswer}},
+    )
     async def result(request: Request, document_id: str) -> Response:
         """The translated document, as often as it is asked for while it is kept."""
         owner = _owner(context, request)

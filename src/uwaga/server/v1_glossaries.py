@@ -17,7 +17,7 @@ from uwaga.server.kept import in_thread
 from uwaga.server.openapi import described_json
 from uwaga.server.problems import Problem
 from uwaga.server.stored_glossary import Dictionary, StoredGlossary
-from uwaga.server.v1 import ERRORS, bearer
+from uwaga.server.v1 import ERRORS, NOT_FOUND, bearer
 from uwaga.terms.term import SEPARATOR, forms
 
 MOST_ENTRIES = 100_000
@@ -57,7 +57,7 @@ class ChangeBody(BaseModel):
 
 def router(context: ServerContext) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/v1/glossaries", tags=["v1"], responses=ERRORS)
+    routes = APIRouter(prefix="/v1/glossaries", tags=["v1"], responses={**ERRORS, 404: NOT_FOUND})
 
     @routes.post("", openapi_extra=described_json(GlossaryBody), status_code=201, summary="Make a glossary")
     async def create(request: Request) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,10 +25,30 @@ RETRY = 1.0
 """Seconds after which what has no better time is tried again."""
 ELSEWHERE = ("write", "admin", "style_rules", "translation_memories", "voice", "quality-evaluation")
 
+MESSAGE = {
+    "type": "object",
+    "required": ["message"],
+    "properties": {"message": {"type": "string"}, "code": {"type": "string"}},
+}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"description": what, "content": {"application/json": {"schema": MESSAGE}}}
+    for status, what in (
+        (400, "A parameter is missing, unknown, impossible, or cannot be done here"),
+        (403, "No key, or a wrong one"),
+        (404, "There is no such glossary or document"),
+        (413, "Too much for one request"),
+        (415, "Neither JSON nor a form"),
+        (429, "Too much for a minute, or the queue is full; see `Retry-After`"),
+        (QUOTA, "The key's characters are used up"),
+        (503, "A document is not ready, or a model is not there; see `Retry-After`"),
+        (504, "The time is over"),
+    )
+}
+
 
 def router(context: ServerContext) -> APIRouter:
     """The routes of the dialect."""
-    routes = APIRouter(tags=["deepl"])
+    routes = APIRouter(tags=["deepl"], responses=ERRORS)
     add_translate(routes, context)
     add_account(routes, context)
     add_glossaries(routes, context)

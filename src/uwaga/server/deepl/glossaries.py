@@ -101,7 +101,12 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
         """What a glossary is."""
         return json_response(_told_2(await _of_one_pair(context, request, glossary_id)))
 
-    @routes.get("/v2/glossaries/{glossary_id}/entries", summary="The entries of a glossary, as TSV")
+    @routes.get(
+        "/v2/glossaries/{glossary_id}/entries",
+        summary="The entries of a glossary, as TSV",
+        response_class=Response,
+        responses={200: {"description": "An entry a line", "content": {TSV: {}}}},
+    )
     async def entries(request: Request, glossary_id: str) -> Response:
         """An entry a line."""
         wanted = [part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")]
