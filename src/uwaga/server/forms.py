@@ -18,8 +18,6 @@ FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 MOST_FIELDS = 2000
 NESTED = re.compile(r"dictionaries\[(\d{1,3})\](?:\[(\w+)\]|\.(\w+))")
 FLAGS: dict[object, bool] = {
-    "0": False, "1": True, "false": False, "true": True, "False": False, "True": True,
-}  # fmt: skip
     "0": False,
     "1": True,
     "false": False,
