@@ -2,7 +2,7 @@
 
     python benchmarks/serve.py speed
     python benchmarks/serve.py speed --workers 2 --threads 1 --clients 1 32
-    python benchmarks/serve.py speed --peer /path/to/libretranslate    # its venv's command
+    python benchmarks/serve.py speed --peer libretranslate/bin/python    # the Python of its venv
     python benchmarks/serve.py lone          # half load beside a lone request; long texts beside short ones
     python benchmarks/serve.py overload --seconds 120
     python benchmarks/serve.py soak --count 200000
@@ -20,6 +20,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -55,6 +56,7 @@ WORDS = [
     "it",
     "rains",
 ]
+HERE = Path(__file__).resolve().parent
 CLIENTS = (1, 8, 32, 64)
 
 
@@ -105,12 +107,34 @@ def uwaga_server(arguments: argparse.Namespace, **settings: object) -> Iterator[
 
 
 @contextlib.contextmanager
-def peer_server(command: str, threads: int) -> Iterator[tuple[str, int]]:
+def peer_server(python: str, threads: int) -> Iterator[tuple[str, int]]:
     """LibreTranslate, whose packages are installed already."""
-    port = free_port()
-    environment = {**os.environ, "ARGOS_CHUNK_TYPE": "NONE", "OMP_NUM_THREADS": str(threads)}
-    arguments = ["--host", "127.0.0.1", "--port", str(port), "--disable-web-ui", "--threads", "8"]
-    process = subprocess.Popen([command, *arguments], env=environment, cwd=tempfile.gettempdir())
+    from systems.argos_package import write_package
+
+    port, folder = free_port(), Path(tempfile.mkdtemp(prefix="argos-"))
+    write_package(folder / "packages")
+    environment = {
+        **os.environ,
+        "ARGOS_PACKAGES_DIR": str(folder / "packages"),
+        "ARGOS_INTRA_THREADS": str(threads),
+        "OMP_NUM_THREADS": str(threads),
+        "XDG_DATA_HOME": str(folder),
+    }
+    arguments = [
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--disable-web-ui",
+        "--load-only",
+        "en,de",
+        "--char-limit",
+        "-1",
+    ]
+    command = [python, str(HERE / "systems" / "libretranslate_worker.py"), *arguments]
+    process = subprocess.Popen(
+        command, env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     url = f"http://127.0.0.1:{port}"
     try:
         wait_for(url)
@@ -118,6 +142,7 @@ def peer_server(command: str, threads: int) -> Iterator[tuple[str, int]]:
     finally:
         process.terminate()
         process.wait(60)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def measure(url: str, pid: int, texts: list[str], clients: int, seconds: float) -> dict[str, float]:
@@ -150,7 +175,14 @@ def as_a_file(arguments: argparse.Namespace, texts: list[str]) -> float:
             "--threads",
             str(threads),
         ]
-        subprocess.run(command, input="\n".join(part), text=True, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            command,
+            input="\n".join(part),
+            text=True,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         seconds.append(time.perf_counter() - began)
     return (len(texts) - 64) / (seconds[1] - seconds[0])
 
@@ -197,7 +229,7 @@ def main() -> None:
     verbs = parser.add_subparsers(required=True)
     one = verbs.add_parser("speed", parents=[common])
     one.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
-    one.add_argument("--peer", help="the command of a LibreTranslate")
+    one.add_argument("--peer", help="the Python that LibreTranslate is installed for")
     one.add_argument("--file", action="store_true", help="compare with uwaga translate too")
     one.set_defaults(run=speed)
     arguments = parser.parse_args()

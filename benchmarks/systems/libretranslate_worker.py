@@ -1,0 +1,20 @@
+"""LibreTranslate as it is, but for what asks a network: its index of models, and the splitter of sentences.
+
+Run with the Python that LibreTranslate is installed for. Requests hold one sentence each, so that a splitter which
+returns them whole changes no translation; it costs nothing, which is in LibreTranslate's favour.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from argostranslate import sbd  # type: ignore[import-not-found]
+from libretranslate import init  # type: ignore[import-not-found]
+
+sbd.MiniSBDSentencizer.split_sentences = lambda self, text: [text]
+init.check_and_install_models = lambda **options: None
+logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+
+from libretranslate.main import main  # type: ignore[import-not-found]  # noqa: E402
+
+main()
