@@ -1,4 +1,4 @@
-"""The bundled model as an installed package of Argos Translate, so that LibreTranslate serves the same weights."""
+"""The bundled model as an installed package of Argos Translate: LibreTranslate serves the same weights."""
 
 from __future__ import annotations
 

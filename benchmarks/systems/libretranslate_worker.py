@@ -1,7 +1,7 @@
 """LibreTranslate as it is, but for what asks a network: its index of models, and the splitter of sentences.
 
-Run with the Python that LibreTranslate is installed for. Requests hold one sentence each, so that a splitter which
-returns them whole changes no translation; it costs nothing, which is in LibreTranslate's favour.
+Run with the Python that LibreTranslate is installed for. Requests hold one sentence each, so that a
+splitter which returns them whole changes no translation; it costs nothing, which favours LibreTranslate.
 """
 
 from __future__ import annotations
