@@ -16,6 +16,7 @@ they are made. The clients run on the same cores as the server.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
@@ -26,12 +27,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from systems.http_load import post, run, run_clients
-from systems.processes import PeakMemory, cpu, wait_for
+from systems.http_load import Connection, cancelled, post, run, run_at, run_clients
+from systems.processes import PeakMemory, command_line, cpu, handles, memory, tree, wait_for
 
 WORDS = [
     "two",
@@ -214,6 +216,120 @@ def speed(arguments: argparse.Namespace) -> None:
         arguments.json.write_text(json.dumps(found, indent=1))
 
 
+def lone(arguments: argparse.Namespace) -> None:
+    """Latency at half load beside a lone request's, and of short texts beside one of 500 words."""
+    texts = sentences(arguments.lines, arguments.count)
+    requests = [post("/translate", body(text)) for text in texts]
+    long = post("/translate", body(" ".join(texts)[:3000]))
+    with uwaga_server(arguments) as (url, _):
+        run(run_clients(url, requests[:64], 32))
+        alone = run(run_clients(url, requests, 1, seconds=arguments.seconds)).figures()
+        full = run(run_clients(url, requests, 32, seconds=arguments.seconds)).figures()
+        rate = full["requests_per_s"] / 2
+        half = run(run_at(url, requests, rate, arguments.seconds)).figures()
+
+        async def beside() -> dict[str, float]:
+            stop = asyncio.Event()
+
+            async def longs() -> None:
+                connection = Connection(url)
+                while not stop.is_set():
+                    await connection.ask(long)
+                connection.close()
+
+            task = asyncio.ensure_future(longs())
+            found = await run_at(url, requests, rate, arguments.seconds)
+            stop.set()
+            await task
+            return found.figures()
+
+        mixed = run(beside())
+    print(f"alone: p95 {alone['p95']:.1f} ms; 32 clients: {full['requests_per_s']:.1f} requests/s")
+    print(f"half load ({rate:.0f}/s): p95 {half['p95']:.1f} ms, {half['p95'] / alone['p95']:.2f} of alone")
+    print(
+        f"the same beside 500 words: p95 {mixed['p95']:.1f} ms, {mixed['p95'] / half['p95']:.2f} of without"
+    )
+
+
+def overload(arguments: argparse.Namespace) -> None:
+    """Ten times the sustainable load: each request answered as alone, or refused with a reason."""
+    texts = sentences(arguments.lines, 200)
+    requests = [post("/translate", body(text)) for text in texts]
+    wanted: dict[int, bytes] = {}
+    wrong = 0
+
+    def check(number: int, answer: tuple[int, bytes]) -> None:
+        nonlocal wrong
+        status, content = answer
+        if status == 200:
+            wrong += content != wanted.setdefault(number, content)
+        else:
+            wrong += status not in (429, 503, 504) or b'"error"' not in content
+
+    with uwaga_server(arguments, limits={"waiting": 128, "deadline": 30}) as (url, pid):
+        run(run_clients(url, requests, 1, check))  # what each gets alone
+        sustained = run(run_clients(url, requests, 32, check, seconds=10)).figures()["requests_per_s"]
+        before = memory(pid)
+        load = run(run_at(url, requests, 10 * sustained, arguments.seconds, check))
+        after = memory(pid)
+        began = time.perf_counter()
+        again = run(run_clients(url, requests[:32], 8, check))
+        recovered = time.perf_counter() - began
+    print(f"sustained {sustained:.0f}/s; offered {10 * sustained:.0f}/s for {arguments.seconds:.0f} s")
+    print(f"by status: {load.statuses}; wrong or without a reason: {wrong}")
+    print(f"memory {before:.0f} MiB before, {after:.0f} after ({100 * (after / before - 1):+.1f}%)")
+    print(f"then 32 requests in {recovered:.2f} s: {again.statuses}")
+
+
+def soak(arguments: argparse.Namespace) -> None:
+    """Mixed requests, cancelled, malformed and huge ones among them: memory and handles stay level."""
+    draw = random.Random(3)
+    texts = sentences(arguments.lines, 500)
+    good = [post("/translate", body(text)) for text in texts]
+    marked = [
+        {"q": f"<p>{one}</p>", "source": "auto", "target": "de", "format": "html"} for one in texts[:50]
+    ]
+    html = [post("/translate", json.dumps(one).encode()) for one in marked]
+    bad = [post("/translate", b"{"), post("/v1/translate", b'{"text": 3}'), post("/nowhere", b"x")]
+    huge = [post("/translate", body("a " * 1_500_000))]
+    kinds = [good, good, good, good, html, bad, huge]
+    requests = [draw.choice(draw.choices(kinds, weights=[10, 10, 10, 10, 3, 4, 0.2])[0]) for _ in range(5000)]
+    with uwaga_server(arguments) as (url, pid):
+        done, marks = 0, []
+        while done < arguments.count:
+            load = run(run_clients(url, requests, 16))
+            run(cancelled(url, good[:50]))
+            done += sum(load.statuses.values()) + 50
+            marks.append((done, memory(pid), *handles(pid)))
+            print(
+                f"{done} requests: {marks[-1][1]:.1f} MiB, {marks[-1][2]} files, {marks[-1][3]} threads",
+                flush=True,
+            )
+        tenth = next(mark for mark in marks if mark[0] >= arguments.count / 10)
+        print(f"from 10% to the end: {100 * (marks[-1][1] / tenth[1] - 1):+.1f}% memory")
+
+
+def kill(arguments: argparse.Namespace) -> None:
+    """A worker is killed every ten seconds; clients try again once."""
+    texts = sentences(arguments.lines, 300)
+    requests = [post("/translate", body(text)) for text in texts]
+    arguments.workers = max(2, arguments.workers)
+    with uwaga_server(arguments) as (url, pid):
+        over = threading.Event()
+
+        def killer() -> None:
+            while not over.wait(10):
+                workers = [one for one in tree(pid)[1:] if "spawn_main" in command_line(one)]
+                os.kill(random.choice(workers), signal.SIGKILL)
+
+        thread = threading.Thread(target=killer)
+        thread.start()
+        load = run(run_clients(url, requests, 16, seconds=arguments.seconds, retries=3))
+        over.set()
+        thread.join()
+    print(f"answers by status (0: broken, and again): {load.statuses}; tried again: {load.retried}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -232,6 +348,8 @@ def main() -> None:
     one.add_argument("--peer", help="the Python that LibreTranslate is installed for")
     one.add_argument("--file", action="store_true", help="compare with uwaga translate too")
     one.set_defaults(run=speed)
+    for verb in (lone, overload, soak, kill):
+        verbs.add_parser(verb.__name__, parents=[common], help=verb.__doc__).set_defaults(run=verb)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

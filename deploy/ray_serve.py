@@ -1,8 +1,8 @@
 """The server on a Ray cluster, for those who have one: ``serve run deploy.ray_serve:app``.
 
-Each replica is a whole server: its own models, its own running batch. Settings are read from the file that
-the variable ``UWAGA_SETTINGS`` names; without it the bundled model is served. Ray's proxy speaks HTTP, so that
-host, port and workers of the settings are not looked at.
+Each replica is a whole server: its own models, its own running batch. Settings are read from the file
+that the variable ``UWAGA_SETTINGS`` names; without it the bundled model is served. Ray's proxy speaks HTTP,
+so that host, port and workers of the settings are not looked at.
 """
 
 from __future__ import annotations

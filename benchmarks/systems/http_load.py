@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ class Load:
     seconds: list[float] = field(default_factory=list)
     statuses: dict[int, int] = field(default_factory=dict)
     wall: float = 0.0
+    retried: int = 0
 
     def figures(self) -> dict[str, float]:
         """Requests answered in a second, and how long they took, in milliseconds."""
@@ -83,6 +85,7 @@ async def run_clients(
     clients: int,
     check: Callable[[int, Answer], None] | None = None,
     seconds: float | None = None,
+    retries: int = 0,
 ) -> Load:
     """Send requests by so many clients, each the next one as soon as its last is answered.
 
@@ -92,6 +95,7 @@ async def run_clients(
         clients: how many.
         check: told each request's number and its answer.
         seconds: how long.
+        retries: how often a request whose connection broke is sent again.
     """
     load, began = Load(), time.perf_counter()
     left = iter(range(len(requests))) if seconds is None else _again(len(requests), began + seconds)
@@ -101,6 +105,11 @@ async def run_clients(
         for number in left:
             start = time.perf_counter()
             answer = await connection.ask(requests[number])
+            for _ in range(retries if answer[0] == 0 else 0):
+                load.retried += 1
+                answer = await connection.ask(requests[number])
+                if answer[0]:
+                    break
             load.statuses[answer[0]] = load.statuses.get(answer[0], 0) + 1
             if answer[0] == 200:
                 load.seconds.append(time.perf_counter() - start)
@@ -113,6 +122,53 @@ async def run_clients(
     await asyncio.gather(*(client() for _ in range(clients)))
     load.wall = time.perf_counter() - began
     return load
+
+
+async def run_at(
+    url: str,
+    requests: Sequence[bytes],
+    rate: float,
+    seconds: float,
+    check: Callable[[int, Answer], None] | None = None,
+) -> Load:
+    """Send requests at a rate, whether or not earlier ones are answered; see :func:`run_clients`."""
+    load, began, draw = Load(), time.perf_counter(), random.Random(5)
+    free: list[Connection] = []
+    running: set[asyncio.Task[None]] = set()
+
+    async def one(number: int, start: float) -> None:
+        connection = free.pop() if free else Connection(url)
+        answer = await connection.ask(requests[number])
+        load.statuses[answer[0]] = load.statuses.get(answer[0], 0) + 1
+        if answer[0] == 200:
+            load.seconds.append(time.perf_counter() - start)
+        if check is not None:
+            check(number, answer)
+        free.append(connection)
+
+    at, number = began, 0
+    while at < began + seconds:
+        await asyncio.sleep(max(0.0, at - time.perf_counter()))
+        task = asyncio.ensure_future(one(number % len(requests), max(at, time.perf_counter())))
+        running.add(task)
+        task.add_done_callback(running.discard)
+        at, number = at + draw.expovariate(rate), number + 1
+    if running:
+        await asyncio.wait(running)
+    for connection in free:
+        connection.close()
+    load.wall = time.perf_counter() - began
+    return load
+
+
+async def cancelled(url: str, requests: Sequence[bytes]) -> None:
+    """Send requests and go before they are answered."""
+    parts = urlsplit(url)
+    for request in requests:
+        _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(request)
+        await writer.drain()
+        writer.close()
 
 
 def _again(count: int, until: float) -> Any:

@@ -44,6 +44,14 @@ def cpu(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def command_line(pid: int) -> str:
+    """What a process was started as."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def handles(pid: int) -> tuple[int, int]:
     """Open files and threads of a process and all below it."""
     files = threads = 0
