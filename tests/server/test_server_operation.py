@@ -49,8 +49,9 @@ def logged(server: RunningServer, event: str) -> list[dict[str, object]]:
 def test_what_was_taken_is_answered_before_the_end(tmp_path: Path):
     with running_server(tmp_path) as server:
         with ThreadPoolExecutor() as pool:
-            asked = [pool.submit(ask, server, LONG) for _ in range(4)]
-            time.sleep(0.3)
+            asked = [pool.submit(ask, server, LONG * 3) for _ in range(4)]
+            while f"uwaga_requests_running {5.0}" not in httpx.get(f"{server.url}/metrics").text:
+                time.sleep(0.01)  # four, and the one that asks
             server.process.send_signal(signal.SIGTERM)
             assert [one.result().status_code for one in asked] == [200] * 4
         assert server.process.wait(30) in (0, 143, -signal.SIGTERM)
