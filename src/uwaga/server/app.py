@@ -140,8 +140,8 @@ def _add_handlers(app: FastAPI, render: Render) -> None:
         code, message = known.get(error.status_code, ("refused", str(error.detail)))
         response = render(request.url.path, Problem(error.status_code, code, message), request_id(request))
         response.headers.update(error.headers or {})
-        if error.status_code == 405:
-            response.headers["allow"] = ", ".join(_methods(app, request))
+        if error.status_code == 405 and (methods := _methods(app, request)):
+            response.headers["allow"] = ", ".join(methods)
         return response
 
     async def invalid(request: Request, error: Exception) -> Response:
