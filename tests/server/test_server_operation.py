@@ -115,9 +115,9 @@ def test_slow_and_silent_clients_hold_nobody_up(tmp_path: Path):
 
 
 def test_a_full_queue_refuses_with_a_time_to_come_again(tmp_path: Path):
-    with running_server(tmp_path, limits={"waiting": 2, "deadline": 30}) as server:
+    with running_server(tmp_path, limits={"waiting": 2, "deadline": 120}) as server:
         with ThreadPoolExecutor(120) as pool:
-            answers = list(pool.map(lambda _: ask(server, LONG), range(120)))
+            answers = list(pool.map(lambda _: ask(server, " ".join([TEXT] * 8)), range(120)))
         statuses = {one.status_code for one in answers}
         assert statuses == {200, 503}
         refused = next(one for one in answers if one.status_code == 503)
