@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response, StreamingResponse
 
 from uwaga.server.context import ServerContext
+from uwaga.server.document_answer import document_answer
 from uwaga.server.document_order import DocumentStatus
 from uwaga.server.document_upload import document_order
 from uwaga.server.exchange import address_of, json_response
@@ -61,7 +62,7 @@ def router(context: ServerContext) -> APIRouter:
     @routes.get(
         "/{document_id}/result",
         summary="The translated document",
-        response_class=FileResponse,
+        response_class=StreamingResponse,
         responses={**FILE_ANSWER, 409: {"description": "It is not translated", "model": ErrorAnswer}},
     )
     async def result(request: Request, document_id: str) -> Response:
@@ -70,7 +71,7 @@ def router(context: ServerContext) -> APIRouter:
         jobs = context.kept.worker().jobs
         path = await in_thread(jobs.result, owner, document_id)
         found = await in_thread(jobs.status, owner, document_id)
-        return FileResponse(path, media_type="application/octet-stream", filename=found.order.name)
+        return await in_thread(document_answer, path, found.order.name)
 
     @routes.delete("/{document_id}", status_code=204, summary="Delete a document")
     async def delete(request: Request, document_id: str) -> Response:

@@ -8,11 +8,12 @@ import time
 from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from uwaga.server.context import ServerContext
 from uwaga.server.deepl.admission import admitted
 from uwaga.server.deepl.texts import Formality, checked_glossaries, refuse_unsupported
+from uwaga.server.document_answer import document_answer
 from uwaga.server.document_order import DocumentOrder, DocumentStatus, key_sum
 from uwaga.server.document_upload import document_order
 from uwaga.server.exchange import json_response
@@ -88,7 +89,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
         jobs = context.kept.worker().jobs
         path = await in_thread(jobs.result, owner, document_id, asked.document_key)
         found = await in_thread(jobs.status, owner, document_id, asked.document_key)
-        return FileResponse(path, media_type="application/octet-stream", filename=found.order.name)
+        return await in_thread(document_answer, path, found.order.name)
 
 
 def told_status(found: DocumentStatus) -> dict[str, object]:
