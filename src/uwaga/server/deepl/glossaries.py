@@ -151,6 +151,8 @@ def _add_version_3(routes: APIRouter, context: ServerContext) -> None:
         owner = _owner(context, request)
         asked = await read_fields(request, ChangeParameters)
         new = [_dictionary(context, one) for one in asked.dictionaries]
+        if asked.name is None and not new:
+            raise Problem(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
 
         def changed(old: StoredGlossary) -> StoredGlossary:
             made = old if asked.name is None else old.renamed(asked.name)

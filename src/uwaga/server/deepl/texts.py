@@ -143,7 +143,7 @@ def refuse_unsupported(formality: str | None, named: Mapping[str, object]) -> No
         message = "'formality' is not supported for given 'target_lang'; prefer_more is taken."
         raise Problem(400, "not_supported", message, "formality")
     for name, value in named.items():
-        if value:
+        if value is not None and value != []:
             raise Problem(400, "not_supported", f"Parameter '{name}' is not supported by this server.", name)
 
 
