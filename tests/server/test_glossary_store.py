@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError, SettingsError
-from uwaga.server.glossary_entries import Entry, merged, read_entries, written_entries
+from uwaga.server.glossary_entries import GlossaryEntry, merged, read_entries, written_entries
 from uwaga.server.glossary_store import GlossaryLimits, GlossaryShelf
 from uwaga.server.stored_errors import NotStoredError, QuotaError, StorageError
 from uwaga.server.stored_glossary import Dictionary, StoredGlossary
@@ -24,7 +24,7 @@ pytest.importorskip("sqlalchemy")
 
 
 def glossary(name="Words", source="en", target="de", **entries):
-    made = tuple(Entry(one, (other,)) for one, other in (entries or {"dog": "Hund"}).items())
+    made = tuple(GlossaryEntry(one, (other,)) for one, other in (entries or {"dog": "Hund"}).items())
     return StoredGlossary.new(name, [Dictionary(source, target, made)])
 
 
@@ -100,7 +100,7 @@ def test_changes_of_many_at_once_are_all_kept(where):
     def work(number):
         own = open_glossary_store(where)
         for at in range(5):
-            new = Dictionary("en", "de", (Entry(f"word {number} {at}", (f"Wort {number} {at}",)),))
+            new = Dictionary("en", "de", (GlossaryEntry(f"word {number} {at}", (f"Wort {number} {at}",)),))
             own.change("ann", kept.id, lambda one, new=new: one.with_entries(new))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
@@ -128,7 +128,7 @@ def test_a_shelf_builds_again_only_what_has_changed(where):
     terms = shelf.terms("ann", (kept.id,), "en", "de")
     assert shelf.terms("ann", (kept.id,), "en", "de") is terms
     assert [term.targets for term in terms.terms] == [("Hund",)]
-    new = Dictionary("en", "de", (Entry("dog", ("Dackel",)),))
+    new = Dictionary("en", "de", (GlossaryEntry("dog", ("Dackel",)),))
     open_glossary_store(where).change("ann", kept.id, lambda one: one.with_dictionary(new))
     assert [term.targets for term in shelf.terms("ann", (kept.id,), "en-GB", "de").terms] == [("Dackel",)]
     with pytest.raises(NotStoredError, match="no dictionary"):
@@ -146,7 +146,7 @@ def test_glossaries_that_contradict_each_other_are_named(where):
 def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path):
     store, kept = open_glossary_store(tmp_path / "glossaries"), glossary()
     store.add("ann", kept)
-    large = Dictionary("en", "de", tuple(Entry(f"word {at}", (f"Wort {at}",)) for at in range(2000)))
+    large = Dictionary("en", "de", tuple(GlossaryEntry(f"word {at}", (f"Wort {at}",)) for at in range(2000)))
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, old[1]))
@@ -163,13 +163,13 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path):
 
 KILLED = """
 import sys
-from uwaga.server.glossary_entries import Entry
+from uwaga.server.glossary_entries import GlossaryEntry
 from uwaga.server.stores import open_glossary_store
 from uwaga.server.stored_glossary import Dictionary
 store = open_glossary_store(sys.argv[1])
 print("ready", flush=True)
 for at in range(100000):
-    entries = tuple(Entry(f"word {number}", (f"Wort {at}",)) for number in range(300))
+    entries = tuple(GlossaryEntry(f"word {number}", (f"Wort {at}",)) for number in range(300))
     store.change("ann", sys.argv[2], lambda one: one.with_dictionary(Dictionary("en", "de", entries)))
     print(at, flush=True)
 """
@@ -212,12 +212,12 @@ def test_a_database_that_is_none_is_told_without_its_address():
 
 
 def test_a_glossary_is_of_pairs_of_languages():
-    one = Dictionary("en", "de", (Entry("dog", ("Hund",)),))
+    one = Dictionary("en", "de", (GlossaryEntry("dog", ("Hund",)),))
     made = StoredGlossary.new(
-        " Words ", [one, replace(one, target="fr", entries=(Entry("dog", ("chien",)),))]
+        " Words ", [one, replace(one, target="fr", entries=(GlossaryEntry("dog", ("chien",)),))]
     )
     assert made.name == "Words"
-    assert made.dictionary("EN-us", "FR").entries == (Entry("dog", ("chien",)),)
+    assert made.dictionary("EN-us", "FR").entries == (GlossaryEntry("dog", ("chien",)),)
     with pytest.raises(DataError, match="two dictionaries"):
         StoredGlossary.new("Words", [one, replace(one, source="en-GB")])
     for wrong in ("", "e", "../x", "deutsch!", "\0\0"):
@@ -233,7 +233,7 @@ def test_a_glossary_is_of_pairs_of_languages():
 
 def test_further_entries_take_the_place_of_those_of_the_same_source():
     made = glossary(dog="Hund", cat="Katze")
-    new = Dictionary("en", "de", (Entry("cat", ("Kater",)), Entry("cow", ("Kuh",))))
+    new = Dictionary("en", "de", (GlossaryEntry("cat", ("Kater",)), GlossaryEntry("cow", ("Kuh",))))
     entries = made.with_entries(new).dictionaries[0].entries
     assert dict(entries) == {"dog": ("Hund",), "cat": ("Kater",), "cow": ("Kuh",)}
     assert made.with_entries(new).version != made.version
@@ -249,7 +249,7 @@ SIDES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(SIDES, SIDES, min_size=1))
 def test_what_is_written_is_read_again(entries):
-    made = tuple(Entry(source, (target,)) for source, target in entries.items())
+    made = tuple(GlossaryEntry(source, (target,)) for source, target in entries.items())
     assert read_entries(written_entries(made), "tsv", ("en", "de")) == made
     assert merged(made, made) == made
     quoted = "".join(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from uwaga.server.kept import Kept
+from uwaga.server.kept import KeptStores
 from uwaga.server.keys import Client, KeyRing
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
@@ -35,7 +35,7 @@ class ServerContext:
     metrics: Metrics = field(default_factory=Metrics)
     suggestions: Suggestions | None = None
     document_suffixes: tuple[str, ...] = ()
-    kept: Kept = field(default_factory=Kept)
+    kept: KeptStores = field(default_factory=KeptStores)
 
     def owner(self, client: Client) -> str:
         """Whose glossaries, documents and counts a client's are; without keys there is one owner of all."""

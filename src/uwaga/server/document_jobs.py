@@ -30,7 +30,7 @@ from uwaga.server.job_files import (
     ORDER,
     OUTPUT,
     STATE,
-    Notes,
+    JobNotes,
     is_locked,
     lock_of,
     read_file,
@@ -340,7 +340,7 @@ class ClaimedJob:
         jobs: DocumentJobs,
         place: Path,
         order: DocumentOrder,
-        notes: Notes,
+        notes: JobNotes,
         lock: contextlib.ExitStack,
     ) -> None:
         self.id, self.order = place.name, order

@@ -21,14 +21,14 @@ LONGEST_SIDE = 1024
 CONTROLS = frozenset(map(chr, (*range(32), 127, *range(128, 160), 0x2028, 0x2029)))
 
 
-class Entry(NamedTuple):
+class GlossaryEntry(NamedTuple):
     """A term and the forms that its translation may take, the usual one first."""
 
     source: str
     targets: tuple[str, ...]
 
 
-def read_entries(text: str, format: EntriesFormat, languages: tuple[str, str]) -> tuple[Entry, ...]:  # noqa: A002
+def read_entries(text: str, format: EntriesFormat, languages: tuple[str, str]) -> tuple[GlossaryEntry, ...]:  # noqa: A002
     """The entries of a text.
 
     Args:
@@ -44,7 +44,7 @@ def read_entries(text: str, format: EntriesFormat, languages: tuple[str, str]) -
     return check_entries(lines)
 
 
-def check_entries(entries: Iterable[tuple[str, Entry]]) -> tuple[Entry, ...]:
+def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[GlossaryEntry, ...]:
     """The same entries, if they may stand together in a dictionary.
 
     Args:
@@ -63,20 +63,20 @@ def check_entries(entries: Iterable[tuple[str, Entry]]) -> tuple[Entry, ...]:
         if source in known:
             raise DataError(f"{where} duplicates {known[source]}: both translate {shown(source)}")
         known[source] = where
-        found.append(Entry(source, tuple(targets)))
+        found.append(GlossaryEntry(source, tuple(targets)))
     if not found:
         raise DataError("there are no entries")
     return tuple(found)
 
 
-def merged(old: Iterable[Entry], new: Iterable[Entry]) -> tuple[Entry, ...]:
+def merged(old: Iterable[GlossaryEntry], new: Iterable[GlossaryEntry]) -> tuple[GlossaryEntry, ...]:
     """The old entries with the new ones: those of one source are the new."""
     by_source = {entry.source: entry for entry in old}
     by_source.update((entry.source, entry) for entry in new)
     return tuple(by_source.values())
 
 
-def written_entries(entries: Iterable[Entry]) -> str:
+def written_entries(entries: Iterable[GlossaryEntry]) -> str:
     """The entries as TSV; several forms of a target with ``|`` between."""
     return "\n".join(f"{source}\t{SEPARATOR.join(targets)}" for source, targets in entries)
 
@@ -105,7 +105,7 @@ def _check_side(text: str, what: str) -> None:
         raise DataError(f"{what} has more than {LONGEST_SIDE} bytes: {shown(text)}")
 
 
-def _tab_separated(text: str) -> Iterator[tuple[str, Entry]]:
+def _tab_separated(text: str) -> Iterator[tuple[str, GlossaryEntry]]:
     index = position = 0
     for line in text.replace("\r\n", "\n").split("\n"):
         if line.strip():
@@ -115,12 +115,12 @@ def _tab_separated(text: str) -> Iterator[tuple[str, Entry]]:
                 raise DataError(f"{where} misses tab separator")
             if "\t" in target.strip():
                 raise DataError(f"{where} has more than one tab separator")
-            yield where, Entry(source.strip(), (target.strip(),))
+            yield where, GlossaryEntry(source.strip(), (target.strip(),))
             index += 1
         position += len(line) + 1
 
 
-def _comma_separated(text: str, languages: tuple[str, str]) -> Iterator[tuple[str, Entry]]:
+def _comma_separated(text: str, languages: tuple[str, str]) -> Iterator[tuple[str, GlossaryEntry]]:
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     index = 0
     try:
@@ -135,7 +135,7 @@ def _comma_separated(text: str, languages: tuple[str, str]) -> Iterator[tuple[st
                 )
             if len(row) == 4 and not _of_languages((row[2], row[3]), languages):
                 continue
-            yield where, Entry(row[0].strip(), (row[1].strip(),))
+            yield where, GlossaryEntry(row[0].strip(), (row[1].strip(),))
             index += 1
     except csv.Error as error:
         raise DataError(f"line {rows.line_num} is not comma-separated: {error}") from None

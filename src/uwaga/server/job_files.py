@@ -25,7 +25,7 @@ NO_DOCUMENT = "there is no such document"
 
 
 @dataclass(frozen=True)
-class Notes:
+class JobNotes:
     """What the worker of a job has noted: ``attempts`` without getting on, from ``begun`` texts."""
 
     done: int = 0
@@ -67,12 +67,12 @@ def is_locked(place: Path) -> bool:
         return True
 
 
-def read_notes(place: Path) -> Notes:
+def read_notes(place: Path) -> JobNotes:
     """What the worker of a job has noted last, if anything."""
     try:
-        return Notes(**read_file(place / STATE))
+        return JobNotes(**read_file(place / STATE))
     except (FileNotFoundError, NotStoredError, TypeError):  # of none, or of another version's worker
-        return Notes()
+        return JobNotes()
 
 
 def read_file(path: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptStores:
     """``glossaries`` and ``documents`` are None where the settings name no place for them."""
 
     glossaries: GlossaryShelf | None = None
@@ -61,7 +61,7 @@ class Kept:
         return self.documents
 
 
-def open_kept(settings: ServerSettings, service: Service) -> Kept:
+def open_kept(settings: ServerSettings, service: Service) -> KeptStores:
     """Open what the settings name.
 
     Raises:
@@ -73,7 +73,7 @@ def open_kept(settings: ServerSettings, service: Service) -> Kept:
     if settings.documents is not None:
         jobs = DocumentJobs(settings.documents)
         worker = DocumentWorker(jobs, _run(service, shelf), _charge(usage))
-    return Kept(shelf, usage, worker)
+    return KeptStores(shelf, usage, worker)
 
 
 async def in_thread(work: Callable[..., Made], *args: object) -> Made:

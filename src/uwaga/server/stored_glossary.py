@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from uwaga.errors import DataError, shown
-from uwaga.server.glossary_entries import Entry, check_name, merged
+from uwaga.server.glossary_entries import GlossaryEntry, check_name, merged
 from uwaga.server.stored_errors import NotStoredError, StorageError
 from uwaga.terms import Glossary, Term
 from uwaga.text.language_codes import base_language, same_language
@@ -24,7 +24,7 @@ class Dictionary:
 
     source: str
     target: str
-    entries: tuple[Entry, ...]
+    entries: tuple[GlossaryEntry, ...]
 
     def translates(self, source: str, target: str) -> bool:
         """Whether it is of these languages; regions do not count, ``en`` is ``en-GB`` too."""
@@ -151,7 +151,9 @@ class StoredGlossary:
                 datetime.fromisoformat(found["created"]),
                 found["version"],
                 tuple(
-                    Dictionary(source, target, tuple(Entry(one, tuple(ways)) for one, ways in entries))
+                    Dictionary(
+                        source, target, tuple(GlossaryEntry(one, tuple(ways)) for one, ways in entries)
+                    )
                     for source, target, entries in found["dictionaries"]
                 ),
             )
@@ -159,6 +161,10 @@ class StoredGlossary:
             raise StorageError(
                 "a stored glossary is damaged; the operator of the server must see to it"
             ) from None
+
+
+def _entries(found: list[tuple[str, list[str]]]) -> tuple[GlossaryEntry, ...]:
+    return tuple(GlossaryEntry(source, tuple(ways)) for source, ways in found)
 
 
 def check_language(code: str) -> str:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from uwaga.errors import DataError
 from uwaga.server.context import ServerContext
 from uwaga.server.exchange import address_of, json_response, read_json
-from uwaga.server.glossary_entries import Entry, check_entries
+from uwaga.server.glossary_entries import GlossaryEntry, check_entries
 from uwaga.server.kept import in_thread
 from uwaga.server.openapi import described_json
 from uwaga.server.problems import Problem
@@ -132,7 +132,7 @@ def _dictionary(body: DictionaryBody) -> Dictionary:
         Problem: an entry is impossible.
     """
     listed = [
-        (f"entry {number}", Entry(source.strip(), _forms(target)))
+        (f"entry {number}", GlossaryEntry(source.strip(), _forms(target)))
         for number, (source, target) in enumerate(body.entries.items(), start=1)
     ]
     try:

@@ -266,8 +266,7 @@ class Translator(KnownTargets):
                   ``utility`` ``chrf`` or ``bleu``.
                 - ``attention``: return it (target, source), or ``"all"``; ``entropy``: each token's;
                   ``alignment``: link the words of the text and its translation.
-                - ``format``: ``html``, ``xml``, ``markdown``; ``ignore_tags``: those left alone;
-                  ``outline``: an ``XmlOutline``, which elements of xml part its texts;
+                - ``format``: ``html``, ``xml`` (``outline`` parts it), ``markdown``; ``ignore_tags``: kept;
                   ``placeholders``: kept, unless False, and more if regular expressions are listed.
                 - ``glossary``, ``glossary_mode``: terms to hold to; see :meth:`with_glossary`.
                 - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``batch_tokens``,
