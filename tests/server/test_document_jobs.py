@@ -230,7 +230,8 @@ def test_two_workers_are_killed_again_and_again_and_every_document_is_whole(tmp_
         worker.wait()
         worker.stdout.close()
     for number, (job_id, content) in enumerate(contents.items()):
-        assert jobs.status(str(number), job_id).state == "done"
+        told = jobs.status(str(number), job_id)
+        assert (told.state, told.error) == ("done", "")
         assert jobs.result(str(number), job_id).read_bytes() == content.upper()
     assert killed >= 2
 

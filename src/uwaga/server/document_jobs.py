@@ -227,10 +227,9 @@ class DocumentJobs:
                 self._throw(place)
                 return None
             notes = read_notes(place)
-            on = notes.done > notes.begun
-            notes = replace(
-                notes, attempts=1 if on else notes.attempts + 1, begun=notes.done, since=time.time()
-            )
+            written = _written(place)
+            attempts = 1 if written > notes.begun else notes.attempts + 1
+            notes = replace(notes, attempts=attempts, begun=written, since=time.time())
             claimed = ClaimedJob(self, place, self._order(place), notes, stack.pop_all())
         if notes.attempts > ATTEMPTS:
             claimed.fail("its translation was begun again and again and got nowhere", "gave_up")
@@ -422,3 +421,11 @@ class ClaimedJob:
 def _is_of(order: DocumentOrder, owner: str, key: str | None) -> bool:
     same = hmac.compare_digest(order.owner.encode("utf-8", "replace"), owner.encode("utf-8", "replace"))
     return hmac.compare_digest(order.key, key_sum(key) if key else "") and same
+
+
+def _written(place: Path) -> int:
+    """Bytes of the journal of a job: who gets on with it, adds to it."""
+    try:
+        return journal_of(place / OUTPUT).stat().st_size
+    except FileNotFoundError:
+        return 0

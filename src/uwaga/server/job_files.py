@@ -26,7 +26,7 @@ NO_DOCUMENT = "there is no such document"
 
 @dataclass(frozen=True)
 class JobNotes:
-    """What the worker of a job has noted: ``attempts`` without getting on, from ``begun`` texts."""
+    """What the worker of a job notes: ``attempts`` without getting on from a journal of ``begun`` bytes."""
 
     done: int = 0
     of: int = 0
