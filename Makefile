@@ -16,7 +16,7 @@ DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
-.PHONY: help demo test tests quick compiled processors faults fuzz soak lint format docs serve-docs bench sdist wheel clean
+.PHONY: help demo test tests quick compiled processors faults fuzz soak lint format docs serve-docs bench page sdist wheel clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -29,6 +29,7 @@ help:
 	@echo "make soak    mixed calls from several threads: COUNT=100000 sentences; what is resident must stay level"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make bench   the benchmarks"
+	@echo "make page    build the server's page from page/; needs node and npm"
 	@echo "make sdist   what a release uploads as its source, into dist/"
 	@echo "make wheel   that, and a wheel for this machine built from it"
 	@echo "make docs    build the documentation into site/"
@@ -109,6 +110,16 @@ serve-docs: $(DEV_INSTALLED)
 bench: $(DEV_INSTALLED)
 	@for script in $(wildcard benchmarks/*.py); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
+# The page of `uwaga serve`: types, laws of its functions, and its files, which are committed.
+page: page/node_modules
+	npm --prefix page run --silent check
+	npm --prefix page run --silent test
+	npm --prefix page run --silent build
+
+page/node_modules: page/package.json page/package-lock.json
+	npm --prefix page ci --silent
+	@touch $@
+
 # Without isolation: built with the tools in .venv, which are those that pyproject.toml asks for.
 sdist: $(DEV_INSTALLED)
 	$(BIN)/python -m build --no-isolation --sdist --outdir dist
@@ -117,4 +128,4 @@ wheel: $(DEV_INSTALLED)
 	$(BIN)/python -m build --no-isolation --outdir dist
 
 clean:
-	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist site page/build page/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

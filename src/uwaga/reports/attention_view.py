@@ -63,20 +63,46 @@ def attention_view(
     name = f"uwaga-{secrets.token_hex(6)}" if name is None else name
     if not NAME.fullmatch(name):
         raise SettingsError(f"name must be letters, digits and hyphens, not {shown(name)}")
-    kinds = _kinds(attentions, tuple(map(label, source_tokens)), tuple(map(label, target_tokens)))
-    if not kinds:
-        raise SettingsError("there is no attention to show: all of encoder, decoder and cross are None")
-    data = {"style": _file("attention_view.css"), "kinds": [_packed(*kind) for kind in kinds]}
+    kinds = _kinds(attentions, source_tokens, target_tokens)
+    data = _view_data(kinds)
     # JSON in ASCII without "<" is a JavaScript value that can end no script, whatever the tokens hold.
     value = json.dumps(data).replace("<", "\\u003c")
     first, rows, columns, weights = kinds[0]
     still = still_attention(first, rows, columns, weights[-1].mean(axis=0))
     return (
         f'<div id="{name}" class="uwaga-attention"><div data-still>{still}</div><script>\n'
-        f"(function () {{\n{_script()}\n"
+        f"(function () {{\n{view_script()}\n"
         f'for (const root of document.querySelectorAll("[id=\\"{name}\\"]:not([data-started])")) {{\n'
         f'  root.dataset.started = "";\n  attentionView(root, {value});\n}}\n}})();\n</script></div>'
     )
+
+
+def attention_view_data(
+    attentions: SeveralAttentions, source_tokens: Sequence[str], target_tokens: Sequence[str]
+) -> dict[str, object]:
+    """What :func:`view_script` draws, as JSON holds it, for a page that has the script already.
+
+    Args:
+        attentions: as :func:`attention_view` takes them.
+        source_tokens: likewise.
+        target_tokens: likewise.
+
+    Returns:
+        ``style``, a style sheet, and ``kinds``, a list of ``kind``, ``layers``, ``heads``, the labels
+        ``rows`` and ``columns``, and ``weights``: base64 of zlib of bytes (layers, heads, rows, columns).
+
+    Raises:
+        SettingsError: a matrix has other axes than its tokens, or there is none.
+    """
+    return _view_data(_kinds(attentions, source_tokens, target_tokens))
+
+
+def view_script() -> str:
+    """JavaScript with the function ``attentionView(root, data)``: it draws the data in an element.
+
+    The element holds another one, marked ``data-still``, that the view takes the place of.
+    """
+    return _file("attention_drawing.js") + _file("attention_view.js")
 
 
 def label(piece: str) -> str:
@@ -86,10 +112,14 @@ def label(piece: str) -> str:
     return piece if piece.strip() else "␣"
 
 
+Kind = tuple[str, tuple[str, ...], tuple[str, ...], Weights]
+
+
 def _kinds(
-    attentions: SeveralAttentions, source: tuple[str, ...], target: tuple[str, ...]
-) -> list[tuple[str, tuple[str, ...], tuple[str, ...], Weights]]:
+    attentions: SeveralAttentions, source_tokens: Sequence[str], target_tokens: Sequence[str]
+) -> list[Kind]:
     """Name, labels of queries and of keys, and matrices of each attention that there is."""
+    source, target = tuple(map(label, source_tokens)), tuple(map(label, target_tokens))
     found = []
     for kind, given in (
         ("cross", attentions.cross),
@@ -109,7 +139,13 @@ def _kinds(
         if kind == "decoder" and source:  # a step reads what was made before it; behind an end one starts
             keys = tuple(START if one == END else one for one in (END, *queries)[:columns])
         found.append((kind, queries, keys, given))
+    if not found:
+        raise SettingsError("there is no attention to show: all of encoder, decoder and cross are None")
     return found
+
+
+def _view_data(kinds: Sequence[Kind]) -> dict[str, object]:
+    return {"style": _file("attention_view.css"), "kinds": [_packed(*kind) for kind in kinds]}
 
 
 def _as_long(tokens: tuple[str, ...], length: int) -> tuple[str, ...]:
@@ -136,10 +172,6 @@ def _packed(
 def _shown(text: str) -> str:
     """A label without lone surrogates, which no page can hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _script() -> str:
-    return _file("attention_drawing.js") + _file("attention_view.js")
 
 
 @cache

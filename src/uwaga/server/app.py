@@ -29,6 +29,7 @@ from uwaga.server.kept import open_kept
 from uwaga.server.keys import KeyRing
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
+from uwaga.server.page import page_router
 from uwaga.server.problems import Problem
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
@@ -82,6 +83,8 @@ def create_app(service: Service, settings: ServerSettings, metrics: Metrics | No
     if v1.DIALECT in spoken:
         app.include_router(v1_glossaries.router(context))
         app.include_router(v1_documents.router(context))
+    if settings.page:
+        app.include_router(page_router())
     app.add_middleware(Gate, limits=settings.limits, metrics=context.metrics, render=render)
     if settings.cors:
         app.add_middleware(

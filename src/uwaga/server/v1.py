@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from uwaga.contracts import Translation
 from uwaga.decoding import SearchOverrides
+from uwaga.reports.attention_view import attention_view_data
 from uwaga.server import v1_schema as schema
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.exchange import (
@@ -32,6 +33,8 @@ from uwaga.server.v1_schema import DetectBody, TranslateBody
 from uwaga.terms import Glossary
 
 PREFIX = "/v1"
+VIEW = "view"
+"""Attention as :func:`uwaga.reports.attention_view.attention_view_data` packs it: a tenth of its numbers."""
 USUAL_BEAM = 5
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": schema.ErrorAnswer, "description": what}
@@ -210,7 +213,7 @@ def text_request(body: TranslateBody, texts: Sequence[str], client: str, deadlin
         options["max_length"] = body.max_length
     if not body.stream:
         options |= {"alignment": True} if body.alignment else {}
-        options |= {"attention": body.attention} if body.attention else {}
+        options |= {"attention": body.attention is True or "all"} if body.attention else {}
     return TextRequest(
         texts=texts,
         target=body.target,
@@ -244,10 +247,12 @@ def told_translation(one: Translation, body: TranslateBody, detected: Detected |
         told["error"] = {"code": problem.code, "message": problem.message}
     if one.warnings:
         told["warnings"] = list(one.warnings)
-    wanted = [name for name, asked in _ASKED if getattr(body, asked)]
+    wanted = [name for name, asked in _ASKED if getattr(body, asked) not in (False, VIEW)]
     if wanted:
         whole = one.to_dict(confidence=body.scores)
         told |= {name: whole[name] for name in wanted if name in whole}
+    if body.attention == VIEW and one.attentions is not None:
+        told["attention_view"] = attention_view_data(one.attentions, one.source_tokens, one.tokens)
     if one.alternatives:
         told["alternatives"] = [told_translation(other, body, None) for other in one.alternatives]
     return told

@@ -60,8 +60,8 @@ class TranslateBody(BaseModel):
     )
     split: Literal["auto", "sentences", "never"] = "auto"
     alignment: bool = Field(False, description="Link the words of text and translation.")
-    attention: bool | Literal["all"] = Field(
-        False, description="Give attention (target, source), or all of it."
+    attention: bool | Literal["all", "view"] = Field(
+        False, description="Give attention (target, source), or all of it: numbers, or packed to be drawn."
     )
     tokens: bool = Field(False, description="Give the subword tokens of both sides.")
     scores: bool = Field(False, description="Give the words' probabilities and the tokens' scores.")
@@ -106,6 +106,7 @@ class Translated(BaseModel):
     confidence: dict[str, object] | None = None
     attention: list[list[float | None]] | None = None
     attentions: dict[str, object] | None = None
+    attention_view: dict[str, object] | None = None
     alignment: dict[str, object] | None = None
     alternatives: list[Translated] | None = None
 

@@ -1,0 +1,29 @@
+// Builds the page into src/uwaga/server/page, or, with --tests, the tests of its functions into build/tests.
+import { copyFile, mkdir, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const argument = process.argv[2];
+const shared = { bundle: true, format: "esm", charset: "utf8", absWorkingDir: here, logLevel: "warning" };
+
+async function buildTests() {
+  const outdir = join(here, "build/tests");
+  await rm(outdir, { recursive: true, force: true });
+  const names = (await readdir(join(here, "tests"))).filter((name) => name.endsWith(".test.ts"));
+  const entryPoints = names.map((name) => `tests/${name}`);
+  await build({ ...shared, entryPoints, outdir, platform: "node", outExtension: { ".js": ".mjs" } });
+}
+
+async function buildPage(outdir) {
+  await mkdir(outdir, { recursive: true });
+  const target = ["chrome123", "firefox120", "safari17.5"];
+  const entryPoints = { page: "src/main.ts" };
+  await build({ ...shared, entryPoints, outdir, target, minify: true, legalComments: "none" });
+  await build({ ...shared, entryPoints: ["src/page.css"], outdir, target, minify: true });
+  for (const name of ["index.html", "icon.svg"]) await copyFile(join(here, "src", name), join(outdir, name));
+}
+
+if (argument === "--tests") await buildTests();
+else await buildPage(argument ?? join(here, "../src/uwaga/server/page"));

@@ -1,0 +1,43 @@
+/** What was translated before, in this browser alone. */
+
+import type { App } from "./app";
+import { button, checkbox, make } from "./dom";
+import { spoken } from "./messages";
+import type { Entry } from "./store";
+
+export class HistoryTab {
+  readonly key = "tabHistory" as const;
+  readonly element: HTMLElement;
+  private readonly list = make("ul", { class: "history" });
+  private readonly empty = make("p", { say: "historyEmpty", class: "faint" });
+
+  constructor(
+    private readonly app: App,
+    private readonly open: (entry: Entry) => void,
+  ) {
+    const keeps = checkbox("historyKeep", app.store.settings.keepsHistory, (on) => app.store.change({ keepsHistory: on }));
+    const clear = button("historyClear", () => {
+      app.store.clearHistory();
+      this.shown();
+    });
+    this.element = make("div", {}, make("p", { say: "historyIntro", class: "faint" }), make("div", { class: "row" }, keeps, clear), this.empty, this.list);
+  }
+
+  shown(): void {
+    const entries = this.app.store.history();
+    this.empty.hidden = entries.length > 0;
+    this.list.replaceChildren(...entries.map((entry) => this.item(entry)));
+  }
+
+  private item(entry: Entry): HTMLElement {
+    const time = new Date(entry.time);
+    const shown = time.toLocaleString(spoken(), { dateStyle: "medium", timeStyle: "short" });
+    const side = (text: string, lang: string) => make("span", { attributes: { dir: "auto", lang } }, text);
+    const take = make("button", { class: "choice", title: "historyOpen", attributes: { type: "button" } },
+      make("span", { class: "faint" }, `${this.app.nameOf(entry.source)} → ${this.app.nameOf(entry.target)}, `,
+        make("time", { attributes: { datetime: time.toISOString() } }, shown)),
+      side(entry.text, entry.source), side(entry.translation, entry.target));
+    take.addEventListener("click", () => this.open(entry));
+    return make("li", {}, take);
+  }
+}

@@ -1,0 +1,65 @@
+/** Puts the page together. */
+
+import { Api } from "./api";
+import { App } from "./app";
+import { DocumentTab } from "./document_tab";
+import { button, make } from "./dom";
+import { GlossaryTab } from "./glossary_tab";
+import { dress, makeHeader } from "./header";
+import { HistoryTab } from "./history_tab";
+import { InsideTab } from "./inside_tab";
+import { preferred, say } from "./messages";
+import { Refused } from "./problem";
+import { Store } from "./store";
+import { Tabs } from "./tabs";
+import { TextTab } from "./text_tab";
+
+const api = new Api();
+const store = new Store();
+const main = make("main", { id: "main" });
+let refresh = () => {};
+
+function build(app: App): void {
+  const text = new TextTab(app);
+  const inside = new InsideTab(app, text.session);
+  const glossary = new GlossaryTab(app, () => text.refresh());
+  const history = new HistoryTab(app, (entry) => {
+    app.choose(entry.source, entry.target);
+    tabs.show(0);
+    text.refresh();
+    text.open(entry.text);
+    text.focus();
+  });
+  const tabs = new Tabs([{ key: "tabText", element: text.element }, inside, new DocumentTab(app), glossary, history]);
+  main.replaceChildren(tabs.element);
+  if (!store.keeps) main.prepend(make("p", { say: "errorStored", class: "note" }));
+  refresh = () => {
+    text.refresh();
+    glossary.shown();
+    history.shown();
+  };
+  text.focus();
+}
+
+/** Ask the server which languages it has, until it answers. */
+async function start(): Promise<void> {
+  try {
+    build(new App(api, store, await api.offer()));
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    const { problem } = error;
+    const note = make("p", { class: "note", attributes: { role: "alert" } }, say(problem.key, problem.values));
+    main.replaceChildren(note, button("retry", () => void start()));
+    if (problem.again !== undefined) setTimeout(() => void start(), problem.again * 1000);
+    refresh = () => void start();
+  }
+}
+
+dress(store.settings, store.settings.page || preferred(navigator.languages));
+const skip = make("a", { say: "skip", class: "skip", attributes: { href: "#main" } });
+skip.addEventListener("click", (event) => {
+  event.preventDefault(); // the fragment holds a shared text
+  document.querySelector<HTMLElement>("#source")?.focus();
+});
+document.body.append(skip, makeHeader(api, store, { language: () => refresh(), key: () => void start() }), main);
+void start();

@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { named } from "../src/document_name";
+import { AUTO, direction, hasPair, nameOf, type Offer, settle, swapped, targetsOf } from "../src/languages";
+import { isBlank, linesOf, missing, Recent, spread } from "../src/lines";
+import { LANGUAGES, preferred, say, speak } from "../src/messages";
+import { problemOf, readAnswer } from "../src/problem";
+import { fromFragment, toFragment } from "../src/share";
+import { type Entry, readGlossary, readHistory, readSettings, withEntry } from "../src/store";
+import { below, text, times } from "./random";
+
+const CODES = ["en", "de", "fr", "ar", "zho_Hant"];
+const language = (code: string) => ({ code, name: code });
+
+function drawnOffer(): Offer {
+  const every = CODES.flatMap((one) => CODES.filter((two) => two !== one).map((two) => [one, two] as const));
+  const pairs = every.filter(() => below(3) === 0);
+  if (!pairs.length) pairs.push(["en", "de"]);
+  const sources = [...new Set(pairs.map(([one]) => one))].map(language);
+  const targets = [...new Set(pairs.map(([, two]) => two))].map(language);
+  return { sources, targets, pairs, detects: sources.length > 1 };
+}
+
+test("a choice that is settled can be served, and one that can be served stays", () => {
+  times(300, () => {
+    const offer = drawnOffer();
+    const [source, target] = [[...CODES, AUTO, "?"][below(7)]!, [...CODES, "?"][below(6)]!];
+    const found = settle(offer, source, target);
+    if (found.source === AUTO) assert.ok(offer.detects && offer.targets.some((one) => one.code === found.target));
+    else assert.ok(hasPair(offer, found.source, found.target));
+    if (hasPair(offer, source, target)) assert.deepEqual(found, { source, target });
+    assert.deepEqual(settle(offer, found.source, found.target), found);
+    const back = swapped(offer, source, target);
+    if (back) assert.ok(hasPair(offer, back.source, back.target));
+    assert.ok(targetsOf(offer, found.source).some((one) => one.code === found.target));
+  });
+});
+
+test("directions and names of languages", () => {
+  assert.deepEqual(["ar", "he", "en", "arb_Arab", "az-Arab", "zh", "ur"].map(direction), ["rtl", "rtl", "ltr", "rtl", "rtl", "ltr", "rtl"]);
+  assert.equal(nameOf({ code: "de", name: "German" }, "pl"), "niemiecki");
+  assert.equal(nameOf({ code: "x?", name: "Own" }, "pl"), "Own");
+});
+
+test("the lines of a stream belong to the lines that it was asked for", () => {
+  times(300, () => {
+    const lines = linesOf(text(40));
+    assert.equal(lines.join("\n").split("\n").length, lines.length);
+    const known = new Set(lines.filter(() => below(2)));
+    const open = missing(lines, (line) => known.has(line));
+    assert.equal(new Set(open).size, open.length);
+    for (const line of lines) assert.equal(open.includes(line), !known.has(line) && !isBlank(line));
+    const made = open.map((line) => line.toUpperCase());
+    assert.deepEqual([...spread(open, made.join("\n"))], open.map((line, at) => [line, made[at]]));
+  });
+});
+
+test("what was used last is kept", () => {
+  const kept = new Recent<number>(2);
+  kept.set("a", 1);
+  kept.set("b", 2);
+  kept.get("a");
+  kept.set("c", 3);
+  assert.deepEqual([kept.get("a"), kept.get("b"), kept.get("c")], [1, undefined, 3]);
+});
+
+test("what is shared is opened", () => {
+  times(200, () => {
+    const shared = { source: "en", target: "zho_Hant", text: `${text(30)}x` };
+    assert.deepEqual(fromFragment(toFragment(shared)), shared);
+  });
+  assert.deepEqual(fromFragment("#%E0%A4%A"), {});
+});
+
+test("every language says everything, with the same values", () => {
+  const values = (message: string) => [...message.matchAll(/\{\w+\}/g)].map(String).sort();
+  for (const messages of Object.values(LANGUAGES)) {
+    assert.deepEqual(Object.keys(messages).sort(), Object.keys(LANGUAGES.en!).sort());
+    for (const [key, message] of Object.entries(messages)) {
+      assert.ok(message.trim());
+      assert.deepEqual(values(message), values(LANGUAGES.en![key as keyof typeof messages]), key);
+    }
+  }
+  assert.equal(preferred(["fr-FR", "zh-TW", "de"]), "zh");
+  assert.equal(preferred(["fr", "constructor"]), "en");
+  speak("de");
+  assert.equal(say("errorBusy", { seconds: 3 }), "Der Server ist ausgelastet. Er wird in 3 Sekunden noch einmal gefragt.");
+  speak("en");
+});
+
+test("answers mean something to the reader", () => {
+  const meaning = (status: number, body: unknown, retry: string | null = null, hasKey = false, path = "") =>
+    problemOf(readAnswer(status, body, retry), { from: "en", to: "fr", path, hasKey });
+  const error = (code: string, parameter = "") => ({ error: { code, message: "m", parameter } });
+  assert.equal(meaning(401, null).key, "errorKey");
+  assert.equal(meaning(403, null, null, true).key, "errorKeyWrong");
+  assert.equal(meaning(413, error("text_too_large")).key, "errorLong");
+  assert.deepEqual(meaning(429, null, "7").again, 7);
+  assert.deepEqual(meaning(503, error("busy"), "1000").again, 60);
+  assert.equal(meaning(503, error("model_unavailable"), "30").again, undefined);
+  assert.deepEqual(meaning(400, error("unsupported_languages")).values, { from: "en", to: "fr" });
+  assert.equal(meaning(400, error("invalid_text", "glossary")).key, "errorGlossary");
+  assert.equal(meaning(500, "<html>").key, "errorServer");
+  assert.equal(meaning(501, null, null, false, "v1/documents/x").key, "errorDocuments");
+  assert.equal(meaning(501, null, null, false, "v1/detect").key, "errorDetect");
+  assert.deepEqual(meaning(400, { error: "plain words" }).values, { detail: "plain words." });
+});
+
+test("history: a text that grows is one entry, the newest is first, nothing is twice", () => {
+  times(100, () => {
+    let history: Entry[] = [];
+    for (let at = 0; at < 20; at++) {
+      const entry = { time: at * 40_000, source: "en", target: "de", text: text(3), translation: "t" };
+      history = withEntry(history, entry);
+      assert.deepEqual(history[0], entry);
+    }
+    assert.equal(new Set(history.map((one) => one.text)).size, history.length);
+  });
+  const entry = (time: number, text: string): Entry => ({ time, source: "en", target: "de", text, translation: "" });
+  const grown = withEntry(withEntry([], entry(0, "I am")), entry(1, "I am here"));
+  assert.deepEqual(grown.map((one) => one.text), ["I am here"]);
+});
+
+test("what was stored by something else does no harm", () => {
+  for (const stored of [null, 3, "x", [], {}, { theme: 4, page: "de" }, { theme: "pink" }]) {
+    const settings = readSettings(stored);
+    assert.equal(settings.theme, "auto");
+    assert.equal(typeof settings.marksUnsure, "boolean");
+  }
+  assert.deepEqual(readHistory([{ time: 1 }, null, 4]), []);
+  assert.deepEqual(readGlossary([["a", "b"], ["a"], "ab", null]), [["a", "b"]]);
+});
+
+test("a translation is called as its document, with the language", () => {
+  assert.deepEqual(["a.docx", "a.b.srt", ".env", "LIESMICH"].map((one) => named(one, "de")), ["a.de.docx", "a.b.de.srt", ".env.de", "LIESMICH.de"]);
+});

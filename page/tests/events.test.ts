@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { EventParser } from "../src/events";
+import { below, text, times } from "./random";
+
+test("events are the same however a stream is cut", () => {
+  times(300, () => {
+    const events = Array.from({ length: 1 + below(4) }, (_, at) => ({ name: `e${at}`, data: JSON.stringify(text(12)) }));
+    const end = ["\n", "\r\n"][below(2)]!;
+    const whole = events.map(({ name, data }) => [": alive", `event: ${name}`, `data: ${data}`, "", ""].join(end)).join("");
+    const parser = new EventParser();
+    const found = [];
+    for (let at = 0; at < whole.length; ) {
+      const next = at + 1 + below(5);
+      found.push(...parser.add(whole.slice(at, next)));
+      at = next;
+    }
+    assert.deepEqual(found, events);
+  });
+});
+
+test("lines of data are joined, an event without data is none, a name is optional", () => {
+  const parser = new EventParser();
+  assert.deepEqual(parser.add("data:a\ndata: b\n\nevent: x\n\ndata\n\n"), [
+    { name: "message", data: "a\nb" },
+    { name: "message", data: "" },
+  ]);
+});

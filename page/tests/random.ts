@@ -1,0 +1,12 @@
+/** Numbers, texts and spans drawn anew by each test: laws hold for all of them. */
+
+export const below = (limit: number): number => Math.floor(Math.random() * limit);
+
+const LETTERS = [..." \n\t\",;ab cdé漢字😀ا\u0301:/&=#%+"];
+
+export const text = (most: number): string =>
+  Array.from({ length: below(most + 1) }, () => LETTERS[below(LETTERS.length)]).join("");
+
+export function times(count: number, body: () => void): void {
+  for (let at = 0; at < count; at++) body();
+}

@@ -1,0 +1,103 @@
+"""The page at ``/``: files that esbuild has made of ``page/`` in the repository, read once.
+
+Nothing in it comes from elsewhere, and its policy lets nothing in: no inline script or style, no HTML made of
+text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.reports.attention_view import view_script
+
+FOLDER = Path(__file__).parent / "page"
+KINDS = {
+    "index.html": "text/html; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+VIEW = "attention.js"
+"""The library's view of attention, which is fetched when somebody looks inside."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS = {
+    "cache-control": "no-cache",  # asked again each time, answered by 304 where nothing has changed
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "vary": "accept-encoding",
+    "x-content-type-options": "nosniff",
+}
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """A file of the page, plain and compressed, and what identifies its content."""
+
+    plain: bytes
+    compressed: bytes
+    kind: str
+    etag: str
+
+    @classmethod
+    def of(cls, plain: bytes, kind: str) -> PageFile:
+        """A file of bytes of a media type."""
+        compressed = gzip.compress(plain, 9, mtime=0)
+        return cls(plain, compressed, kind, hashlib.sha256(plain).hexdigest()[:24])
+
+    def response(self, request: Request) -> Response:
+        """The answer to a request: nothing where the client has it already, compressed where it may be."""
+        packed = _accepts_gzip(request.headers.get("accept-encoding", ""))
+        # Weak: it names the content, whether it comes compressed or not.
+        headers = HEADERS | {"etag": f'W/"{self.etag}"'} | ({"content-encoding": "gzip"} if packed else {})
+        known = request.headers.get("if-none-match", "")
+        if self.etag in {tag.strip().removeprefix("W/").strip('"') for tag in known.split(",")}:
+            headers.pop("content-encoding", None)
+            return Response(status_code=304, headers=headers)
+        return Response(self.compressed if packed else self.plain, headers=headers, media_type=self.kind)
+
+
+def page_files() -> dict[str, PageFile]:
+    """The files of the page by their paths below the server's root."""
+    files = {f"page/{name}": PageFile.of((FOLDER / name).read_bytes(), kind) for name, kind in KINDS.items()}
+    files[""] = files.pop("page/index.html")
+    view = f"{view_script()}\nexport {{ attentionView }};\n"
+    files[f"page/{VIEW}"] = PageFile.of(view.encode("utf-8"), KINDS["page.js"])
+    return files
+
+
+def page_router() -> APIRouter:
+    """The routes of the page; they need no key, since there is nothing in them to protect."""
+    routes = APIRouter(include_in_schema=False)
+    for path, file in page_files().items():
+        routes.add_api_route(f"/{path}", _endpoint(file), methods=["GET", "HEAD"])
+    return routes
+
+
+def _endpoint(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        """The file."""
+        return file.response(request)
+
+    return endpoint
+
+
+def _accepts_gzip(accepted: str) -> bool:
+    """Whether a client takes gzip: named, and not with a weight of 0."""
+    for one in accepted.lower().split(","):
+        name, _, weight = one.replace(" ", "").partition(";q=")
+        if name == "gzip":
+            return weight.strip("0.") != "" or weight == ""
+    return False

@@ -1,0 +1,129 @@
+"""The files of the page: what they are made of, how they are served, and that they come from nowhere else."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from uwaga.server.page import FOLDER, page_files, page_router
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "page"
+FIRST_LOAD = 150_000
+"""Bytes of the files of the first load together, not compressed."""
+
+
+@pytest.fixture(scope="module")
+def client():
+    app = FastAPI()
+    app.include_router(page_router())
+    with TestClient(app) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def paths() -> list[str]:
+    return [f"/{path}" for path in page_files()]
+
+
+def test_the_index_asks_for_files_that_are_there(client, paths):
+    index = client.get("/").text
+    linked = re.findall(r'(?:href|src)="([^"]+)"', index)
+    assert {f"/{link}" for link in linked} - {"/openapi.json"} <= set(paths)
+    assert "<style" not in index and "onclick" not in index
+    assert not re.search(r"<script(?![^>]*src=)", index)
+
+
+def test_the_first_load_is_small():
+    files = page_files()
+    first = [file for path, file in files.items() if not path.endswith("attention.js")]
+    assert sum(len(file.plain) for file in first) <= FIRST_LOAD
+    assert sum(len(file.compressed) for file in first) <= FIRST_LOAD // 3
+
+
+def test_nothing_comes_from_elsewhere(client, paths):
+    for path in paths:
+        text = client.get(path).text.replace("http://www.w3.org/2000/svg", "")
+        assert not re.findall(r"https?://|//cdn|@import|url\(", text), path
+
+
+def test_files_are_revalidated_compressed_and_kept_in(client, paths):
+    for path in paths:
+        plain = client.get(path, headers={"accept-encoding": "identity"})
+        packed = client.get(path, headers={"accept-encoding": "br;q=1, gzip;q=0.5"})
+        refused = client.get(path, headers={"accept-encoding": "gzip;q=0"})
+        assert plain.status_code == packed.status_code == 200
+        assert "content-encoding" not in plain.headers and "content-encoding" not in refused.headers
+        assert packed.headers["content-encoding"] == "gzip"
+        assert plain.content == packed.content == refused.content
+        assert int(packed.headers["content-length"]) < len(plain.content) or path.endswith("icon.svg")
+        for name in ("content-security-policy", "x-content-type-options", "vary", "referrer-policy"):
+            assert name in plain.headers
+        tag = plain.headers["etag"]
+        for known in (tag, f'"other", {tag}', tag.removeprefix("W/")):
+            again = client.get(path, headers={"if-none-match": known})
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+        assert client.get(path, headers={"if-none-match": '"other"'}).status_code == 200
+        head = client.head(path, headers={"accept-encoding": "identity"})
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == plain.headers["content-length"]
+
+
+def test_the_policy_lets_nothing_in(client):
+    policy = dict(
+        one.strip().split(" ", 1) for one in client.get("/").headers["content-security-policy"].split(";")
+    )
+    assert policy["default-src"] == "'none'" and policy["script-src"] == policy["style-src"] == "'self'"
+    assert "unsafe" not in str(policy) and policy["require-trusted-types-for"] == "'script'"
+
+
+def test_the_view_of_attention_is_the_librarys(client):
+    text = client.get("/page/attention.js").text
+    for name in ("attention_drawing.js", "attention_view.js"):
+        assert (ROOT / "src/uwaga/reports" / name).read_text(encoding="utf-8") in text
+
+
+def test_no_source_puts_text_in_as_html():
+    for path in (SOURCES / "src").rglob("*.ts"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text), path
+        assert len(text.splitlines()) <= 450, path
+
+
+def npm_tools() -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    if not (SOURCES / "node_modules/esbuild").is_dir():
+        pytest.skip("the page's tools are not installed: npm --prefix page ci")
+
+
+def test_what_is_committed_is_what_the_sources_make(tmp_path):
+    npm_tools()
+    subprocess.run(["node", SOURCES / "build.mjs", tmp_path], check=True, cwd=SOURCES)
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    kept = {path.name: path.read_bytes() for path in FOLDER.iterdir()}
+    assert made == kept, "the page is not what page/ makes: run `make page` and commit src/uwaga/server/page"
+
+
+def test_types_and_laws_of_the_pages_functions():
+    npm_tools()
+    for task in ("check", "test"):
+        done = subprocess.run(
+            ["npm", "run", "--silent", task], cwd=SOURCES, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+
+
+def test_compression_is_reproducible():
+    for file in page_files().values():
+        assert gzip.decompress(file.compressed) == file.plain
+    assert {path: file.compressed for path, file in page_files().items()} == {
+        path: file.compressed for path, file in page_files().items()
+    }

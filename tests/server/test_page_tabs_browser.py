@@ -1,0 +1,339 @@
+"""The other tabs of the page, its settings and its errors, in Chromium, over a real server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from browser import chromium
+from page_visit import output, translated, visit, word
+from running_server import running_server
+
+import uwaga
+from uwaga.server.keys import add_key
+
+SENTENCE = "I want to buy a small red car tomorrow."
+START = "#source=en&target=de"
+INK = """(canvas) => {
+  const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let at = 3; at < data.length; at += 4) found += data[at] > 0;
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    kept = {name: str(folder / name) for name in ("documents", "glossaries")}
+    with running_server(folder, **kept) as running:
+        yield running.url
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return uwaga.load(threads=1)
+
+
+@pytest.fixture
+def page(browser, server):
+    with visit(browser, server, START) as found:
+        found.wait_for_selector("#source")
+        yield found
+
+
+def tab(page, name: str) -> None:
+    page.get_by_role("tab", name=name).click()
+
+
+def test_tabs_are_reached_by_arrows(page):
+    page.get_by_role("tab", name="Text").focus()
+    for name in ("Inside", "Document", "Glossary", "History", "Text"):
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.textContent") == name
+        assert page.get_by_role("tabpanel", name=name).is_visible()
+        assert page.get_by_role("tabpanel").count() == 1
+
+
+def test_inside_shows_every_head_of_each_sentence(page, translator):
+    tab(page, "Inside")
+    page.get_by_text("Translate a text first").wait_for()
+    tab(page, "Text")
+    translated(page, f"{SENTENCE} It is not expensive.")
+    tab(page, "Inside")
+    page.wait_for_selector("[data-milliseconds]")
+    made = translator.translate(SENTENCE, attention="all")
+    for kind in ("cross", "encoder", "decoder"):
+        page.locator(f"input[value={kind}]").check()
+        assert page.locator("canvas").evaluate(INK) > 100
+        layers, heads = getattr(made.attentions, kind).shape[:2]
+        assert page.locator(".inside select option").count() == layers
+        assert page.locator("button.head").count() == heads
+    page.locator("input[value=cross]").check()
+    page.locator("input[value=model]").check()
+    assert page.locator("canvas").evaluate(INK) > 500
+    page.get_by_label("Sentence").select_option(label="It is not expensive.")
+    page.wait_for_selector("[data-milliseconds]")
+    assert page.locator(".sentence strong").inner_text() == translator.translate("It is not expensive.").text
+    assert "teuer" in page.locator(".lines li").all_inner_texts()
+
+
+def test_inside_shows_what_was_chosen(page):
+    translated(page, SENTENCE)
+    word(page, "ein").click()
+    page.locator(".menu .choice").first.click()
+    page.wait_for_selector(".word.forced")
+    chosen = output(page)
+    tab(page, "Inside")
+    page.wait_for_selector("[data-milliseconds]")
+    assert page.locator(".sentence strong").inner_text() == chosen
+
+
+def send(page, *files: tuple[str, str]) -> None:
+    payload = [{"name": name, "mimeType": "text/plain", "buffer": text.encode()} for name, text in files]
+    page.locator("#files").set_input_files(payload)
+
+
+def test_documents_are_sent_watched_and_fetched(page, translator, tmp_path):
+    lines = ["I want to buy a car.", "He sleeps.", ""]
+    tab(page, "Document")
+    send(page, ("letter.txt", "\n".join(lines)), ("other.txt", "Good morning."))
+    page.locator(".documents li").nth(1).get_by_role("button", name="Download").wait_for()
+    first = page.locator(".documents li").first
+    first.get_by_role("button", name="Download").wait_for()
+    assert first.get_by_text("done").is_visible()
+    bar = first.get_by_role("progressbar", name="Progress of letter.txt")
+    assert bar.evaluate("(bar) => bar.position") == 1
+    with page.expect_download() as download:
+        first.get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename == "letter.de.txt"
+    download.value.save_as(tmp_path / "letter.txt")
+    assert (tmp_path / "letter.txt").read_text("utf-8") == translator.translate("\n".join(lines)).text
+    first.get_by_role("button", name="Remove").click()
+    assert page.locator(".documents li").count() == 1
+
+
+def test_a_document_is_translated_with_the_glossary(page, translator, tmp_path):
+    tab(page, "Glossary")
+    add_pair(page, "car", "Karosse")
+    tab(page, "Document")
+    send(page, ("letter.txt", SENTENCE))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+    download.value.save_as(tmp_path / "letter.txt")
+    expected = translator.translate(SENTENCE, glossary={"car": "Karosse"}).text
+    assert (tmp_path / "letter.txt").read_text("utf-8") == expected
+
+
+def test_a_server_without_a_folder_for_documents_says_so(browser, tmp_path):
+    with (
+        running_server(tmp_path) as running,
+        visit(browser, running.url, START, expected=("Failed to load",)) as page,
+    ):
+        page.wait_for_selector("#source")
+        tab(page, "Document")
+        send(page, ("letter.txt", SENTENCE))
+        page.get_by_text("does not take documents").wait_for()
+
+
+def test_a_document_is_dropped(page):
+    tab(page, "Document")
+    data = page.evaluate_handle(
+        """() => {
+          const data = new DataTransfer();
+          data.items.add(new File(['Good morning.'], 'dropped.txt', {type: 'text/plain'}));
+          return data;
+        }"""
+    )
+    page.dispatch_event(".drop", "dragover", {"dataTransfer": data})
+    assert "over" in page.locator(".drop").get_attribute("class")
+    page.dispatch_event(".drop", "drop", {"dataTransfer": data})
+    page.locator(".documents li").get_by_role("button", name="Download").wait_for()
+    assert "over" not in page.locator(".drop").get_attribute("class")
+
+
+def test_a_document_that_cannot_be_translated_says_why(browser, server):
+    with visit(browser, server, START, expected=("Failed to load",)) as page:
+        page.wait_for_selector("#source")
+        tab(page, "Document")
+        send(page, ("broken.docx", "no archive"))
+        page.locator(".documents .note").wait_for()
+        assert "cannot be translated" in page.locator(".documents .note").inner_text()
+
+
+def test_a_document_is_given_up(page):
+    deleted = []
+    page.on("request", lambda one: deleted.append(one.url) if one.method == "DELETE" else None)
+    tab(page, "Document")
+    send(page, ("long.txt", "\n".join(f"I see {count} houses and a tree." for count in range(3000))))
+    page.get_by_text("translating").wait_for()
+    page.get_by_role("button", name="Cancel").click()
+    assert page.get_by_text("cancelled").is_visible()
+    assert len(deleted) == 1
+
+
+def add_pair(page, source: str, target: str) -> None:
+    page.get_by_placeholder("Word or phrase").fill(source)
+    page.get_by_placeholder("Its translation").fill(target)
+    page.keyboard.press("Enter")
+
+
+def test_a_glossary_is_held_to_kept_and_left(page, translator, tmp_path):
+    plain = translated(page, SENTENCE)
+    tab(page, "Glossary")
+    assert page.get_by_text("from English to German").is_visible()
+    add_pair(page, "", "Wagen")
+    assert page.get_by_text("Fill in both sides.").is_visible()
+    add_pair(page, "car", "Karosse")
+    tab(page, "Text")
+    page.wait_for_function("() => document.querySelector('.output').textContent.includes('Karosse')")
+    page.wait_for_selector(".line.done")
+    assert output(page) == translator.translate(SENTENCE, glossary={"car": "Karosse"}).text
+    page.reload()
+    assert "Karosse" in translated(page, SENTENCE)
+    tab(page, "Glossary")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as TSV").click()
+    download.value.save_as(tmp_path / "saved.tsv")
+    assert (tmp_path / "saved.tsv").read_text("utf-8") == "car\tKarosse\n"
+    page.get_by_label("Use the glossary").uncheck()
+    tab(page, "Text")
+    assert translated(page, SENTENCE) == plain
+
+
+def test_a_glossary_is_read_from_files(page):
+    tab(page, "Glossary")
+    for name, text in (("a.tsv", "car\tKarosse\nno pair\n"), ("b.csv", 'red,"rosa, hell"\ncar,Wagen\n')):
+        content = {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
+        page.locator("#glossary-file").set_input_files(content)
+        page.get_by_text("pairs read").wait_for()
+        if name == "a.tsv":
+            assert page.get_by_text("1 pairs read. Without a pair, left out: lines 2.").is_visible()
+    page.get_by_text("2 pairs read.").wait_for()
+    rows = page.locator("tbody tr")
+    assert [rows.nth(at).locator("td").nth(1).inner_text() for at in (0, 1)] == ["Wagen", "rosa, hell"]
+    rows.first.get_by_role("button", name="Remove").click()
+    assert rows.count() == 1
+    page.get_by_role("button", name="Remove all").click()
+    assert rows.count() == 0 and page.get_by_text("No pairs yet.").is_visible()
+
+
+def test_history_is_kept_opened_cleared_and_switched_off(page):
+    made = translated(page, SENTENCE)
+    page.wait_for_function("() => localStorage.getItem('uwaga history')")
+    page.reload()
+    tab(page, "History")
+    entry = page.locator(".history .choice")
+    assert SENTENCE in entry.inner_text() and made in entry.inner_text()
+    entry.click()
+    assert page.locator("#source").input_value() == SENTENCE
+    tab(page, "History")
+    page.get_by_role("button", name="Clear the history").click()
+    assert page.get_by_text("Nothing yet.").is_visible()
+    page.get_by_label("Keep a history").uncheck()
+    tab(page, "Text")
+    translated(page, "He sleeps.")
+    page.wait_for_timeout(2000)
+    assert json.loads(page.evaluate("localStorage.getItem('uwaga history')")) == []
+
+
+def test_a_browser_that_keeps_nothing_still_translates(browser, server):
+    with visit(browser, server, START) as page:
+        page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('no') }")
+        page.reload()
+        page.wait_for_selector("#source")
+        assert page.get_by_text("does not let the page keep anything").is_visible()
+        tab(page, "Glossary")
+        add_pair(page, "car", "Karosse")
+        tab(page, "Text")
+        assert "Karosse" in translated(page, SENTENCE)
+
+
+def answer(page, status: int, body: dict, headers: dict | None = None, times: int | None = None) -> None:
+    """Let the server say something else to translations."""
+    page.route(
+        "**/v1/translate",
+        lambda route: route.fulfill(status=status, json=body, headers=headers or {}),
+        **({} if times is None else {"times": times}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        (413, "text_too_large", "too long for this server"),
+        (400, "unsupported_languages", "has no model from English to German"),
+        (503, "model_unavailable", "cannot be loaded"),
+        (504, "deadline", "took too long"),
+        (500, "internal_error", "made a mistake"),
+        (400, "refused", "The server refused: m."),
+    ],
+)
+def test_errors_say_what_to_do(browser, server, status, code, said):
+    with visit(browser, server, START, expected=("Failed to load",)) as page:
+        page.wait_for_selector("#source")
+        answer(page, status, {"error": {"code": code, "message": "m"}})
+        page.locator("#source").fill(SENTENCE)
+        note = page.locator("[role=alert]", has_text=said)
+        note.wait_for()
+        page.unroute("**/v1/translate")
+        page.locator("#source").fill(f"{SENTENCE} ")
+        page.wait_for_selector(".line.done")
+        assert not note.is_visible()
+
+
+def test_a_server_that_is_gone_is_tried_again(browser, server, translator):
+    with visit(browser, server, START, expected=("Failed to load",)) as page:
+        page.wait_for_selector("#source")
+        page.route("**/v1/translate", lambda route: route.abort("connectionrefused"))
+        page.locator("#source").fill(SENTENCE)
+        page.get_by_text("The server cannot be reached.").wait_for()
+        page.unroute("**/v1/translate")
+        page.get_by_role("button", name="Try again").click()
+        page.wait_for_selector(".line.done")
+        assert output(page) == translator.translate(SENTENCE).text
+
+
+def test_a_busy_server_is_asked_again_by_itself(browser, server):
+    with visit(browser, server, START, expected=("Failed to load",)) as page:
+        page.wait_for_selector("#source")
+        answer(page, 429, {"error": {"code": "busy", "message": "m"}}, {"retry-after": "1"}, times=1)
+        page.locator("#source").fill(SENTENCE)
+        page.get_by_text("asked again in 1 seconds").wait_for()
+        page.wait_for_selector(".line.done")
+
+
+def test_a_server_that_does_not_answer_at_first(browser, server):
+    with visit(browser, server, START, expected=("Failed to load",)) as page:
+        page.route("**/v1/languages", lambda route: route.abort("connectionrefused"), times=1)
+        page.reload()
+        page.get_by_text("The server cannot be reached.").wait_for()
+        page.get_by_role("button", name="Try again").click()
+        page.wait_for_selector("#source")
+
+
+def test_a_server_with_keys_asks_for_one(browser, tmp_path):
+    keys = tmp_path / "keys.json"
+    key = add_key(keys, "ann", None, None, 0)
+    with (
+        running_server(tmp_path, keys=str(keys)) as running,
+        visit(browser, running.url, START, expected=("Failed to load",)) as page,
+    ):
+        page.get_by_text("The server wants a key.").wait_for()
+        page.get_by_text("Settings", exact=True).click()
+        field = page.get_by_label("Key of this server")
+        field.fill("wrong")
+        field.press("Enter")
+        page.get_by_text("does not know this key").wait_for()
+        field.fill(key)
+        field.press("Enter")
+        page.wait_for_selector("#source")
+        assert translated(page, SENTENCE)
+        page.reload()
+        assert translated(page, SENTENCE)

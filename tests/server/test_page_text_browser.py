@@ -1,0 +1,326 @@
+"""The two boxes of the page, in Chromium, over a real server with the bundled model."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import pytest
+from browser import chromium
+from page_visit import marked, other_way, output, translated, visit, word
+from running_server import running_server
+
+import uwaga
+from uwaga.confidence import END
+
+SENTENCE = "I want to buy a small red car tomorrow."
+TWO = f"{SENTENCE} It is not expensive."
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    models = ["bundled", *(str(other_way(folder, *pair)) for pair in (("de", "en"), ("en", "ar")))]
+    with running_server(folder, models=models) as running:
+        yield running.url
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return uwaga.load(threads=1)
+
+
+@pytest.fixture
+def page(browser, server):
+    with visit(browser, server, "#source=en&target=de") as found:
+        found.wait_for_selector("#source")
+        yield found
+
+
+def bodies(page) -> list[dict]:
+    """What the page asks to be translated, from now on."""
+    found: list[dict] = []
+
+    def note(request) -> None:
+        if request.url.endswith("/v1/translate"):
+            found.append(json.loads(request.post_data))
+
+    page.on("request", note)
+    return found
+
+
+def test_a_translation_is_the_librarys(page, translator):
+    text = f"{TWO}\n\nHe sleeps.\nHe sleeps."
+    assert translated(page, text) == translator.translate(text).text
+    assert page.locator("[role=status]", has_text="Translated:").count() == 1
+
+
+def watch(page) -> None:
+    """Note what the first line of the translation is at each change."""
+    page.evaluate(
+        """() => {
+          window.stages = [];
+          new MutationObserver(() => {
+            const line = document.querySelector('.output .line');
+            if (line) window.stages.push([line.className, line.textContent]);
+          }).observe(document.querySelector('.output'), {childList: true, subtree: true});
+        }"""
+    )
+
+
+def test_it_is_translated_while_one_types_and_not_at_every_key(page, translator):
+    asked = bodies(page)
+    watch(page)
+    page.locator("#source").press_sequentially(SENTENCE, delay=10)
+    page.wait_for_selector(".line.done")
+    assert output(page) == translator.translate(SENTENCE).text
+    assert len(asked) < len(SENTENCE) / 2
+    page.locator("#source").fill("")
+    page.locator("#source").press_sequentially(SENTENCE, delay=90)
+    page.wait_for_selector(".line.done")
+    rough = {text for name, text in page.evaluate("window.stages") if name == "line rough"}
+    assert len(rough) > 5
+
+
+def test_a_translation_grows(page, translator):
+    asked = bodies(page)
+    watch(page)
+    text = " ".join(f"I want to buy {count} small red cars tomorrow." for count in range(2, 42))
+    assert translated(page, text) == translator.translate(text).text
+    rough = [text for name, text in page.evaluate("window.stages") if name == "line rough"]
+    assert len(rough) > 3
+    assert all(two.startswith(one) for one, two in itertools.pairwise(rough))
+    assert [bool(body.get("stream")) for body in asked] == [True, False]
+
+
+def test_only_lines_that_change_are_asked_for(page):
+    translated(page, SENTENCE)
+    asked = bodies(page)
+    translated(page, f"{SENTENCE}\nHe sleeps.")
+    assert asked and all(SENTENCE not in json.dumps(body) for body in asked)
+
+
+def test_requests_that_are_not_wanted_any_longer_are_cancelled(page, translator):
+    cancelled = []
+    page.on("requestfailed", lambda request: cancelled.append(request.failure))
+    held = []
+
+    def hold(route) -> None:
+        if not held:
+            held.append(route)  # never answered
+        else:
+            route.continue_()
+
+    page.route("**/v1/translate", hold)
+    page.locator("#source").fill("A text that nobody waits for.")
+    page.wait_for_timeout(150)
+    assert len(held) == 1
+    assert translated(page, SENTENCE) == translator.translate(SENTENCE).text
+    assert any("ABORTED" in one for one in cancelled)
+
+
+def test_other_translations_are_the_n_best(page, translator):
+    translated(page, SENTENCE)
+    best = translator.translate(SENTENCE, nbest=4, beam=5)
+    shown = page.locator(".others .choice").all_inner_texts()
+    assert shown == [one.text for one in best.alternatives]
+    page.locator(".others .choice").first.click()
+    assert output(page) == shown[0]
+    assert best.text in page.locator(".others .choice").all_inner_texts()
+    assert page.locator(".word").count() > 3
+    page.get_by_role("button", name="Back to the first translation").click()
+    page.wait_for_function("(text) => document.querySelector('.output').textContent === text", arg=best.text)
+
+
+@pytest.mark.parametrize("text", [SENTENCE, TWO, f"He sleeps.\n{TWO}"])
+def test_another_word_at_a_place_and_going_on_from_it(page, translator, text):
+    before = translated(page, text)
+    word(page, "ein").click()
+    page.wait_for_selector(".menu .choice")
+    chosen = page.locator(".menu .choice strong").first.inner_text()
+    assert chosen != "ein"
+    lead = before[: before.index("ein ")].split("\n")[-1]
+    page.locator(".menu .choice").first.click()
+    page.wait_for_selector(".word.forced")
+    now = output(page)
+    assert now != before and f"{lead}{chosen}" in now
+    led = translator.translate(SENTENCE, prefix=lead + chosen, split="never").text
+    assert led in now
+    assert now.replace(led, "") == before.replace(translator.translate(SENTENCE).text, "")
+    forced = "".join(page.locator(".word.forced").all_inner_texts())
+    assert forced == (lead + chosen).replace(" ", "")
+    assert page.evaluate("document.activeElement.textContent") == chosen.split()[-1]
+    page.get_by_role("button", name="Back to the first translation").click()
+    page.wait_for_function("() => document.querySelectorAll('.forced').length === 0")
+    assert output(page) == before
+
+
+def test_a_word_of_the_second_sentence_has_its_own_alternatives(page):
+    before = translated(page, TWO)
+    first = before.split(". ")[0]
+    word(page, "nicht").click()
+    page.wait_for_selector(".menu .choice")
+    page.locator(".menu .choice").first.click()
+    page.wait_for_selector(".word.forced")
+    assert output(page).split(". ")[0] == first and output(page) != before
+
+
+def test_going_on_in_own_words(page, translator):
+    translated(page, SENTENCE)
+    word(page, "möchte").click()
+    page.get_by_label("Your own words from here").fill("werde")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".word.forced")
+    assert output(page) == translator.translate(SENTENCE, prefix="Ich werde").text
+
+
+def test_a_word_shows_where_it_comes_from(page, translator):
+    text = f"He sleeps.\n{TWO}"
+    translated(page, text)
+    made = translator.translate(TWO, alignment=True)
+    links = made.alignment
+    for at, (start, end) in enumerate(links.target):
+        spelt = made.text[start:end]
+        if not spelt.isalpha():
+            continue
+        page.locator(".line").nth(1).locator(".word", has_text=re.compile(f"^{spelt}$")).first.hover()
+        sources = [TWO[slice(*links.source[one])] for one, other in links.links if other == at]
+        assert marked(page) == sources, spelt
+    page.locator("h1").hover()
+    assert marked(page) == []
+    word(page, "Auto").focus()
+    assert marked(page) == ["car"]
+
+
+def test_unsure_words_are_marked_unless_one_does_not_want_it(page, translator):
+    text = "The zeitgeist of jazz smells of velvet thunder."
+    translated(page, text)
+    unsure = [
+        one for one in translator.translate(text, nbest=4, beam=5).words if one.mean < 0.5 and one.text != END
+    ]
+    assert unsure
+    found = page.locator(".word[data-doubt]")
+    for one in unsure:
+        assert any(part in one.text for part in found.all_inner_texts())
+    assert f"Probability {round(100 * unsure[0].mean)} %" in [
+        found.nth(at).get_attribute("title") for at in range(found.count())
+    ]
+    line = "(word) => getComputedStyle(word).textDecorationLine"
+    assert found.first.evaluate(line) == "underline"
+    assert page.get_by_text("very unsure").is_visible()
+    page.get_by_label("Mark unsure words").uncheck()
+    assert found.first.evaluate(line) == "none"
+    assert not page.get_by_text("very unsure").is_visible()
+    page.reload()
+    assert not page.get_by_label("Mark unsure words").is_checked()
+
+
+def test_words_are_reached_and_chosen_by_keys(page):
+    translated(page, SENTENCE)
+    page.locator("#source").focus()
+    while page.evaluate("!document.activeElement.matches('.word')"):
+        page.keyboard.press("Tab")
+    words = page.locator(".word").all_inner_texts()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.textContent") == words[2]
+    page.keyboard.press("End")
+    assert page.evaluate("document.activeElement.textContent") == words[-1]
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".menu .choice:focus")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.textContent") == words[0]
+    assert not page.locator(".menu").is_visible()
+
+
+def test_languages_are_detected_chosen_and_swapped(browser, server):
+    with visit(browser, server) as page:
+        page.wait_for_selector("#source")
+        assert page.locator("#from").input_value() == "auto"
+        page.locator("#to").select_option("de")
+        translated(page, SENTENCE)
+        assert page.get_by_text("Detected: English").is_visible()
+        page.get_by_role("button", name="Swap languages").click()
+        assert (page.locator("#from").input_value(), page.locator("#to").input_value()) == ("de", "en")
+        assert page.locator("#source").input_value().startswith("Ich möchte")
+        page.locator("#from").select_option("en")
+        page.locator("#to").select_option("ar")
+        swap = page.get_by_role("button", name="Swap languages")
+        assert (
+            swap.is_disabled() and swap.get_attribute("title") == "There is no model from Arabic to English"
+        )
+        page.reload()
+        assert (page.locator("#from").input_value(), page.locator("#to").input_value()) == ("en", "ar")
+
+
+def test_right_to_left(page):
+    page.locator("#to").select_option("ar")
+    translated(page, "Hello.")
+    assert page.locator(".output").evaluate("(box) => getComputedStyle(box).direction") == "rtl"
+    page.locator("#source").fill("שלום")
+    assert page.locator("#source").evaluate("(box) => box.matches(':dir(rtl)')")
+
+
+def test_hostile_texts_stay_texts(page):
+    text = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script> "quoted" & \u0007\u202e'
+    translated(page, text)
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main img, main script").count() == 0
+    word(page, "").first.click()
+    page.wait_for_selector(".menu")
+    assert page.evaluate("window.hacked") is None
+
+
+def test_copy_and_clear(browser, server):
+    with visit(
+        browser, server, "#source=en&target=de", permissions=["clipboard-read", "clipboard-write"]
+    ) as page:
+        page.wait_for_selector("#source")
+        made = translated(page, SENTENCE)
+        page.get_by_role("button", name="Copy").click()
+        page.get_by_text("Copied").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == made
+        assert page.get_by_text(f"{len(SENTENCE)} characters").is_visible()
+        page.get_by_role("button", name="Clear").click()
+        assert page.locator("#source").input_value() == "" and output(page) == ""
+        assert page.evaluate("document.activeElement.id") == "source"
+        page.get_by_role("button", name="Share").click()
+        page.get_by_text("A link").wait_for()
+
+
+def test_a_shared_link_opens_the_text_and_the_server_never_sees_it(browser, server):
+    settings = {"permissions": ["clipboard-read", "clipboard-write"]}
+    text = "Hello, & goodbye = 100 %\n#2 日本"
+    with visit(browser, server, "#source=en&target=de", **settings) as page:
+        page.wait_for_selector("#source")
+        made = translated(page, text)
+        page.get_by_role("button", name="Share").click()
+        page.get_by_text("A link to this translation is copied.").wait_for()
+        link = page.evaluate("navigator.clipboard.readText()")
+        page.locator("#source").fill("x" * 20_000)
+        page.get_by_role("button", name="Share").click()
+        page.get_by_text("too long for a link").wait_for()
+    with visit(browser, server, "#" + link.partition("#")[2]) as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.reload()
+        page.wait_for_function("() => document.querySelectorAll('.line.done').length === 2")
+        assert page.locator("#source").input_value() == text
+        assert output(page) == made
+        assert not any("Hello" in url for url in asked)
+
+
+def test_long_texts_come_in_portions(page, translator):
+    lines = [f"I see {count} houses and {count + 1} trees." for count in range(2, 90)]
+    asked = bodies(page)
+    assert translated(page, "\n".join(lines)).count("\n") == len(lines) - 1
+    assert not any(body.get("stream") for body in asked) and len(asked) > 3
+    assert output(page).split("\n")[3] == translator.translate(lines[3]).text

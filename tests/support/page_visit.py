@@ -1,0 +1,81 @@
+"""A visit to the page of a running server, in Chromium; the page must not complain, nor ask anybody else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BUNDLED = Path(__file__).parents[2] / "src/uwaga/bundled"
+DONE = ".output:not([aria-busy=true]) .line.done"
+
+
+@contextmanager
+def visit(browser, url: str, fragment: str = "", expected: tuple[str, ...] = (), **settings) -> Iterator:
+    """The page in a browser profile of its own.
+
+    Args:
+        browser: from :func:`browser.chromium`.
+        url: of the server.
+        fragment: of the address.
+        expected: parts of complaints that the test wants.
+        **settings: of the browser's context.
+    """
+    settings = {"locale": "en-GB", "viewport": {"width": 1100, "height": 800}} | settings
+    context = browser.new_context(**settings)
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda one: complaints.append(f"{one.type}: {one.text}"))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda one: None if one.url.startswith((url, "blob:")) else complaints.append(one.url))
+    try:
+        page.goto(f"{url}/{fragment}")
+        yield page
+        assert [one for one in complaints if not any(part in one for part in expected)] == []
+    finally:
+        context.close()
+
+
+def translated(page, text: str) -> str:
+    """Put in a text as if pasted; its translation once it is there in full."""
+    page.locator("#source").fill(text)
+    page.wait_for_function(
+        """([done, text]) => {
+          const lines = document.querySelectorAll('.output .line');
+          return document.querySelector('#source').value === text && lines.length === text.split('\\n').length
+            && document.querySelector('.output').getAttribute('aria-busy') === 'false'
+            && [...lines].every((line) => line.matches('.done, .blank'));
+        }""",
+        arg=[DONE, text],
+    )
+    return output(page)
+
+
+def output(page) -> str:
+    """The translation, line by line."""
+    return page.locator(".output").evaluate(
+        "(box) => [...box.children].map((line) => line.textContent).join('\\n')"
+    )
+
+
+def word(page, text: str, at: int = 0):
+    """A word of the translation."""
+    return page.locator(".word", has_text=text).nth(at)
+
+
+def marked(page) -> list[str]:
+    """The parts of the source that are marked."""
+    return page.locator(".mirror mark").all_inner_texts()
+
+
+def other_way(folder: Path, source: str, target: str) -> Path:
+    """The bundled model under the name of other languages: what it says is nonsense, but it says it."""
+    made = folder / f"{source}-{target}"
+    shutil.copytree(BUNDLED, made)
+    config = json.loads((made / "config.json").read_text(encoding="utf-8"))
+    config["languages"] = [source, target]
+    (made / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return made
