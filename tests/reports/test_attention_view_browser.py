@@ -6,7 +6,7 @@ import re
 
 import attention_samples as samples
 import pytest
-from browser import chromium, open_page
+from browser import INK, chromium, open_page
 
 from uwaga.contracts import Attentions
 from uwaga.reports.attention_view import attention_view
@@ -15,14 +15,6 @@ SOURCE = (*samples.pieces(4, "s"), samples.HOSTILE[0], samples.HOSTILE[1])
 TARGET = (*samples.pieces(3, "t"), samples.HOSTILE[2], samples.HOSTILE[3])
 MADE = samples.attentions(3, 4, 7, 6)
 DRAWN = "[data-milliseconds]"
-INK = """(canvas) => {
-  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d');
-  copy.drawImage(canvas, 0, 0);
-  const {data} = copy.getImageData(0, 0, canvas.width, canvas.height);
-  let found = 0;
-  for (let at = 3; at < data.length; at += 4) found += data[at] > 0;
-  return found;
-}"""
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from browser import chromium
+from browser import INK, chromium
 from page_visit import output, translated, visit, word
 from running_server import running_server
 
@@ -14,12 +14,6 @@ from uwaga.server.keys import add_key
 
 SENTENCE = "I want to buy a small red car tomorrow."
 START = "#source=en&target=de"
-INK = """(canvas) => {
-  const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-  let found = 0;
-  for (let at = 3; at < data.length; at += 4) found += data[at] > 0;
-  return found;
-}"""
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,15 @@ from contextlib import contextmanager
 
 import pytest
 
+INK = """(canvas) => {
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d');
+  copy.drawImage(canvas, 0, 0);
+  const {data} = copy.getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let at = 3; at < data.length; at += 4) found += data[at] > 0;
+  return found;
+}"""
+"""How many pixels of a canvas are drawn on, read from a copy: reading makes a canvas slow."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 

@@ -34,7 +34,8 @@ def visit(browser, url: str, fragment: str = "", expected: tuple[str, ...] = (),
     try:
         page.goto(f"{url}/{fragment}")
         yield page
-        assert [one for one in complaints if not any(part in one for part in expected)] == []
+        unwanted = [one for one in complaints if not any(part in one for part in expected)]
+        assert not unwanted, "\n".join(unwanted)
     finally:
         context.close()
 
