@@ -63,7 +63,8 @@ export class WordMenu {
       const found = await this.find(place, asked, signal);
       this.note.textContent = found.length ? "" : say("wordNone");
       this.list.replaceChildren(...found.map((one) => this.choice(one, asked.target)));
-      if (this.element.contains(document.activeElement)) this.list.querySelector("button")?.focus();
+      // Who types words of their own by now is left alone.
+      if (document.activeElement === this.element) this.list.querySelector("button")?.focus();
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;
       if (!(error instanceof Refused)) throw error;
