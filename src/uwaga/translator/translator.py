@@ -384,8 +384,8 @@ class Translator(KnownTargets):
     ) -> Generator[str, None, bool]:
         """Translate a text and give out its translation piece by piece as it grows.
 
-        Joined, the pieces are ``translate(text, beam=1, ...).text``; with ``sample``, that of the same seed. A
-        text with placeholders, or with a glossary, comes in one piece. Returned is whether a limit cut it.
+        Joined, the pieces are ``translate(text, beam=1, ...).text``; with ``sample``, that of the same seed.
+        A text with placeholders, or with a glossary, comes in one piece. Returned is whether a limit cut it.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
