@@ -91,7 +91,9 @@ def test_commands_have_the_options_shown(page, line):
         if verb.startswith("-"):
             continue
         command = group.commands[verb]
-        if verb == "models":  # a group, of whose commands one needs no name
-            command = command.commands[words[0] if words and words[0] in command.commands else "installed"]
+        if verb == "models" and (not words or words[0] not in command.commands):
+            command = command.commands["installed"]  # the one that needs no name
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
         known = {option for param in command.params for option in param.opts} | {"-h", "--help"}
         assert {word.split("=")[0] for word in words if re.match("--?[a-z]", word)} <= known

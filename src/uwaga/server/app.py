@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match, Route
+from starlette.routing import compile_path
 
 from uwaga import __version__
 from uwaga.server import libretranslate, v1, v1_documents, v1_glossaries
@@ -161,11 +161,11 @@ def _add_handlers(app: FastAPI, render: Render) -> None:
 
 
 def _methods(app: FastAPI, request: Request) -> list[str]:
-    """What a path takes, by all of its routes."""
-    matching = [
-        one for one in app.routes if isinstance(one, Route) and one.matches(request.scope)[0] != Match.NONE
-    ]
-    return sorted({method for one in matching for method in one.methods or ()})
+    """What a path takes, by all of its routes that are described."""
+    for template, operations in app.openapi()["paths"].items():
+        if compile_path(template)[0].match(request.url.path):
+            return sorted(method.upper() for method in operations)
+    return []
 
 
 def _add_operation(app: FastAPI, context: ServerContext) -> None:
