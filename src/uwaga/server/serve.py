@@ -69,7 +69,8 @@ def build_app(settings: ServerSettings) -> FastAPI:
     """
     set_up_logs(settings.log_level)
     forget_dead_workers()
-    threads = settings.threads or max(1, len(os.sched_getaffinity(0)) // settings.workers)
+    cores = len(os.sched_getaffinity(0)) - 1  # one is for HTTP: engine threads would wait for it, spinning
+    threads = settings.threads or max(1, cores // settings.workers)
     metrics, limits = Metrics(), settings.limits
     load = loader(threads, settings.workers > 1)
     store = ModelStore(load, settings.memory, limits.waiting, metrics.of_model)
