@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import httpx
 import pytest
 from browser import chromium
-from page_visit import translated, visit, word
+from page_visit import expect, shows, translated, visit, word
 from running_server import running_server
 
 AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
@@ -45,8 +46,8 @@ def server(tmp_path_factory):
 def test_it_speaks_the_browsers_language(browser, server, locale, code, hint):
     with visit(browser, server, START, locale=locale) as page:
         page.wait_for_selector("#source")
-        assert page.locator("#source").get_attribute("placeholder") == hint
-        assert page.locator("html").get_attribute("lang") == code
+        expect(page.locator("#source")).to_have_attribute("placeholder", hint)
+        expect(page.locator("html")).to_have_attribute("lang", code)
 
 
 def test_another_language_is_chosen_and_kept_and_the_text_stays(browser, server):
@@ -55,15 +56,15 @@ def test_another_language_is_chosen_and_kept_and_the_text_stays(browser, server)
         made = translated(page, SENTENCE)
         page.locator(".settings summary").click()
         page.locator("#page-language").select_option("de")
-        assert page.get_by_role("tab", name="Verlauf").is_visible()
-        assert page.locator("#from option:checked").inner_text() == "Englisch"
-        assert page.title() == "uwaga: Übersetzung"
-        assert page.locator(".output").inner_text().strip() == made
-        assert page.locator(".word").first.get_attribute("title").startswith("Wahrscheinlichkeit")
+        expect(page.get_by_role("tab", name="Verlauf")).to_be_visible()
+        expect(page.locator("#from option:checked")).to_have_text("Englisch")
+        expect(page).to_have_title("uwaga: Übersetzung")
+        shows(page, made)
+        expect(page.locator(".word").first).to_have_attribute("title", re.compile("^Wahrscheinlichkeit"))
         page.locator("#page-language").select_option("zh")
         page.reload()
         page.wait_for_selector("#source")
-        assert page.get_by_role("tab", name="历史").is_visible()
+        expect(page.get_by_role("tab", name="历史")).to_be_visible()
 
 
 def test_colours_follow_the_system_or_the_reader(browser, server):
@@ -108,8 +109,9 @@ def test_paper_holds_the_texts_and_nothing_else(browser, server):
         translated(page, SENTENCE)
         page.emulate_media(media="print")
         for away in ("header", "[role=tablist]", ".bar", ".tools", ".others", ".below"):
-            assert not page.locator(away).first.is_visible(), away
-        assert page.locator("#source").is_visible() and page.locator(".output").is_visible()
+            expect(page.locator(away).first).not_to_be_visible()
+        for kept in ("#source", ".output"):
+            expect(page.locator(kept)).to_be_visible()
         assert page.evaluate("getComputedStyle(document.body).colorScheme") == "light"
 
 

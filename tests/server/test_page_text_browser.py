@@ -8,7 +8,7 @@ import re
 
 import pytest
 from browser import chromium
-from page_visit import marked, other_way, output, translated, visit, word
+from page_visit import eventually, expect, marked, other_way, output, shows, translated, visit, word
 from running_server import running_server
 
 import uwaga
@@ -44,6 +44,17 @@ def page(browser, server):
         yield found
 
 
+def focused(page, text: str) -> None:
+    """Wait until the focus is on this word."""
+    page.wait_for_function("(text) => document.activeElement.textContent === text", arg=text)
+
+
+def direction(page, source: str, target: str) -> None:
+    """Wait until these are the languages."""
+    expect(page.locator("#from")).to_have_value(source)
+    expect(page.locator("#to")).to_have_value(target)
+
+
 def bodies(page) -> list[dict]:
     """What the page asks to be translated, from now on."""
     found: list[dict] = []
@@ -59,7 +70,7 @@ def bodies(page) -> list[dict]:
 def test_a_translation_is_the_librarys(page, translator):
     text = f"{TWO}\n\nHe sleeps.\nHe sleeps."
     assert translated(page, text) == translator.translate(text).text
-    assert page.locator("[role=status]", has_text="Translated:").count() == 1
+    expect(page.locator("[role=status]", has_text="Translated:")).to_have_count(1)
 
 
 ATTEMPTS = 4
@@ -83,8 +94,7 @@ def test_it_is_translated_while_one_types_and_not_at_every_key(page, translator)
     asked = bodies(page)
     watch(page)
     page.locator("#source").press_sequentially(SENTENCE, delay=10)
-    page.wait_for_selector(".line.done")
-    assert output(page) == translator.translate(SENTENCE).text
+    shows(page, translator.translate(SENTENCE).text)
     assert len(asked) < len(SENTENCE) / 2
     rough: set[str] = set()
     for _ in range(ATTEMPTS):
@@ -138,23 +148,23 @@ def test_requests_that_are_not_wanted_any_longer_are_cancelled(page, translator)
 
     page.route("**/v1/translate", hold)
     page.locator("#source").fill("A text that nobody waits for.")
-    page.wait_for_timeout(150)
-    assert len(held) == 1
+    eventually(page, lambda: len(held) == 1)
     assert translated(page, SENTENCE) == translator.translate(SENTENCE).text
-    assert any("ABORTED" in one for one in cancelled)
+    eventually(page, lambda: any("ABORTED" in one for one in cancelled))
 
 
 def test_other_translations_are_the_n_best(page, translator):
     translated(page, SENTENCE)
     best = translator.translate(SENTENCE, nbest=4, beam=5)
-    shown = page.locator(".others .choice").all_inner_texts()
-    assert shown == [one.text for one in best.alternatives]
-    page.locator(".others .choice").first.click()
-    assert output(page) == shown[0]
-    assert best.text in page.locator(".others .choice").all_inner_texts()
-    assert page.locator(".word").count() > 3
+    choices = page.locator(".others .choice")
+    shown = [one.text for one in best.alternatives]
+    expect(choices).to_have_text(shown)
+    choices.first.click()
+    shows(page, shown[0])
+    expect(choices.filter(has_text=best.text)).to_have_count(1)
+    expect(page.locator(".word").nth(3)).to_be_visible()
     page.get_by_role("button", name="Back to the first translation").click()
-    page.wait_for_function("(text) => document.querySelector('.output').textContent === text", arg=best.text)
+    shows(page, best.text)
 
 
 @pytest.mark.parametrize("text", [SENTENCE, TWO, f"He sleeps.\n{TWO}"])
@@ -174,10 +184,10 @@ def test_another_word_at_a_place_and_going_on_from_it(page, translator, text):
     assert now.replace(led, "") == before.replace(translator.translate(SENTENCE).text, "")
     forced = "".join(page.locator(".word.forced").all_inner_texts())
     assert forced == (lead + chosen).replace(" ", "")
-    assert page.evaluate("document.activeElement.textContent") == chosen.split()[-1]
+    focused(page, chosen.split()[-1])
     page.get_by_role("button", name="Back to the first translation").click()
-    page.wait_for_function("() => document.querySelectorAll('.forced').length === 0")
-    assert output(page) == before
+    expect(page.locator(".forced")).to_have_count(0)
+    shows(page, before)
 
 
 def test_a_word_of_the_second_sentence_has_its_own_alternatives(page):
@@ -196,7 +206,7 @@ def test_going_on_in_own_words(page, translator):
     page.get_by_label("Your own words from here").fill("werde")
     page.keyboard.press("Enter")
     page.wait_for_selector(".word.forced")
-    assert output(page) == translator.translate(SENTENCE, prefix="Ich werde").text
+    shows(page, translator.translate(SENTENCE, prefix="Ich werde").text)
 
 
 def test_a_word_shows_where_it_comes_from(page, translator):
@@ -210,11 +220,11 @@ def test_a_word_shows_where_it_comes_from(page, translator):
             continue
         page.locator(".line").nth(1).locator(".word", has_text=re.compile(f"^{spelt}$")).first.hover()
         sources = [TWO[slice(*links.source[one])] for one, other in links.links if other == at]
-        assert marked(page) == sources, spelt
+        expect(marked(page)).to_have_text(sources)
     page.locator("h1").hover()
-    assert marked(page) == []
+    expect(marked(page)).to_have_count(0)
     word(page, "Auto").focus()
-    assert marked(page) == ["car"]
+    expect(marked(page)).to_have_text(["car"])
 
 
 def test_unsure_words_are_marked_unless_one_does_not_want_it(page, translator):
@@ -225,19 +235,19 @@ def test_unsure_words_are_marked_unless_one_does_not_want_it(page, translator):
     ]
     assert unsure
     found = page.locator(".word[data-doubt]")
+    found.first.wait_for()
     for one in unsure:
         assert any(part in one.text for part in found.all_inner_texts())
     assert f"Probability {round(100 * unsure[0].mean)} %" in [
         found.nth(at).get_attribute("title") for at in range(found.count())
     ]
-    line = "(word) => getComputedStyle(word).textDecorationLine"
-    assert found.first.evaluate(line) == "underline"
-    assert page.get_by_text("very unsure").is_visible()
+    expect(found.first).to_have_css("text-decoration-line", "underline")
+    expect(page.get_by_text("very unsure")).to_be_visible()
     page.get_by_label("Mark unsure words").uncheck()
-    assert found.first.evaluate(line) == "none"
-    assert not page.get_by_text("very unsure").is_visible()
+    expect(found.first).to_have_css("text-decoration-line", "none")
+    expect(page.get_by_text("very unsure")).not_to_be_visible()
     page.reload()
-    assert not page.get_by_label("Mark unsure words").is_checked()
+    expect(page.get_by_label("Mark unsure words")).not_to_be_checked()
 
 
 def test_words_are_reached_and_chosen_by_keys(page):
@@ -248,41 +258,40 @@ def test_words_are_reached_and_chosen_by_keys(page):
     words = page.locator(".word").all_inner_texts()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.activeElement.textContent") == words[2]
+    focused(page, words[2])
     page.keyboard.press("End")
-    assert page.evaluate("document.activeElement.textContent") == words[-1]
+    focused(page, words[-1])
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
     page.wait_for_selector(".menu .choice:focus")
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.textContent") == words[0]
-    assert not page.locator(".menu").is_visible()
+    focused(page, words[0])
+    expect(page.locator(".menu")).not_to_be_visible()
 
 
 def test_languages_are_detected_chosen_and_swapped(browser, server):
     with visit(browser, server) as page:
         page.wait_for_selector("#source")
-        assert page.locator("#from").input_value() == "auto"
+        expect(page.locator("#from")).to_have_value("auto")
         page.locator("#to").select_option("de")
         translated(page, SENTENCE)
-        assert page.get_by_text("Detected: English").is_visible()
+        expect(page.get_by_text("Detected: English")).to_be_visible()
         page.get_by_role("button", name="Swap languages").click()
-        assert (page.locator("#from").input_value(), page.locator("#to").input_value()) == ("de", "en")
-        assert page.locator("#source").input_value().startswith("Ich möchte")
+        direction(page, "de", "en")
+        expect(page.locator("#source")).to_have_value(re.compile("^Ich möchte"))
         page.locator("#from").select_option("en")
         page.locator("#to").select_option("ar")
         swap = page.get_by_role("button", name="Swap languages")
-        assert (
-            swap.is_disabled() and swap.get_attribute("title") == "There is no model from Arabic to English"
-        )
+        expect(swap).to_be_disabled()
+        expect(swap).to_have_attribute("title", "There is no model from Arabic to English")
         page.reload()
-        assert (page.locator("#from").input_value(), page.locator("#to").input_value()) == ("en", "ar")
+        direction(page, "en", "ar")
 
 
 def test_right_to_left(page):
     page.locator("#to").select_option("ar")
     translated(page, "Hello.")
-    assert page.locator(".output").evaluate("(box) => getComputedStyle(box).direction") == "rtl"
+    expect(page.locator(".output")).to_have_css("direction", "rtl")
     page.locator("#source").fill("שלום")
     assert page.locator("#source").evaluate("(box) => box.matches(':dir(rtl)')")
 
@@ -291,7 +300,7 @@ def test_hostile_texts_stay_texts(page):
     text = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script> "quoted" & \u0007\u202e'
     translated(page, text)
     assert page.evaluate("window.hacked") is None
-    assert page.locator("main img, main script").count() == 0
+    expect(page.locator("main img, main script")).to_have_count(0)
     word(page, "").first.click()
     page.wait_for_selector(".menu")
     assert page.evaluate("window.hacked") is None
@@ -306,10 +315,11 @@ def test_copy_and_clear(browser, server):
         page.get_by_role("button", name="Copy").click()
         page.get_by_text("Copied").wait_for()
         assert page.evaluate("navigator.clipboard.readText()") == made
-        assert page.get_by_text(f"{len(SENTENCE)} characters").is_visible()
+        expect(page.get_by_text(f"{len(SENTENCE)} characters")).to_be_visible()
         page.get_by_role("button", name="Clear").click()
-        assert page.locator("#source").input_value() == "" and output(page) == ""
-        assert page.evaluate("document.activeElement.id") == "source"
+        expect(page.locator("#source")).to_have_value("")
+        shows(page, "")
+        expect(page.locator("#source")).to_be_focused()
         page.get_by_role("button", name="Share").click()
         page.get_by_text("A link").wait_for()
 
@@ -330,9 +340,8 @@ def test_a_shared_link_opens_the_text_and_the_server_never_sees_it(browser, serv
         asked = []
         page.on("request", lambda request: asked.append(request.url))
         page.reload()
-        page.wait_for_function("() => document.querySelectorAll('.line.done').length === 2")
-        assert page.locator("#source").input_value() == text
-        assert output(page) == made
+        expect(page.locator("#source")).to_have_value(text)
+        shows(page, made)
         assert not any("Hello" in url for url in asked)
 
 

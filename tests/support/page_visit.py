@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+"""Assertions that wait until they hold: a page shows what it was told only after a moment."""
+expect.set_options(timeout=15_000)
 BUNDLED = Path(__file__).parents[2] / "src/uwaga/bundled"
 DONE = ".output:not([aria-busy=true]) .line.done"
 
@@ -55,11 +61,17 @@ def translated(page, text: str) -> str:
     return output(page)
 
 
+LINES = "[...document.querySelector('.output').children].map((line) => line.textContent).join('\\n')"
+
+
 def output(page) -> str:
     """The translation, line by line."""
-    return page.locator(".output").evaluate(
-        "(box) => [...box.children].map((line) => line.textContent).join('\\n')"
-    )
+    return page.evaluate(LINES)
+
+
+def shows(page, text: str) -> None:
+    """Wait until this is the translation."""
+    page.wait_for_function(f"(text) => {LINES} === text", arg=text)
 
 
 def word(page, text: str, at: int = 0):
@@ -67,9 +79,17 @@ def word(page, text: str, at: int = 0):
     return page.locator(".word", has_text=text).nth(at)
 
 
-def marked(page) -> list[str]:
+def eventually(page, holds) -> None:
+    """Let the browser go on until this holds."""
+    until = time.monotonic() + 15
+    while not holds():
+        assert time.monotonic() < until
+        page.wait_for_timeout(10)
+
+
+def marked(page):
     """The parts of the source that are marked."""
-    return page.locator(".mirror mark").all_inner_texts()
+    return page.locator(".mirror mark")
 
 
 def other_way(folder: Path, source: str, target: str) -> Path:
