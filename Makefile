@@ -10,18 +10,20 @@ WORKERS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
+# A file's tests stay in one process: its servers, browsers and models are started once.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN_INSTALLED := $(VENV)/run.installed
 DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
-.PHONY: help demo test tests quick compiled processors faults fuzz soak lint format docs serve-docs bench page sdist wheel clean
+.PHONY: help demo test tests slow compiled processors faults fuzz soak lint format docs serve-docs bench page sdist wheel clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
-	@echo "make test    lint, types, import contracts, docs, the tests"
-	@echo "make quick   the tests without the slow ones"
+	@echo "make test    lint, types, import contracts, docs, the tests but the slow ones"
+	@echo "make slow    the slow tests: whole trainings, kills, packages"
 	@echo "make compiled    the kernels built anew: other compilers, sanitizers, Arm"
 	@echo "make processors  the numerical tests with the kernels that other processors get"
 	@echo "make faults  kill, fill disks, start two at once: COUNT=100 times; takes about an hour"
@@ -59,17 +61,17 @@ demo: $(RUN_INSTALLED)
 test: lint docs tests
 
 tests: $(DEV_INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not compiled" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow and not compiled" $(PYTEST_ARGS)
+
+slow: $(DEV_INSTALLED)
+	$(PYTEST) -m "slow and not compiled" $(PYTEST_ARGS)
 
 # The kernels and the engine built anew: with every compiler, with sanitizers, for Arm under emulation.
 compiled: $(DEV_INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m compiled
 
-quick: $(DEV_INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(PYTEST_ARGS)
-
 # Torch and oneDNN choose kernels by the processor, and so does the engine: hold them to those of others.
-NUMERICAL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "numerical and not slow"
+NUMERICAL := $(PYTEST) -m "numerical and not slow"
 
 processors: $(DEV_INSTALLED)
 	ATEN_CPU_CAPABILITY=default $(NUMERICAL)

@@ -120,6 +120,7 @@ def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
     assert "--preset goes with --init" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_I11_18_an_estimate_of_ones_own_corpus_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

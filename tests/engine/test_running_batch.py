@@ -95,7 +95,7 @@ def test_it_continues_prompts(data):
     check(native_decoder(model), [(one[0], replace(one[1], **fitting), *one[2:]) for one in drawn])
 
 
-@settings(QUIET, max_examples=40)
+@settings(QUIET, max_examples=15)
 @given(st.data())
 def test_decoders_without_a_batch_have_what_waits_collected(data):
     toy = RecurrentToy(VOCABULARY, seed=data.draw(st.integers(0, 99)), end_bias=1.0)

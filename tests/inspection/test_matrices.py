@@ -115,7 +115,7 @@ def test_without_a_recording_there_is_nothing():
         matrices(Translation("", 0.0, (), ()))
 
 
-@pytest.mark.parametrize(("layers", "length"), [(3, 5), (12, 40)])
+@pytest.mark.parametrize(("layers", "length"), [(3, 5), pytest.param(12, 40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_small_multiples_are_drawn(tmp_path, layers, length, ending):
     text = read_alone("decoder", layers, " ".join(f"Ġ$w{at}" for at in range(length)))

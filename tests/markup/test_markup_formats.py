@@ -86,10 +86,10 @@ def test_entities_are_written_as_they_were_and_new_text_is_escaped() -> None:
     ],
 )
 def test_hostile_html_takes_a_moment(text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     fragment = reader("html")(text * (50_000 // len(text)), frozenset())
     fragment.written(fragment.inlines)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 @given(st.text(alphabet="<>/ab&;\"'= !-", max_size=40))

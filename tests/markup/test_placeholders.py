@@ -57,9 +57,9 @@ def test_nothing_is_lost_by_looking(text: str) -> None:
     "text", ["{" * 50_000, "a." * 50_000, "%" * 50_000, "{n, plural, " * 5_000, "1," * 50_000]
 )
 def test_hostile_texts_take_no_time(text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     kept(text)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_patterns_are_added() -> None:

@@ -218,9 +218,9 @@ def test_ten_thousand_tags_are_placed_in_a_moment(shape: str) -> None:
     lifted = lift(inline)
     spans = word_spans(lifted.text)
     links = tuple((at, at) for at in range(len(spans)))
-    started = time.monotonic()
+    started = time.process_time()
     made = place(lifted, lifted.text, WordAlignment(tuple(spans), tuple(spans), links))
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     assert sum(isinstance(part, Tag) for part in made) == 2 * count
 
 

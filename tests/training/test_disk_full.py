@@ -40,7 +40,7 @@ def run(folder: Path, limit: int | None = None) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.mark.parametrize("limit", [1000, 60_000])
+@pytest.mark.parametrize("limit", [1000, pytest.param(60_000, marks=pytest.mark.slow)])
 def test_I11_14_it_ends_with_one_line_and_goes_on_when_there_is_room(tmp_path: Path, limit: int) -> None:
     write_reversal_corpus(tmp_path, pairs=60)
     values = toy_values(tmp_path, steps=6, save_every=2, validate_every=3)

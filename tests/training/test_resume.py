@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import torch
 import yaml
 from toy import toy_values, write_reversal_corpus
@@ -43,6 +44,7 @@ def wait_for_checkpoint(process: subprocess.Popen[bytes], run: Path, after: int)
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_three_kills_and_no_kill_end_with_the_same_bits(tmp_path: Path) -> None:
     prepare(tmp_path)
     whole = start(tmp_path, "whole")
