@@ -61,13 +61,7 @@ class DatabaseGlossaries:
         self._limits = limits
         self._remembered = Remembered()
         self._engine = _engine(url)
-        with _told():
-            try:
-                METADATA.create_all(self._engine)
-            except exc.SQLAlchemyError:
-                METADATA.create_all(
-                    self._engine
-                )  # another process has made it between the look and the making
+        _make_tables(self._engine)
 
     def add(self, owner: str, glossary: StoredGlossary) -> None:
         """As :class:`uwaga.server.glossary_store.GlossaryStore` has it."""
