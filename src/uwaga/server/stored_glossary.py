@@ -163,10 +163,6 @@ class StoredGlossary:
             ) from None
 
 
-def _entries(found: list[tuple[str, list[str]]]) -> tuple[GlossaryEntry, ...]:
-    return tuple(GlossaryEntry(source, tuple(ways)) for source, ways in found)
-
-
 def check_language(code: str) -> str:
     """A code of a language in lower case.
 
