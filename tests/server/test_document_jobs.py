@@ -1,5 +1,6 @@
 """Laws of the jobs of documents: whole or not there, gone on with, bounded, and nobody else's."""
 
+import asyncio
 import io
 import random
 import resource
@@ -15,8 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.documents import DocumentOptions, document_job, run_document_job
+from uwaga.server.document_answer import result_answer
 from uwaga.server.document_jobs import ATTEMPTS, DocumentJobs, DocumentLimits, JobStopped
 from uwaga.server.document_order import DocumentOrder, key_sum, shown_name
+from uwaga.server.job_files import NO_DOCUMENT
+from uwaga.server.problems import Problem
 from uwaga.server.stored_errors import NotReadyError, NotStoredError, QuotaError, StorageError
 
 ORDER = DocumentOrder("ann", "words.txt", "txt", "de", "en")
@@ -67,6 +71,56 @@ def test_a_job_that_fails_says_why_and_leaves_no_result(tmp_path):
     with pytest.raises(NotReadyError, match="no such thing"):
         jobs.result("ann", job_id)
     assert jobs.take() is None
+
+
+class Removed(DocumentJobs):
+    """Jobs whose owner removes one while its result is looked for."""
+
+    after = "result"
+
+    def result(self, owner, job_id, key=None):
+        found = super().result(owner, job_id, key)
+        return self._and_gone("result", owner, job_id, found)
+
+    def status(self, owner, job_id, key=None):
+        found = super().status(owner, job_id, key)
+        return self._and_gone("status", owner, job_id, found)
+
+    def _and_gone(self, step, owner, job_id, found):
+        if step == self.after:
+            self.remove(owner, job_id)
+        return found
+
+
+def translated(jobs):
+    job_id = add(jobs)
+    claimed = jobs.take()
+    shouted(claimed)
+    claimed.finish()
+    return job_id
+
+
+@pytest.mark.parametrize("after", ["result", "status"])
+def test_a_result_that_is_removed_while_it_is_asked_for_is_not_found(tmp_path, after):
+    jobs = Removed(tmp_path)
+    jobs.after = after
+    job_id = translated(jobs)
+    with pytest.raises(Problem) as found:
+        asyncio.run(result_answer(jobs, "ann", job_id))
+    assert (found.value.status, found.value.message) == (404, NO_DOCUMENT)
+
+
+def test_a_result_that_is_removed_while_it_is_sent_is_sent_whole(tmp_path):
+    jobs = DocumentJobs(tmp_path)
+    job_id = translated(jobs)
+
+    async def sent():
+        answer = await result_answer(jobs, "ann", job_id)
+        jobs.remove("ann", job_id)
+        assert answer.headers["content-length"] == "9"
+        return b"".join([block async for block in answer.body_iterator])
+
+    assert asyncio.run(sent()) == b"ONE\n\nTWO\n"
 
 
 def test_only_the_owner_with_the_key_reaches_a_job(tmp_path):

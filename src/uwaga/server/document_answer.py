@@ -10,10 +10,32 @@ from urllib.parse import quote
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
-from uwaga.server.problems import problem_of
+from uwaga.server.document_jobs import DocumentJobs
+from uwaga.server.job_files import NO_DOCUMENT
+from uwaga.server.kept import in_thread
 from uwaga.server.stored_errors import NotStoredError
 
 BLOCK = 1 << 16
+
+
+async def result_answer(jobs: DocumentJobs, owner: str, job_id: str, key: str | None = None) -> Response:
+    """A translated document to download.
+
+    Args:
+        jobs: where it lies.
+        owner: whose it is.
+        job_id: which.
+        key: the document's own key, None where it has none.
+
+    Raises:
+        Problem: there is none of this owner and key (404), or it is not translated (409).
+    """
+
+    def opened() -> Response:
+        path = jobs.result(owner, job_id, key)
+        return document_answer(path, jobs.status(owner, job_id, key).order.name)
+
+    return await in_thread(opened)
 
 
 def document_answer(path: Path, name: str) -> Response:
@@ -24,12 +46,12 @@ def document_answer(path: Path, name: str) -> Response:
         name: what the client calls it.
 
     Raises:
-        Problem: it has been deleted.
+        NotStoredError: it has been deleted.
     """
     try:
         file = path.open("rb")
     except FileNotFoundError:
-        raise problem_of(NotStoredError("there is no such document")) from None
+        raise NotStoredError(NO_DOCUMENT) from None
     headers = {
         "content-length": str(os.fstat(file.fileno()).st_size),
         "content-disposition": f"attachment; filename*=utf-8''{quote(name, safe='')}",

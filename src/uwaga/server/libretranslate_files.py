@@ -13,9 +13,10 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response, StreamingResponse
 
 from uwaga.server.context import ServerContext
+from uwaga.server.document_answer import result_answer
 from uwaga.server.document_upload import document_order
 from uwaga.server.exchange import address_of, json_response, read_form, while_connected
 from uwaga.server.kept import in_thread
@@ -88,7 +89,7 @@ def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]
     @routes.get(
         "/download_file/{filename}",
         summary="A translated document",
-        response_class=FileResponse,
+        response_class=StreamingResponse,
         responses={404: {"description": "There is none"}},
     )
     async def download_file(request: Request, filename: str) -> Response:
@@ -99,9 +100,7 @@ def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]
         if match is None:
             raise Problem(400, "invalid_request", "Invalid filename", "filename")
         owner = request.query_params.get("of", "")
-        path = await in_thread(jobs.result, owner, match[1])
-        found = await in_thread(jobs.status, owner, match[1])
-        return FileResponse(path, media_type="application/octet-stream", filename=found.order.name)
+        return await result_answer(jobs, owner, match[1])
 
 
 def _given(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:

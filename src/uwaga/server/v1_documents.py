@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from uwaga.server.context import ServerContext
-from uwaga.server.document_answer import document_answer
+from uwaga.server.document_answer import result_answer
 from uwaga.server.document_order import DocumentStatus
 from uwaga.server.document_upload import document_order
 from uwaga.server.exchange import address_of, json_response
@@ -68,10 +68,7 @@ def router(context: ServerContext) -> APIRouter:
     async def result(request: Request, document_id: str) -> Response:
         """The translated document, as often as it is asked for while it is kept."""
         owner = _owner(context, request)
-        jobs = context.kept.worker().jobs
-        path = await in_thread(jobs.result, owner, document_id)
-        found = await in_thread(jobs.status, owner, document_id)
-        return await in_thread(document_answer, path, found.order.name)
+        return await result_answer(context.kept.worker().jobs, owner, document_id)
 
     @routes.delete("/{document_id}", status_code=204, summary="Delete a document")
     async def delete(request: Request, document_id: str) -> Response:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from uwaga.server.context import ServerContext
 from uwaga.server.deepl.admission import admitted
 from uwaga.server.deepl.texts import Formality, checked_glossaries, refuse_unsupported
-from uwaga.server.document_answer import document_answer
+from uwaga.server.document_answer import result_answer
 from uwaga.server.document_order import DocumentOrder, DocumentStatus, key_sum
 from uwaga.server.document_upload import document_order
 from uwaga.server.exchange import json_response
@@ -86,10 +86,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
         """The translated document, as often as it is asked for while it is kept."""
         owner = context.owner(admitted(context, request))
         asked = await read_fields(request, KeyParameters)
-        jobs = context.kept.worker().jobs
-        path = await in_thread(jobs.result, owner, document_id, asked.document_key)
-        found = await in_thread(jobs.status, owner, document_id, asked.document_key)
-        return await in_thread(document_answer, path, found.order.name)
+        return await result_answer(context.kept.worker().jobs, owner, document_id, asked.document_key)
 
 
 def told_status(found: DocumentStatus) -> dict[str, object]:
