@@ -18,7 +18,6 @@ from uwaga.server import v1_schema as schema
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.exchange import (
     EventStream,
-    address_of,
     json_body,
     json_response,
     read_json,
@@ -29,6 +28,7 @@ from uwaga.server.kept import in_thread
 from uwaga.server.keys import Client
 from uwaga.server.problems import Problem, problem_of
 from uwaga.server.service import Detected, TextAnswer, TextRequest
+from uwaga.server.v1_admission import admitted
 from uwaga.server.v1_schema import DetectBody, TranslateBody
 from uwaga.terms import Glossary
 
@@ -80,7 +80,7 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
         With `stream`, events `piece` with the translation's next characters, then `done` with all that was
         asked for, or `error`.
         """
-        client = context.admit(bearer(request), address_of(request))
+        client = admitted(context, request)
         body = await read_json(request, TranslateBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         characters = context.charge(client, texts)
@@ -102,7 +102,7 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
     )  # fmt: skip
     async def detect(request: Request) -> Response:
         """The likeliest language of each text among those on offer; null of one without letters."""
-        client = context.admit(bearer(request), address_of(request))
+        client = admitted(context, request)
         body = await read_json(request, DetectBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         context.charge(client, texts)
@@ -116,7 +116,7 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
     )
     async def languages(request: Request) -> Response:
         """Each language that can be translated from, and those it can be translated to."""
-        context.admit(bearer(request), address_of(request))
+        admitted(context, request)
         every = [
             {"code": one.code, "name": one.name, "targets": list(one.targets)}
             for one in context.service.pairs()
@@ -126,7 +126,7 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
     @routes.get("/models", summary="The models on offer", responses={200: {"model": schema.ModelsAnswer}})
     async def models(request: Request) -> Response:
         """Each model, the languages by its own codes, whether it is in memory, and whether it can be."""
-        context.admit(bearer(request), address_of(request))
+        admitted(context, request)
         store = context.service.models
         loaded, failed = store.loaded_names(), store.failures()
         every = [
@@ -278,12 +278,6 @@ def _told_detected(one: Detected) -> dict[str, object]:
 def body_of(model: type[BaseModel]) -> dict[str, Any]:
     """A body of JSON as OpenAPI describes it."""
     return json_body(model.model_json_schema(ref_template="#/components/schemas/{model}"))
-
-
-def bearer(request: Request) -> str | None:
-    """The key of a request: ``Authorization: Bearer KEY``."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else None
 
 
 def told_problem(problem: Problem, number: str) -> dict[str, object]:

@@ -13,11 +13,12 @@ from uwaga.server.context import ServerContext
 from uwaga.server.document_answer import result_answer
 from uwaga.server.document_order import DocumentStatus
 from uwaga.server.document_upload import document_order
-from uwaga.server.exchange import address_of, json_response
+from uwaga.server.exchange import json_response
 from uwaga.server.forms import read_upload
 from uwaga.server.kept import in_thread
 from uwaga.server.openapi import FILE_ANSWER, described_upload
-from uwaga.server.v1 import ERRORS, NOT_FOUND, bearer
+from uwaga.server.v1 import ERRORS, NOT_FOUND
+from uwaga.server.v1_admission import admitted, owner_of
 from uwaga.server.v1_schema import ErrorAnswer
 
 LanguageCode = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
@@ -41,7 +42,7 @@ def router(context: ServerContext) -> APIRouter:
     @routes.post("", openapi_extra=described_upload(DocumentForm), status_code=202, summary="Upload")
     async def upload(request: Request) -> Response:
         """Take in a document that is to be translated; `GET /v1/documents/{id}` tells how far it is."""
-        client = context.admit(bearer(request), address_of(request))
+        client = admitted(context, request)
         worker = context.kept.worker()
         asked, file = await read_upload(request, DocumentForm)
         source = None if asked.source in (None, AUTO) else asked.source
@@ -54,7 +55,7 @@ def router(context: ServerContext) -> APIRouter:
     @routes.get("/{document_id}", summary="How far a document is")
     async def status(request: Request, document_id: str) -> Response:
         """Its state, how many of its texts are done, and why it failed if it did."""
-        owner = _owner(context, request)
+        owner = owner_of(context, request)
         return json_response(
             told_document(await in_thread(context.kept.worker().jobs.status, owner, document_id))
         )
@@ -67,13 +68,13 @@ def router(context: ServerContext) -> APIRouter:
     )
     async def result(request: Request, document_id: str) -> Response:
         """The translated document, as often as it is asked for while it is kept."""
-        owner = _owner(context, request)
+        owner = owner_of(context, request)
         return await result_answer(context.kept.worker().jobs, owner, document_id)
 
     @routes.delete("/{document_id}", status_code=204, summary="Delete a document")
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation; one that is being translated is left."""
-        owner = _owner(context, request)
+        owner = owner_of(context, request)
         await in_thread(context.kept.worker().jobs.remove, owner, document_id)
         return Response(status_code=204)
 
@@ -88,7 +89,3 @@ def told_document(found: DocumentStatus) -> dict[str, object]:
     if found.state == "failed":
         told["error"] = {"code": found.code, "message": found.error}
     return told
-
-
-def _owner(context: ServerContext, request: Request) -> str:
-    return context.owner(context.admit(bearer(request), address_of(request)))

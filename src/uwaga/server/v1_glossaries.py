@@ -11,13 +11,14 @@ from starlette.responses import Response
 
 from uwaga.errors import DataError
 from uwaga.server.context import ServerContext
-from uwaga.server.exchange import address_of, json_response, read_json
+from uwaga.server.exchange import json_response, read_json
 from uwaga.server.glossary_entries import GlossaryEntry, check_entries
 from uwaga.server.kept import in_thread
 from uwaga.server.openapi import described_json
 from uwaga.server.problems import Problem
 from uwaga.server.stored_glossary import Dictionary, StoredGlossary
-from uwaga.server.v1 import ERRORS, NOT_FOUND, bearer
+from uwaga.server.v1 import ERRORS, NOT_FOUND
+from uwaga.server.v1_admission import owner_of
 from uwaga.terms.term import SEPARATOR, forms
 
 MOST_ENTRIES = 100_000
@@ -62,7 +63,7 @@ def router(context: ServerContext) -> APIRouter:
     @routes.post("", openapi_extra=described_json(GlossaryBody), status_code=201, summary="Make a glossary")
     async def create(request: Request) -> Response:
         """Keep a glossary; its id is for `glossary_id`."""
-        owner = _owner(context, request)
+        owner = owner_of(context, request)
         body = await read_json(request, GlossaryBody)
         made: StoredGlossary = await in_thread(
             StoredGlossary.new, body.name, [_dictionary(one) for one in body.dictionaries]
@@ -73,21 +74,21 @@ def router(context: ServerContext) -> APIRouter:
     @routes.get("", summary="All glossaries")
     async def every(request: Request) -> Response:
         """All glossaries of the key, without their entries."""
-        owner = _owner(context, request)
+        owner = owner_of(context, request)
         found: list[StoredGlossary] = await in_thread(context.kept.store().all, owner)
         return json_response({"glossaries": [told_glossary(one) for one in found]})
 
     @routes.get("/{glossary_id}", summary="A glossary with its entries")
     async def one(request: Request, glossary_id: str) -> Response:
         """A glossary with its entries."""
-        owner = _owner(context, request)
+        owner = owner_of(context, request)
         found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
         return json_response(told_glossary(found, entries=True))
 
     @routes.patch("/{glossary_id}", openapi_extra=described_json(ChangeBody), summary="Change a glossary")
     async def change(request: Request, glossary_id: str) -> Response:
         """Give it another name, or other dictionaries."""
-        owner = _owner(context, request)
+        owner = owner_of(context, request)
         body = await read_json(request, ChangeBody)
         new = [_dictionary(one) for one in body.dictionaries]
 
@@ -103,7 +104,7 @@ def router(context: ServerContext) -> APIRouter:
     @routes.delete("/{glossary_id}", status_code=204, summary="Delete a glossary")
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        owner = _owner(context, request)
+        owner = owner_of(context, request)
         await in_thread(context.kept.store().remove, owner, glossary_id)
         return Response(status_code=204)
 
@@ -143,7 +144,3 @@ def _dictionary(body: DictionaryBody) -> Dictionary:
 
 def _forms(target: str | list[str]) -> tuple[str, ...]:
     return forms(target if isinstance(target, str) else SEPARATOR.join(target))
-
-
-def _owner(context: ServerContext, request: Request) -> str:
-    return context.owner(context.admit(bearer(request), address_of(request)))

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.server.context import ServerContext
-from uwaga.server.deepl.admission import admitted
+from uwaga.server.deepl.admission import admitted, owner_of
 from uwaga.server.deepl.texts import Formality, checked_glossaries, refuse_unsupported
 from uwaga.server.document_answer import result_answer
 from uwaga.server.document_order import DocumentOrder, DocumentStatus, key_sum
@@ -73,7 +73,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
     @routes.post("/v2/document/{document_id}", openapi_extra=described(KeyParameters), summary="Status")
     async def status(request: Request, document_id: str) -> Response:
         """How far a document is."""
-        owner = context.owner(admitted(context, request))
+        owner = owner_of(context, request)
         asked = await read_fields(request, KeyParameters)
         jobs = context.kept.worker().jobs
         found = await in_thread(jobs.status, owner, document_id, asked.document_key)
@@ -84,7 +84,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
     )
     async def result(request: Request, document_id: str) -> Response:
         """The translated document, as often as it is asked for while it is kept."""
-        owner = context.owner(admitted(context, request))
+        owner = owner_of(context, request)
         asked = await read_fields(request, KeyParameters)
         return await result_answer(context.kept.worker().jobs, owner, document_id, asked.document_key)
 
