@@ -30,13 +30,13 @@ from uwaga.server.libretranslate_files import FileForm, add_files
 from uwaga.server.openapi import described_upload
 from uwaga.server.problems import Problem
 from uwaga.server.service import Detected, TextAnswer, TextRequest
-from uwaga.server.v1_schema import WIDEST
+from uwaga.server.v1_schema import USUAL_BEAM, WIDEST
+from uwaga.text.detection import AUTO
 
 PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
 DOWNLOAD = "/download_file/"
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
 """What its models are called by, and the codes that its answers have."""
-USUAL_BEAM = 5
 NO_TEXTS = "Invalid request: q must be a text or a list of texts"
 NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
@@ -153,7 +153,7 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         async with context.spending(client, characters), while_connected(request):
             answer = await context.service.translate(asked)
         answer.raise_first()
-        return json_response(_told(answer, isinstance(q, list), source.lower() == "auto", alternatives))
+        return json_response(_told(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
 
     @routes.post(
         "/detect", openapi_extra=_body(LibreDetectBody), summary="Detect the language of a text",

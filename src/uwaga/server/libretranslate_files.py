@@ -21,12 +21,12 @@ from uwaga.server.document_upload import document_order
 from uwaga.server.exchange import address_of, json_response, read_form, while_connected
 from uwaga.server.kept import in_thread
 from uwaga.server.problems import Problem
+from uwaga.text.detection import AUTO
 
 NAME = re.compile(r"([0-9a-f]{32})\.(.{1,255})", re.DOTALL)
 FIRST, LONGEST = 0.05, 1.0
 """Seconds between two looks whether a document is translated."""
 DISABLED = "Files translation are disabled on this server."
-AUTO = "auto"
 
 
 class FileForm(BaseModel):

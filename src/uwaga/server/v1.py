@@ -29,13 +29,13 @@ from uwaga.server.keys import Client
 from uwaga.server.problems import Problem, problem_of
 from uwaga.server.service import Detected, TextAnswer, TextRequest
 from uwaga.server.v1_admission import admitted
-from uwaga.server.v1_schema import DetectBody, TranslateBody
+from uwaga.server.v1_schema import USUAL_BEAM, DetectBody, TranslateBody
 from uwaga.terms import Glossary
+from uwaga.text.detection import AUTO
 
 PREFIX = "/v1"
 VIEW = "view"
 """Attention as :func:`uwaga.reports.attention_view.attention_view_data` packs it: a tenth of its numbers."""
-USUAL_BEAM = 5
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": schema.ErrorAnswer, "description": what}
     for status, what in (
@@ -157,7 +157,7 @@ async def _events(
         [done] = told_answer(answer, body)
     else:
         done = {"text": "".join(pieces)}
-    if asked.source in (None, "auto"):
+    if asked.source in (None, AUTO):
         done["detected_source"] = _told_detected(found)
     yield "done", done
 
@@ -192,7 +192,7 @@ async def kept_terms(context: ServerContext, client: Client, body: TranslateBody
     """
     if body.glossary is not None:
         raise Problem(400, "two_glossaries", "give a glossary or the id of one, not both", "glossary_id")
-    if body.source in (None, "auto"):
+    if body.source in (None, AUTO):
         message = "a glossary that the server keeps is of two languages: name the source"
         raise Problem(400, "source_missing", message, "source")
     ids, service = (body.glossary_id or "",), context.service

@@ -20,9 +20,9 @@ from uwaga.server.openapi import FILE_ANSWER, described_upload
 from uwaga.server.v1 import ERRORS, NOT_FOUND
 from uwaga.server.v1_admission import admitted, owner_of
 from uwaga.server.v1_schema import ErrorAnswer
+from uwaga.text.detection import AUTO
 
 LanguageCode = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
-AUTO = "auto"
 
 
 class DocumentForm(BaseModel):

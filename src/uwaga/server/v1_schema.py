@@ -8,6 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 WIDEST = 16
 """Hypotheses per sentence that a request may ask for."""
+USUAL_BEAM = 5
+"""Width of the search where a request asks for more than the first hypothesis, or for quality."""
 LanguageCode = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
 
 

@@ -26,12 +26,11 @@ from uwaga.server.kept import in_thread
 from uwaga.server.openapi import described
 from uwaga.server.problems import Problem, problem_of
 from uwaga.server.service import TextRequest
+from uwaga.server.v1_schema import USUAL_BEAM
 from uwaga.terms import Glossary
 from uwaga.translator.segmentation import Split
 
 MOST_GLOSSARIES = 5
-QUALITY_BEAM = 5
-"""Width of the search of ``quality_optimized``; ``latency_optimized`` is greedy."""
 VERSION = "v2"
 """The strict one: there is no other here, and XML that is not well-formed is refused."""
 Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
@@ -107,7 +106,7 @@ def text_request(
     newlines = asked.split_sentences in (None, "1") and tags != "html"
     options: SearchOverrides = {}
     if asked.model_type is not None:
-        options["beam"] = 1 if asked.model_type == "latency_optimized" else QUALITY_BEAM
+        options["beam"] = 1 if asked.model_type == "latency_optimized" else USUAL_BEAM
     for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
         if getattr(asked, name) and (tags is None or (tags == "html" and name != "ignore_tags")):
             raise Problem(400, "invalid_request", f"Parameter '{name}' needs tag_handling=xml.", name)
