@@ -136,10 +136,8 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         fields = await read_fields(request, context)
         client = admitted(context, fields, request)
         q = needed(fields, "q")
-        texts = q if isinstance(q, list) else [q]
         source, target = needed_text(fields, "source"), needed_text(fields, "target")
-        if not all(isinstance(text, str) for text in texts):
-            raise Problem(400, "invalid_request", NO_TEXTS, "q")
+        texts = _texts(q)
         alternatives = _alternatives(fields)
         kind = _format(fields)
         characters = context.charge(client, texts, "q")
@@ -163,10 +161,7 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         """The likeliest languages, the best first."""
         fields = await read_fields(request, context)
         client = admitted(context, fields, request)
-        q = needed(fields, "q")
-        texts = q if isinstance(q, list) else [q]
-        if not all(isinstance(text, str) for text in texts):
-            raise Problem(400, "invalid_request", NO_TEXTS, "q")
+        texts = _texts(needed(fields, "q"))
         context.charge(client, texts, "q")
         found = await context.service.detect("\n".join(texts))
         return json_response([_detected(one) for one in found or [Detected("en", 0.0)]])
@@ -282,6 +277,13 @@ def needed_text(fields: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise Problem(400, "invalid_request", f"Invalid request: {name} must be a text", name)
     return value
+
+
+def _texts(q: Any) -> list[str]:
+    texts = q if isinstance(q, list) else [q]
+    if not all(isinstance(text, str) for text in texts):
+        raise Problem(400, "invalid_request", NO_TEXTS, "q")
+    return texts
 
 
 def _alternatives(fields: Mapping[str, Any]) -> int:

@@ -25,23 +25,24 @@ INVALID_ENTRIES = "Invalid glossary entries provided"
 NO_CONTENT = 204
 
 
-class GlossaryParameters(Parameters):
+class PairParameters(Parameters):
+    """A dictionary of a glossary."""
+
+    source_lang: str = Field(min_length=2, max_length=16, examples=["en"])
+    target_lang: str = Field(min_length=2, max_length=16, examples=["de"])
+
+
+class DictionaryParameters(PairParameters):
+    """The entries of one pair of languages."""
+
+    entries: str = Field(examples=["dog\tHund"])
+    entries_format: EntriesFormat = "tsv"
+
+
+class GlossaryParameters(DictionaryParameters):
     """A glossary of one pair of languages."""
 
     name: str = Field(min_length=1, max_length=1024, examples=["Words"])
-    source_lang: str = Field(min_length=2, max_length=16, examples=["en"])
-    target_lang: str = Field(min_length=2, max_length=16, examples=["de"])
-    entries: str = Field(examples=["dog\tHund"])
-    entries_format: EntriesFormat = "tsv"
-
-
-class DictionaryParameters(Parameters):
-    """The entries of one pair of languages."""
-
-    source_lang: str = Field(min_length=2, max_length=16, examples=["en"])
-    target_lang: str = Field(min_length=2, max_length=16, examples=["de"])
-    entries: str = Field(examples=["dog\tHund"])
-    entries_format: EntriesFormat = "tsv"
 
 
 class MultilingualParameters(Parameters):
@@ -56,13 +57,6 @@ class ChangeParameters(Parameters):
 
     name: str | None = Field(None, min_length=1, max_length=1024)
     dictionaries: list[DictionaryParameters] = Field([], max_length=200)
-
-
-class PairParameters(Parameters):
-    """A dictionary of a glossary."""
-
-    source_lang: str = Field(min_length=2, max_length=16, examples=["en"])
-    target_lang: str = Field(min_length=2, max_length=16, examples=["de"])
 
 
 def add_glossaries(routes: APIRouter, context: ServerContext) -> None:
@@ -85,8 +79,7 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
         """Make a glossary of one pair of languages."""
         owner = owner_of(context, request)
         asked = await read_fields(request, GlossaryParameters)
-        one = DictionaryParameters(**asked.model_dump(exclude={"name"}))
-        made = await _made(context, owner, asked.name, [one])
+        made = await _made(context, owner, asked.name, [asked])
         return json_response(_told_2(made), 201)
 
     @routes.get("/v2/glossaries", summary="The key's glossaries of one pair")
