@@ -21,6 +21,7 @@ from uwaga.server.problems import Problem
 Body = TypeVar("Body", bound=BaseModel)
 JSON = "application/json"
 MALFORMED = "json_invalid"
+MOST_FIELDS = 2000
 
 
 def json_response(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -157,20 +158,11 @@ async def read_form(request: Request, largest: int) -> FormData:
         largest: bytes of one field that is no file.
 
     Raises:
-        Problem: it is no form.
+        Problem: it is no form, or has several files.
     """
     try:
-        return await request.form(max_files=4, max_fields=2000, max_part_size=largest)
-    except HTTPException:
-        raise Problem(400, "not_a_form", "the body is not the form that its header says") from None
-
-
-def json_body(schema: dict[str, Any], form: bool = False) -> dict[str, Any]:
-    """A body as OpenAPI describes it, for routes that read theirs by themselves.
-
-    Args:
-        schema: of JSON.
-        form: it may be a form too.
-    """
-    kinds = [JSON, "application/x-www-form-urlencoded"] if form else [JSON]
-    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+        return await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=largest)
+    except HTTPException as error:
+        raise Problem(400, "invalid_form", f"the form cannot be read: {error.detail}"[:300]) from None
+    except UnicodeDecodeError:
+        raise Problem(400, "invalid_form", "the form cannot be read: it is not UTF-8") from None

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, WithJsonSchema
-from starlette.datastructures import FormData, UploadFile
-from starlette.exceptions import HTTPException
+from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
+from uwaga.server.exchange import read_form
 from uwaga.server.problems import Problem
 
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
-MOST_FIELDS = 2000
+LARGEST_FIELD = 16 << 20
+"""Bytes of a field that is no file."""
 NESTED = re.compile(r"dictionaries\[(\d{1,3})\](?:\[(\w+)\]|\.(\w+))")
 FLAGS: dict[object, bool] = {
     "0": False,
@@ -79,7 +80,7 @@ async def read_upload(request: Request, kind: type[Fields]) -> tuple[Fields, Upl
     Raises:
         Problem: as :func:`read_fields`; or there is no file.
     """
-    form = await _form(request)
+    form = await read_form(request, LARGEST_FIELD)
     file = form.get("file")
     if not isinstance(file, UploadFile):
         raise Problem(400, "invalid_request", "Invalid file data.", "file")
@@ -111,7 +112,7 @@ async def _given(request: Request) -> dict[str, Any]:
     query = _of_form(request.query_params.multi_items())
     stated = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if stated in FORMS:
-        return query | _of_form((await _form(request)).multi_items())
+        return query | _of_form((await read_form(request, LARGEST_FIELD)).multi_items())
     body = await request.body()
     if not body.strip():
         return query
@@ -124,15 +125,6 @@ async def _given(request: Request) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise Problem(400, "not_json", "the body is no object of JSON")
     return query | found
-
-
-async def _form(request: Request) -> FormData:
-    try:
-        return await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=16 << 20)
-    except HTTPException as error:
-        raise Problem(400, "invalid_form", f"the form cannot be read: {error.detail}"[:300]) from None
-    except UnicodeDecodeError:
-        raise Problem(400, "invalid_form", "the form cannot be read: it is not UTF-8") from None
 
 
 def _of_form(items: Iterable[tuple[str, object]]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.exchange import (
     JSON,
     address_of,
-    json_body,
     json_response,
     parse_json,
     read_form,
@@ -27,7 +26,7 @@ from uwaga.server.exchange import (
 from uwaga.server.keys import Client
 from uwaga.server.language_names import language_name
 from uwaga.server.libretranslate_files import FileForm, add_files
-from uwaga.server.openapi import described_upload
+from uwaga.server.openapi import described, described_upload
 from uwaga.server.problems import Problem
 from uwaga.server.service import Detected, TextAnswer, TextRequest
 from uwaga.server.v1_schema import USUAL_BEAM, WIDEST
@@ -128,7 +127,7 @@ def router(context: ServerContext) -> APIRouter:
 
 def _add_texts(routes: APIRouter, context: ServerContext) -> None:
     @routes.post(
-        "/translate", openapi_extra=_body(LibreTranslateBody), summary="Translate text",
+        "/translate", openapi_extra=described(LibreTranslateBody), summary="Translate text",
         responses={200: {"model": LibreTranslateAnswer}},
     )  # fmt: skip
     async def translate(request: Request) -> Response:
@@ -154,7 +153,7 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         return json_response(_told(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
 
     @routes.post(
-        "/detect", openapi_extra=_body(LibreDetectBody), summary="Detect the language of a text",
+        "/detect", openapi_extra=described(LibreDetectBody), summary="Detect the language of a text",
         responses={200: {"model": list[LibreDetection]}},
     )  # fmt: skip
     async def detect(request: Request) -> Response:
@@ -167,7 +166,7 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         return json_response([_detected(one) for one in found or [Detected("en", 0.0)]])
 
     @routes.post(
-        "/suggest", openapi_extra=_body(SuggestBody), summary="Suggest a better translation",
+        "/suggest", openapi_extra=described(SuggestBody), summary="Suggest a better translation",
         responses={200: {"description": "Kept"}},
     )  # fmt: skip
     async def suggest(request: Request) -> Response:
@@ -357,10 +356,6 @@ def render(problem: Problem, number: str) -> Response:
         problem = Problem(429, problem.code, f"Slowdown: {problem.message}", retry_after=problem.retry_after)
     status = 400 if problem.status in (415, 422) else problem.status
     return json_response({"error": problem.message}, status)
-
-
-def _body(model: type[BaseModel]) -> dict[str, Any]:
-    return json_body(model.model_json_schema(ref_template="#/components/schemas/{model}"), form=True)
 
 
 DIALECT = Dialect("libretranslate", owns, router, render)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,7 +17,6 @@ from uwaga.server import v1_schema as schema
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.exchange import (
     EventStream,
-    json_body,
     json_response,
     read_json,
     request_id,
@@ -26,6 +24,7 @@ from uwaga.server.exchange import (
 )
 from uwaga.server.kept import in_thread
 from uwaga.server.keys import Client
+from uwaga.server.openapi import described_json
 from uwaga.server.problems import Problem, problem_of
 from uwaga.server.service import Detected, TextAnswer, TextRequest
 from uwaga.server.v1_admission import admitted
@@ -71,7 +70,7 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
     }
 
     @routes.post(
-        "/translate", openapi_extra=body_of(TranslateBody), summary="Translate texts",
+        "/translate", openapi_extra=described_json(TranslateBody), summary="Translate texts",
         responses={200: {"model": schema.TranslateAnswer, **events}, 404: NOT_FOUND},
     )  # fmt: skip
     async def translate(request: Request) -> Response:
@@ -97,7 +96,7 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
         return json_response({"translations": told_answer(answer, body), "model": answer.model})
 
     @routes.post(
-        "/detect", openapi_extra=body_of(DetectBody), summary="Tell the languages of texts",
+        "/detect", openapi_extra=described_json(DetectBody), summary="Tell the languages of texts",
         responses={200: {"model": schema.DetectAnswer}},
     )  # fmt: skip
     async def detect(request: Request) -> Response:
@@ -273,11 +272,6 @@ _ASKED = (
 
 def _told_detected(one: Detected) -> dict[str, object]:
     return {"code": one.code, "confidence": round(one.confidence, 4)}
-
-
-def body_of(model: type[BaseModel]) -> dict[str, Any]:
-    """A body of JSON as OpenAPI describes it."""
-    return json_body(model.model_json_schema(ref_template="#/components/schemas/{model}"))
 
 
 def told_problem(problem: Problem, number: str) -> dict[str, object]:
