@@ -1,7 +1,7 @@
 """A search that the engine runs by itself finds what the numpy search finds: the same tokens and bits."""
 
 import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from uwaga.contracts import BeamRules
 from uwaga.decoding import SearchOptions, search
 from uwaga.decoding.decoder_batch import DecoderBatch
 from uwaga.decoding.phrases import Phrase, Phrases
+from uwaga.decoding.running_batch import rules_key
 from uwaga.errors import DataError, ModelError
 from uwaga.settings import TransformerSettings
 
@@ -120,6 +121,15 @@ RULES = BeamRules(
     renormalise=False,
     divisors=np.arange(1.0, 13.0),
 )
+
+
+@pytest.mark.parametrize("name", [one.name for one in fields(BeamRules)])
+def test_rules_that_differ_share_no_steps_but_for_who_is_told(name):
+    old = getattr(RULES, name)
+    other = np.append(old, old[-1:] if old.size else [True]) if isinstance(old, np.ndarray) else not old
+    same = replace(RULES, never=RULES.never.copy(), divisors=RULES.divisors.copy())
+    assert rules_key(same) == rules_key(RULES)
+    assert (rules_key(replace(RULES, **{name: other})) == rules_key(RULES)) == (name == "streams")
 
 
 @pytest.mark.parametrize(

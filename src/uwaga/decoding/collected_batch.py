@@ -13,9 +13,8 @@ from uwaga.decoding.beam_batch import BeamBatch
 from uwaga.decoding.options import SearchOptions
 from uwaga.decoding.phrases import Phrases
 from uwaga.decoding.rank import TableRanking
+from uwaga.decoding.running_batch import rules_key
 from uwaga.errors import CancelledRequestError, SettingsError
-
-Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +149,7 @@ class CollectedTicket:
     def __init__(self, batch: CollectedBatch, rules: BeamRules, changed: threading.Condition) -> None:
         self._batch, self._changed = batch, changed
         self.rules, self.gone = rules, False
-        self.key: Key = (
-            *(rules.beams, rules.enough, rules.nbest, rules.start, rules.min_length, rules.early_stopping),
-            *(rules.force_end, rules.score_forced, rules.renormalise),
-            *(rules.never.tobytes(), rules.divisors.tobytes(), rules.inside.tobytes()),
-        )
+        self.key = rules_key(rules)
         self._handed = 0
         self._done: list[tuple[int, list[Found]]] = []
         self._ever: set[int] = set()

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from uwaga.contracts import BeamRules, Decided, Found, Ids, PhraseTables
+
+
+def rules_key(rules: BeamRules) -> tuple[object, ...]:
+    """Equal for rules by which sentences may be searched together; whether they stream does not matter."""
+    every = [getattr(rules, one.name) for one in fields(rules) if one.name != "streams"]
+    return tuple(one.tobytes() if isinstance(one, np.ndarray) else one for one in every)
 
 
 class BatchTicket(Protocol):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from uwaga.contracts import BeamRules, Decided, Found, Ids, PhraseTables
+from uwaga.decoding.running_batch import rules_key
 from uwaga.engine import _core
 from uwaga.engine.beam_search import checked_rules, told
 from uwaga.errors import CancelledRequestError
@@ -47,11 +48,7 @@ class NativeRunningBatch:
         Raises:
             DataError: the rules name tokens outside the vocabulary.
         """
-        key = (
-            *(rules.beams, rules.enough, rules.nbest, rules.start, rules.min_length, rules.early_stopping),
-            *(rules.force_end, rules.score_forced, rules.renormalise),
-            *(rules.never.tobytes(), rules.divisors.tobytes(), rules.inside.tobytes()),
-        )
+        key = rules_key(rules)
         lane = self._lanes.pop(key, None) or _core.Lane(checked_rules(self._model, self._end, rules))
         self._lanes[key] = lane
         while len(self._lanes) > MOST_LANES:
