@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,15 +36,21 @@ def between(one: Translator, source: str, target: str) -> Translator:
 
 
 def service(
-    bundled: Translator, *offers: Offer, memory: int = 0, fails: str = ""
+    bundled: Translator,
+    *offers: Offer,
+    memory: int = 0,
+    fails: str = "",
+    error: Exception | None = None,
+    begin: Callable[[], object] = lambda: None,
 ) -> tuple[Service, list[str]]:
     """A service whose models are the bundled one by other names, and the names of those it has loaded."""
     loaded: list[str] = []
 
     def load(one: Offer) -> Translator:
         if one.name == fails:
-            raise ModelError("/secret/place: broken")
+            raise error or ModelError("/secret/place: broken")
         loaded.append(one.name)
+        begin()
         return between(bundled, one.sources[0], one.targets[0])
 
     return Service(offers, ModelStore(load, memory)), loaded
@@ -128,8 +135,29 @@ def test_a_model_is_loaded_once_however_many_ask(bundled: Translator):
     assert loaded == ["a"]
 
 
-def test_one_that_fails_does_not_hold_up_the_others(bundled: Translator):
-    served, _ = service(bundled, offer("a", "en", "de"), offer("b", "fr", "de"), fails="b")
+def test_who_gives_up_waiting_for_a_model_does_not_end_its_loading(bundled: Translator):
+    go_on = threading.Event()
+    served, loaded = service(bundled, offer("a", "en", "de"), begin=lambda: go_on.wait(30))
+
+    async def work() -> None:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(served.translate(TextRequest([TEXT], "de", "en")), 0.05)
+        go_on.set()
+        await served.translate(TextRequest([TEXT], "de", "en"))
+        await served.close()
+
+    run(work)
+    assert loaded == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(None, "/secret/place: broken"), (ValueError("a bug"), "ValueError: a bug")],
+)
+def test_one_that_fails_does_not_hold_up_the_others(bundled: Translator, error: Exception | None, told: str):
+    offers = offer("a", "en", "de"), offer("b", "fr", "de")
+    served, _ = service(bundled, *offers, fails="b", error=error)
 
     async def work() -> None:
         await served.start()
@@ -140,7 +168,7 @@ def test_one_that_fails_does_not_hold_up_the_others(bundled: Translator):
         assert (refused.value.status, refused.value.code) == (503, "model_unavailable")
         assert refused.value.retry_after
         assert "/secret" not in refused.value.message
-        assert served.models.failures() == {"b": "/secret/place: broken"}
+        assert served.models.failures() == {"b": told}
         await served.close()
 
     run(work)
@@ -177,6 +205,26 @@ def test_what_is_in_use_stays(bundled: Translator, monkeypatch: pytest.MonkeyPat
         await served.close()
 
     run(work)
+
+
+def test_what_a_request_waits_for_stays(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
+    """The second model of a way is not loaded in the place of the first."""
+    taken = iter(range(0, 10**12, 50 << 20))
+    monkeypatch.setattr("uwaga.server.models._resident", lambda: next(taken))
+    ways = [("a", "en", "de"), ("b", "de", "fr"), ("c", "es", "pt")]
+    served, loaded = service(bundled, *(offer(*way, preload=False) for way in ways), memory=60)
+
+    async def work() -> None:
+        await served.translate(TextRequest([TEXT], "pt", "es"))
+        each = [served.translate(TextRequest([TEXT], "fr", "en")) for _ in range(3)]
+        await asyncio.gather(*each)
+        assert served.models.loaded_names() == ["a", "b"]
+        await served.translate(TextRequest([TEXT], "pt", "es"))
+        assert served.models.loaded_names() == ["c"]
+        await served.close()
+
+    run(work)
+    assert loaded == ["c", "a", "b", "c"]
 
 
 def test_offers_are_read_without_loading(tmp_path: Path):

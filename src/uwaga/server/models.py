@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ Loader = Callable[[Offer], Translator | PivotTranslator]
 Way = tuple[tuple[str, str, str], ...]
 
 
-@dataclass
+@dataclass(eq=False)
 class Loaded:
     """A translator in memory: ``uses`` requests have it now, ``used`` is when the last one began."""
 
@@ -69,7 +70,8 @@ class ModelStore:
         self._load, self._memory, self._most_waiting = load_offer, memory * MEBIBYTE, most_waiting
         self._loaded: dict[Way, Loaded] = {}
         self._failed: dict[str, Failure] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._coming: dict[str, asyncio.Task[Loaded]] = {}
+        self._awaited: Counter[str] = Counter()
         self._loading = asyncio.Lock()
         self._observer = observer
 
@@ -83,6 +85,8 @@ class ModelStore:
         loaded = self._loaded.get(_way(route)) or await self._made(route)
         loaded.uses += 1
         loaded.used = time.monotonic()
+        for leg in loaded.legs:
+            leg.used = loaded.used
         try:
             yield loaded.translator
         finally:
@@ -107,47 +111,72 @@ class ModelStore:
 
     async def close(self) -> None:
         """Let every running sentence end, then all models go."""
+        for task in self._coming.values():
+            task.cancel()
         every = list(self._loaded.values())
         self._loaded.clear()
         await asyncio.gather(*(one.translator.close(drain=True) for one in every))
 
     async def _made(self, route: Route) -> Loaded:
-        legs = [await self._offer(leg.offer) for leg in route]
+        names = [leg.offer.name for leg in route]
+        self._awaited.update(names)
+        try:
+            legs = [await self._offer(leg.offer) for leg in route]
+        finally:
+            self._awaited.subtract(names)
         if len(route) == 1:
             return legs[0]
+        known = self._loaded.get(_way(route))  # another request may have waited for the same
+        if known is not None:
+            return known
         steps = [_step(one.own, leg) for one, leg in zip(legs, route, strict=True)]
         own = PivotTranslator([step for steps_ in steps for step in steps_])
         made = Loaded(
             self._asynchronous("-".join(leg.offer.name for leg in route), own), own, legs=tuple(legs)
         )
-        return self._loaded.setdefault(_way(route), made)
+        self._loaded[_way(route)] = made
+        return made
 
     async def _offer(self, offer: Offer) -> Loaded:
-        """A single model, loaded if it is not there.
+        """A single model, loaded if it is not there; who gives up waiting does not end the loading.
 
         Raises:
             Problem: it cannot be loaded.
         """
-        key: Way = ((offer.name, "", ""),)
-        async with self._locks.setdefault(offer.name, asyncio.Lock()):
-            if key in self._loaded:
-                return self._loaded[key]
-            failure = self._failed.get(offer.name)
-            if failure is not None and time.monotonic() - failure.at < RETRY:
-                raise _unavailable(RETRY - (time.monotonic() - failure.at))
-            async with self._loading:
-                self._loaded[key] = await self._fresh(offer)
+        found = self._loaded.get(_alone(offer))
+        if found is not None:
+            return found
+        failure = self._failed.get(offer.name)
+        if failure is not None and time.monotonic() - failure.at < RETRY:
+            raise _unavailable(RETRY - (time.monotonic() - failure.at))
+        task = self._coming.get(offer.name)
+        if task is None:
+            task = self._coming[offer.name] = asyncio.create_task(self._arriving(offer))
+            task.add_done_callback(lambda task: self._arrived(offer, task))
+        return await asyncio.shield(task)
+
+    async def _arriving(self, offer: Offer) -> Loaded:
+        """Load a model, one at a time of all, so that the memory that it takes can be told."""
+        async with self._loading:
+            made = self._loaded[_alone(offer)] = await self._fresh(offer)
             self._failed.pop(offer.name, None)
-            await self._let_go(self._loaded[key])
-            return self._loaded[key]
+            await self._let_go(made)
+            return made
+
+    def _arrived(self, offer: Offer, task: asyncio.Task[Loaded]) -> None:
+        self._coming.pop(offer.name, None)
+        if not task.cancelled():
+            task.exception()  # it has been seen, whether or not anybody still waits
 
     async def _fresh(self, offer: Offer) -> Loaded:
         before, began = _resident(), time.monotonic()
         try:
             own = await asyncio.to_thread(self._load, offer)
-        except (UwagaError, OSError, MemoryError) as error:
-            self._failed[offer.name] = Failure(str(error))
-            LOG.error("model not loaded", extra={"model": offer.name, "reason": str(error)})
+        except Exception as error:
+            known = isinstance(error, UwagaError | OSError | MemoryError)
+            reason = str(error) if known else f"{type(error).__name__}: {error}"
+            self._failed[offer.name] = Failure(reason)
+            LOG.error("model not loaded", extra={"model": offer.name, "reason": reason}, exc_info=not known)
             raise _unavailable(RETRY) from None
         taken = max(0, _resident() - before)
         seconds = round(time.monotonic() - began, 3)
@@ -162,12 +191,12 @@ class ModelStore:
         """Let models go, those not used for longest first, until the others fit."""
         if not self._memory:
             return
-        held = [one for one in self._loaded.values() if not one.legs]
-        for old in sorted(held, key=lambda one: one.used):
+        held = [(way[0][0], one) for way, one in self._loaded.items() if not one.legs]
+        for name, old in sorted(held, key=lambda one: one[1].used):
             if sum(one.bytes for one in self._loaded.values()) <= self._memory:
                 return
             users = [one for one in self._loaded.values() if old in one.legs]
-            if old is newest or any(one.uses for one in (old, *users)):
+            if old is newest or self._awaited[name] or any(one.uses for one in (old, *users)):
                 continue
             self._loaded = {way: one for way, one in self._loaded.items() if one not in (old, *users)}
             LOG.info("model let go", extra={"bytes": old.bytes})
@@ -220,9 +249,13 @@ def _step(own: Translator | PivotTranslator, leg: Hop) -> Sequence[PivotStep]:
     return [own if leg.offer.one_pair else own.between(leg.source, leg.target)]
 
 
+def _alone(offer: Offer) -> Way:
+    return ((offer.name, "", ""),)
+
+
 def _way(route: Route) -> Way:
     if len(route) == 1:
-        return ((route[0].offer.name, "", ""),)
+        return _alone(route[0].offer)
     return tuple((leg.offer.name, leg.source, leg.target) for leg in route)
 
 
