@@ -71,17 +71,6 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client is not None else ""
 
 
-def authorised_key(request: Request, scheme: str) -> str | None:
-    """The key of a request's header ``Authorization: SCHEME KEY``; None where it has none of the scheme.
-
-    Args:
-        request: any.
-        scheme: in lower case.
-    """
-    stated, _, key = request.headers.get("authorization", "").partition(" ")
-    return key.strip() if stated.lower() == scheme else None
-
-
 def request_id(request: Request) -> str:
     """The id of a request."""
     visit: Visit = request.scope["uwaga"]

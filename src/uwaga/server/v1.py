@@ -14,6 +14,7 @@ from uwaga.contracts import Translation
 from uwaga.decoding import SearchOverrides
 from uwaga.reports.attention_view import attention_view_data
 from uwaga.server import v1_schema as schema
+from uwaga.server.admission import BEARER
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.exchange import (
     EventStream,
@@ -27,7 +28,6 @@ from uwaga.server.keys import Client
 from uwaga.server.openapi import described_json
 from uwaga.server.problems import Problem, problem_of
 from uwaga.server.service import Detected, TextAnswer, TextRequest
-from uwaga.server.v1_admission import admitted
 from uwaga.server.v1_schema import USUAL_BEAM, DetectBody, TranslateBody
 from uwaga.terms import Glossary
 from uwaga.text.detection import AUTO
@@ -79,7 +79,7 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
         With `stream`, events `piece` with the translation's next characters, then `done` with all that was
         asked for, or `error`.
         """
-        client = admitted(context, request)
+        client = BEARER.client(context, request)
         body = await read_json(request, TranslateBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         characters = context.charge(client, texts)
@@ -101,7 +101,7 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
     )  # fmt: skip
     async def detect(request: Request) -> Response:
         """The likeliest language of each text among those on offer; null of one without letters."""
-        client = admitted(context, request)
+        client = BEARER.client(context, request)
         body = await read_json(request, DetectBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         context.charge(client, texts)
@@ -115,7 +115,7 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
     )
     async def languages(request: Request) -> Response:
         """Each language that can be translated from, and those it can be translated to."""
-        admitted(context, request)
+        BEARER.client(context, request)
         every = [
             {"code": one.code, "name": one.name, "targets": list(one.targets)}
             for one in context.service.pairs()
@@ -125,7 +125,7 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
     @routes.get("/models", summary="The models on offer", responses={200: {"model": schema.ModelsAnswer}})
     async def models(request: Request) -> Response:
         """Each model, the languages by its own codes, whether it is in memory, and whether it can be."""
-        admitted(context, request)
+        BEARER.client(context, request)
         store = context.service.models
         loaded, failed = store.loaded_names(), store.failures()
         every = [

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from uwaga.server.admission import BEARER
 from uwaga.server.context import ServerContext
 from uwaga.server.document_answer import result_answer
 from uwaga.server.document_order import DocumentStatus
@@ -18,7 +19,6 @@ from uwaga.server.forms import read_upload
 from uwaga.server.kept import in_thread
 from uwaga.server.openapi import FILE_ANSWER, described_upload
 from uwaga.server.v1 import ERRORS, NOT_FOUND
-from uwaga.server.v1_admission import admitted, owner_of
 from uwaga.server.v1_schema import ErrorAnswer
 from uwaga.text.detection import AUTO
 
@@ -42,7 +42,7 @@ def router(context: ServerContext) -> APIRouter:
     @routes.post("", openapi_extra=described_upload(DocumentForm), status_code=202, summary="Upload")
     async def upload(request: Request) -> Response:
         """Take in a document that is to be translated; `GET /v1/documents/{id}` tells how far it is."""
-        client = admitted(context, request)
+        client = BEARER.client(context, request)
         worker = context.kept.worker()
         asked, file = await read_upload(request, DocumentForm)
         source = None if asked.source in (None, AUTO) else asked.source
@@ -55,7 +55,7 @@ def router(context: ServerContext) -> APIRouter:
     @routes.get("/{document_id}", summary="How far a document is")
     async def status(request: Request, document_id: str) -> Response:
         """Its state, how many of its texts are done, and why it failed if it did."""
-        owner = owner_of(context, request)
+        owner = BEARER.owner(context, request)
         return json_response(
             told_document(await in_thread(context.kept.worker().jobs.status, owner, document_id))
         )
@@ -68,13 +68,13 @@ def router(context: ServerContext) -> APIRouter:
     )
     async def result(request: Request, document_id: str) -> Response:
         """The translated document, as often as it is asked for while it is kept."""
-        owner = owner_of(context, request)
+        owner = BEARER.owner(context, request)
         return await result_answer(context.kept.worker().jobs, owner, document_id)
 
     @routes.delete("/{document_id}", status_code=204, summary="Delete a document")
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation; one that is being translated is left."""
-        owner = owner_of(context, request)
+        owner = BEARER.owner(context, request)
         await in_thread(context.kept.worker().jobs.remove, owner, document_id)
         return Response(status_code=204)
 

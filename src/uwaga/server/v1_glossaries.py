@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.errors import DataError
+from uwaga.server.admission import BEARER
 from uwaga.server.context import ServerContext
 from uwaga.server.exchange import json_response, read_json
 from uwaga.server.glossary_entries import GlossaryEntry, check_entries
@@ -18,7 +19,6 @@ from uwaga.server.openapi import described_json
 from uwaga.server.problems import Problem
 from uwaga.server.stored_glossary import Dictionary, StoredGlossary
 from uwaga.server.v1 import ERRORS, NOT_FOUND
-from uwaga.server.v1_admission import owner_of
 from uwaga.terms.term import SEPARATOR, forms
 
 MOST_ENTRIES = 100_000
@@ -63,7 +63,7 @@ def router(context: ServerContext) -> APIRouter:
     @routes.post("", openapi_extra=described_json(GlossaryBody), status_code=201, summary="Make a glossary")
     async def create(request: Request) -> Response:
         """Keep a glossary; its id is for `glossary_id`."""
-        owner = owner_of(context, request)
+        owner = BEARER.owner(context, request)
         body = await read_json(request, GlossaryBody)
         made: StoredGlossary = await in_thread(
             StoredGlossary.new, body.name, [_dictionary(one) for one in body.dictionaries]
@@ -74,21 +74,21 @@ def router(context: ServerContext) -> APIRouter:
     @routes.get("", summary="All glossaries")
     async def every(request: Request) -> Response:
         """All glossaries of the key, without their entries."""
-        owner = owner_of(context, request)
+        owner = BEARER.owner(context, request)
         found: list[StoredGlossary] = await in_thread(context.kept.store().all, owner)
         return json_response({"glossaries": [told_glossary(one) for one in found]})
 
     @routes.get("/{glossary_id}", summary="A glossary with its entries")
     async def one(request: Request, glossary_id: str) -> Response:
         """A glossary with its entries."""
-        owner = owner_of(context, request)
+        owner = BEARER.owner(context, request)
         found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
         return json_response(told_glossary(found, entries=True))
 
     @routes.patch("/{glossary_id}", openapi_extra=described_json(ChangeBody), summary="Change a glossary")
     async def change(request: Request, glossary_id: str) -> Response:
         """Give it another name, or other dictionaries."""
-        owner = owner_of(context, request)
+        owner = BEARER.owner(context, request)
         body = await read_json(request, ChangeBody)
         new = [_dictionary(one) for one in body.dictionaries]
 
@@ -104,7 +104,7 @@ def router(context: ServerContext) -> APIRouter:
     @routes.delete("/{glossary_id}", status_code=204, summary="Delete a glossary")
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        owner = owner_of(context, request)
+        owner = BEARER.owner(context, request)
         await in_thread(context.kept.store().remove, owner, glossary_id)
         return Response(status_code=204)
 

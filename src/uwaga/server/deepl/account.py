@@ -10,8 +10,8 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga.server.admission import DEEPL
 from uwaga.server.context import ServerContext
-from uwaga.server.deepl.admission import admitted
 from uwaga.server.deepl.codes import (
     glossary_pairs,
     listed_code,
@@ -64,7 +64,7 @@ def add_account(routes: APIRouter, context: ServerContext) -> None:
     @routes.get("/v2/languages", openapi_extra=query, summary="Languages of one side")
     async def languages(request: Request) -> Response:
         """The languages to translate from, or to."""
-        admitted(context, request)
+        DEEPL.client(context, request)
         asked = await read_fields(request, LanguagesParameters)
         if asked.type == "source":
             return json_response(
@@ -80,20 +80,20 @@ def add_account(routes: APIRouter, context: ServerContext) -> None:
     @routes.get("/v3/languages", openapi_extra=described_query(ResourceParameters), summary="Languages")
     async def of_resource(request: Request) -> Response:
         """The languages of a resource, and what can be had with them."""
-        admitted(context, request)
+        DEEPL.client(context, request)
         asked = await read_fields(request, ResourceParameters)
         return json_response(_languages(context, asked.resource))
 
     @routes.get("/v3/languages/resources", summary="What there is")
     async def resources(request: Request) -> Response:
         """What the languages can be asked for, and what can be had with them."""
-        admitted(context, request)
+        DEEPL.client(context, request)
         return json_response([{"name": name, "features": _features(name)} for name in FEATURES])
 
     @routes.get("/v2/usage", summary="What the key has used up")
     async def usage(request: Request) -> Response:
         """Characters and documents since the key was first used, and its limit."""
-        client = admitted(context, request)
+        client = DEEPL.client(context, request)
         found = await in_thread(context.kept.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED
         started = datetime.fromtimestamp(found.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -8,9 +8,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga.server.admission import DEEPL
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.deepl.account import add_account
-from uwaga.server.deepl.admission import admitted
 from uwaga.server.deepl.documents import add_documents
 from uwaga.server.deepl.glossaries import add_glossaries
 from uwaga.server.deepl.texts import add_translate
@@ -56,7 +56,7 @@ def router(context: ServerContext) -> APIRouter:
 
     async def elsewhere(request: Request) -> Response:
         """What DeepL has beside translation."""
-        admitted(context, request)
+        DEEPL.client(context, request)
         name = request.url.path.split("/")[2]
         raise Problem(404, "not_supported", f"this server has no {name}: it translates, and nothing else")
 

@@ -10,8 +10,8 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga.server.admission import DEEPL
 from uwaga.server.context import ServerContext
-from uwaga.server.deepl.admission import admitted, owner_of
 from uwaga.server.deepl.texts import Formality, checked_glossaries, refuse_unsupported
 from uwaga.server.document_answer import result_answer
 from uwaga.server.document_order import DocumentOrder, DocumentStatus, key_sum
@@ -55,7 +55,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
     @routes.post("/v2/document", openapi_extra=described_upload(DocumentParameters), summary="Upload")
     async def upload(request: Request) -> Response:
         """Take in a document that is to be translated."""
-        client = admitted(context, request)
+        client = DEEPL.client(context, request)
         worker = context.kept.worker()
         asked, file = await read_upload(request, DocumentParameters)
         named = {
@@ -73,7 +73,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
     @routes.post("/v2/document/{document_id}", openapi_extra=described(KeyParameters), summary="Status")
     async def status(request: Request, document_id: str) -> Response:
         """How far a document is."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         asked = await read_fields(request, KeyParameters)
         jobs = context.kept.worker().jobs
         found = await in_thread(jobs.status, owner, document_id, asked.document_key)
@@ -84,7 +84,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
     )
     async def result(request: Request, document_id: str) -> Response:
         """The translated document, as often as it is asked for while it is kept."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         asked = await read_fields(request, KeyParameters)
         return await result_answer(context.kept.worker().jobs, owner, document_id, asked.document_key)
 

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.errors import DataError
+from uwaga.server.admission import DEEPL
 from uwaga.server.context import ServerContext
-from uwaga.server.deepl.admission import admitted, owner_of
 from uwaga.server.deepl.codes import glossary_pairs
 from uwaga.server.exchange import json_response
 from uwaga.server.forms import Parameters, read_fields
@@ -70,14 +70,14 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
     @routes.get("/v2/glossary-language-pairs", summary="Pairs of languages of glossaries")
     async def pairs(request: Request) -> Response:
         """The pairs of languages that a glossary can be of."""
-        admitted(context, request)
+        DEEPL.client(context, request)
         every = [{"source_lang": one, "target_lang": other} for one, other in glossary_pairs(context.service)]
         return json_response({"supported_languages": every})
 
     @routes.post("/v2/glossaries", openapi_extra=described(GlossaryParameters), status_code=201)
     async def create(request: Request) -> Response:
         """Make a glossary of one pair of languages."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         asked = await read_fields(request, GlossaryParameters)
         made = await _made(context, owner, asked.name, [asked])
         return json_response(_told_2(made), 201)
@@ -85,7 +85,7 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
     @routes.get("/v2/glossaries", summary="The key's glossaries of one pair")
     async def every(request: Request) -> Response:
         """The glossaries of one pair of languages."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         found: list[StoredGlossary] = await in_thread(context.kept.store().all, owner)
         return json_response({"glossaries": [_told_2(one) for one in found if len(one.dictionaries) == 1]})
 
@@ -111,7 +111,7 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
     @routes.delete("/v2/glossaries/{glossary_id}", status_code=NO_CONTENT, summary="Delete a glossary")
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         await in_thread(context.kept.store().remove, owner, glossary_id)
         return Response(status_code=NO_CONTENT)
 
@@ -120,28 +120,28 @@ def _add_version_3(routes: APIRouter, context: ServerContext) -> None:
     @routes.post("/v3/glossaries", openapi_extra=described(MultilingualParameters), status_code=201)
     async def create(request: Request) -> Response:
         """Make a glossary of any pairs of languages."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         asked = await read_fields(request, MultilingualParameters)
         return json_response(_told_3(await _made(context, owner, asked.name, asked.dictionaries)), 201)
 
     @routes.get("/v3/glossaries", summary="The key's glossaries")
     async def every(request: Request) -> Response:
         """All glossaries."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         found: list[StoredGlossary] = await in_thread(context.kept.store().all, owner)
         return json_response({"glossaries": [_told_3(one) for one in found]})
 
     @routes.get("/v3/glossaries/{glossary_id}", summary="A glossary")
     async def one(request: Request, glossary_id: str) -> Response:
         """What a glossary is."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
         return json_response(_told_3(found))
 
     @routes.patch("/v3/glossaries/{glossary_id}", openapi_extra=described(ChangeParameters))
     async def change(request: Request, glossary_id: str) -> Response:
         """Give a glossary another name, and its dictionaries further entries."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         asked = await read_fields(request, ChangeParameters)
         new = [_dictionary(context, one) for one in asked.dictionaries]
         if asked.name is None and not new:
@@ -160,7 +160,7 @@ def _add_version_3(routes: APIRouter, context: ServerContext) -> None:
     @routes.delete("/v3/glossaries/{glossary_id}", status_code=NO_CONTENT, summary="Delete a glossary")
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         await in_thread(context.kept.store().remove, owner, glossary_id)
         return Response(status_code=NO_CONTENT)
 
@@ -171,7 +171,7 @@ def _add_dictionaries(routes: APIRouter, context: ServerContext) -> None:
     @routes.get("/v3/glossaries/{glossary_id}/entries", openapi_extra=pair, summary="The entries of a pair")
     async def entries(request: Request, glossary_id: str) -> Response:
         """The entries of one dictionary, as TSV in JSON."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         asked = await read_fields(request, PairParameters)
         found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
         one: Dictionary = await in_thread(found.dictionary, asked.source_lang, asked.target_lang)
@@ -181,7 +181,7 @@ def _add_dictionaries(routes: APIRouter, context: ServerContext) -> None:
     @routes.put("/v3/glossaries/{glossary_id}/dictionaries", openapi_extra=described(DictionaryParameters))
     async def put(request: Request, glossary_id: str) -> Response:
         """Make a dictionary, or put it in the place of the one of its languages."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         new = _dictionary(context, await read_fields(request, DictionaryParameters))
         made: StoredGlossary = await in_thread(
             context.kept.store().change, owner, glossary_id, lambda old: old.with_dictionary(new)
@@ -191,7 +191,7 @@ def _add_dictionaries(routes: APIRouter, context: ServerContext) -> None:
     @routes.delete("/v3/glossaries/{glossary_id}/dictionaries", openapi_extra=pair, status_code=NO_CONTENT)
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a dictionary of a glossary."""
-        owner = owner_of(context, request)
+        owner = DEEPL.owner(context, request)
         asked = await read_fields(request, PairParameters)
         await in_thread(
             context.kept.store().change,
@@ -231,7 +231,7 @@ def _dictionary(context: ServerContext, asked: DictionaryParameters) -> Dictiona
 
 
 async def _of_one_pair(context: ServerContext, request: Request, glossary_id: str) -> StoredGlossary:
-    owner = owner_of(context, request)
+    owner = DEEPL.owner(context, request)
     found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
     if len(found.dictionaries) != 1:
         raise Problem(404, "not_found", "the glossary is of several pairs of languages: ask /v3/glossaries")

@@ -16,8 +16,8 @@ from uwaga.contracts import Translation
 from uwaga.decoding import SearchOverrides
 from uwaga.errors import SettingsError
 from uwaga.markup.outline import XmlOutline
+from uwaga.server.admission import DEEPL
 from uwaga.server.context import ServerContext
-from uwaga.server.deepl.admission import admitted
 from uwaga.server.deepl.codes import listed_code
 from uwaga.server.deepl.formatting import in_one_line, preserved
 from uwaga.server.exchange import json_response, while_connected
@@ -77,7 +77,7 @@ def add_translate(routes: APIRouter, context: ServerContext) -> None:
     @routes.post("/v2/translate", openapi_extra=described(TranslateParameters), summary="Translate texts")
     async def translate(request: Request) -> Response:
         """Translate texts."""
-        client = admitted(context, request)
+        client = DEEPL.client(context, request)
         asked = await read_fields(request, TranslateParameters)
         refuse_unsupported(asked.formality, _named(asked))
         characters = context.charge(client, asked.text)
