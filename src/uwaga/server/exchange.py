@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from uwaga.server.gate import Visit
+from uwaga.server.offers import OfferedLanguage
 from uwaga.server.problems import Problem
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -75,6 +76,21 @@ def request_id(request: Request) -> str:
     """The id of a request."""
     visit: Visit = request.scope["uwaga"]
     return visit.id
+
+
+def told_languages(
+    languages: Iterable[OfferedLanguage], code: Callable[[str], str] = str
+) -> list[dict[str, object]]:
+    """The languages on offer as JSON has them.
+
+    Args:
+        languages: that can be translated from.
+        code: what a dialect calls a language, by the server's code.
+    """
+    return [
+        {"code": code(one.code), "name": one.name, "targets": [code(target) for target in one.targets]}
+        for one in languages
+    ]
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from uwaga.server.exchange import (
     json_response,
     parse_json,
     read_form,
+    told_languages,
     while_connected,
 )
 from uwaga.server.keys import Client
@@ -187,15 +188,7 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
     )
     async def languages() -> Response:
         """Each language that can be translated from, with its targets."""
-        every = [
-            {
-                "code": iso_code(one.code),
-                "name": one.name,
-                "targets": [iso_code(code) for code in one.targets],
-            }
-            for one in context.service.pairs()
-        ]
-        return json_response(every)
+        return json_response(told_languages(context.service.pairs(), iso_code))
 
     @routes.get("/frontend/settings", summary="What a page needs to know")
     async def frontend_settings() -> Response:

@@ -21,6 +21,7 @@ from uwaga.server.exchange import (
     json_response,
     read_json,
     request_id,
+    told_languages,
     while_connected,
 )
 from uwaga.server.kept import in_thread
@@ -116,11 +117,7 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
     async def languages(request: Request) -> Response:
         """Each language that can be translated from, and those it can be translated to."""
         BEARER.client(context, request)
-        every = [
-            {"code": one.code, "name": one.name, "targets": list(one.targets)}
-            for one in context.service.pairs()
-        ]
-        return json_response({"languages": every})
+        return json_response({"languages": told_languages(context.service.pairs())})
 
     @routes.get("/models", summary="The models on offer", responses={200: {"model": schema.ModelsAnswer}})
     async def models(request: Request) -> Response:
