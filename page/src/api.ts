@@ -70,7 +70,7 @@ export class Api {
     const parser = new EventParser();
     let whole = "";
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await arrived(reader.read(), signal);
       if (done) return;
       for (const event of parser.add(value)) {
         const data = JSON.parse(event.data) as Record<string, unknown>;
@@ -107,7 +107,7 @@ export class Api {
     form.set("file", file);
     this.said = { from: asked.source, to: asked.target };
     const response = await this.request("POST", "v1/documents", form, null, signal);
-    return ((await response.json()) as { id: string }).id;
+    return ((await arrived(response.json(), signal)) as { id: string }).id;
   }
 
   async job(id: string): Promise<Job> {
@@ -116,7 +116,7 @@ export class Api {
 
   async result(id: string): Promise<Blob> {
     const response = await this.request("GET", `v1/documents/${encodeURIComponent(id)}/result`, null, null);
-    return response.blob();
+    return arrived(response.blob());
   }
 
   async cancel(id: string): Promise<void> {
@@ -132,7 +132,7 @@ export class Api {
   private async json(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
     const text = body === undefined ? null : JSON.stringify(body);
     const response = await this.request(method, path, text, text === null ? null : "application/json", signal);
-    return response.json();
+    return arrived(response.json(), signal);
   }
 
   private async request(
@@ -145,13 +145,8 @@ export class Api {
     const headers = new Headers({ Accept: "application/json, text/event-stream" });
     if (type) headers.set("Content-Type", type);
     if (this.key) headers.set("Authorization", `Bearer ${this.key}`);
-    let response: Response;
-    try {
-      response = await fetch(path, { method, headers, body, cache: "no-store", ...(signal ? { signal } : {}) });
-    } catch (error) {
-      if (signal?.aborted) throw error;
-      throw new Refused(unreachable());
-    }
+    const asking = fetch(path, { method, headers, body, cache: "no-store", ...(signal ? { signal } : {}) });
+    const response = await arrived(asking, signal);
     if (response.ok) return response;
     const told = await response.json().catch(() => null);
     throw this.refusal(response.status, told, response.headers.get("Retry-After"), path);
@@ -160,5 +155,15 @@ export class Api {
   private refusal(status: number, body: unknown, retryAfter: string | null, path = ""): Refused {
     const asked = { ...this.said, path, hasKey: this.key !== "" };
     return new Refused(problemOf(readAnswer(status, body, retryAfter), asked));
+  }
+}
+
+/** What comes from the server; a connection that breaks off is told as any other problem. */
+async function arrived<Value>(coming: Promise<Value>, signal?: AbortSignal): Promise<Value> {
+  try {
+    return await coming;
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Refused(unreachable());
   }
 }

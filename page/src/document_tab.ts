@@ -10,6 +10,7 @@ import { isAborted, type Problem, Refused } from "./problem";
 
 /** Milliseconds between two questions how far a document is. */
 const BETWEEN = 500;
+const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 const STATES: Record<Job["state"], Key> = {
   queued: "documentQueued",
   running: "documentRunning",
@@ -83,12 +84,12 @@ class DocumentRow {
       if (this.asked.glossary.length) this.glossary = await api.keepGlossary(this.asked, signal);
       this.id = await api.sendDocument(this.file, this.asked, this.glossary, signal);
       for (;;) {
-        const job = await api.job(this.id);
+        const job = await this.look();
         if (signal.aborted) return;
         this.follow(job);
         if (job.state === "done") return this.done();
         if (job.state === "failed") return this.fail(job);
-        await new Promise((resolve) => setTimeout(resolve, BETWEEN));
+        await pause(BETWEEN);
       }
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;
@@ -96,6 +97,18 @@ class DocumentRow {
       this.end("documentFailed", this.meaning(error.problem));
     } finally {
       if (this.glossary) await api.forgetGlossary(this.glossary).catch(() => undefined);
+    }
+  }
+
+  /** How far it is; a server that is busy is asked again. */
+  private async look(): Promise<Job> {
+    for (;;) {
+      try {
+        return await this.app.api.job(this.id);
+      } catch (error) {
+        if (!(error instanceof Refused) || error.problem.again === undefined) throw error;
+        await pause(1000 * error.problem.again);
+      }
     }
   }
 
@@ -108,8 +121,16 @@ class DocumentRow {
 
   private done(): void {
     this.bar.max = this.bar.value = 1;
-    const get = async () => save(named(this.file.name, this.asked.target), await this.app.api.result(this.id));
-    this.tools.replaceChildren(button("download", () => void get()), this.remover());
+    this.tools.replaceChildren(button("download", () => void this.get()), this.remover());
+  }
+
+  private async get(): Promise<void> {
+    try {
+      save(named(this.file.name, this.asked.target), await this.app.api.result(this.id));
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this.complain(this.meaning(error.problem));
+    }
   }
 
   private fail(job: Job): void {
@@ -127,7 +148,12 @@ class DocumentRow {
     tell(this.state, state);
     this.bar.remove();
     this.tools.replaceChildren(this.remover());
-    if (why) this.element.append(make("p", { class: "note", attributes: { role: "alert" } }, why));
+    if (why) this.complain(why);
+  }
+
+  private complain(why: string): void {
+    this.element.querySelector(".note")?.remove();
+    this.element.append(make("p", { class: "note", attributes: { role: "alert" } }, why));
   }
 
   private remover(): HTMLButtonElement {

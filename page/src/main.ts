@@ -18,6 +18,7 @@ const api = new Api();
 const store = new Store();
 const main = make("main", { id: "main" });
 let refresh = () => {};
+let again: ReturnType<typeof setTimeout> | undefined;
 
 function build(app: App): void {
   const text = new TextTab(app);
@@ -43,6 +44,7 @@ function build(app: App): void {
 
 /** Ask the server which languages it has, until it answers. */
 async function start(): Promise<void> {
+  clearTimeout(again); // it would build the page anew, and lose what was typed meanwhile
   try {
     build(new App(api, store, await api.offer()));
   } catch (error) {
@@ -50,7 +52,7 @@ async function start(): Promise<void> {
     const { problem } = error;
     const note = make("p", { class: "note", attributes: { role: "alert" } }, say(problem.key, problem.values));
     main.replaceChildren(note, button("retry", () => void start()));
-    if (problem.again !== undefined) setTimeout(() => void start(), problem.again * 1000);
+    if (problem.again !== undefined) again = setTimeout(() => void start(), problem.again * 1000);
     refresh = () => void start();
   }
 }

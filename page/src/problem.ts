@@ -50,6 +50,7 @@ export function problemOf(
   const { status, code, message, parameter, retryAfter } = answer;
   const detail = message.endsWith(".") ? message : `${message}.`;
   const plain = (key: Key, values = {}, canRetry = false): Problem => ({ key, values, canRetry });
+  if (code === "quota_exceeded") return plain("errorOther", { detail });
   if (status === 401 || status === 403) return plain(asked.hasKey ? "errorKeyWrong" : "errorKey");
   if (status === 413) return plain("errorLong");
   if (code === "model_unavailable") return plain("errorModel", {}, true);

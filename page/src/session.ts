@@ -48,6 +48,7 @@ export class Session {
   private readonly kept = new Recent<Kept>(500);
   private running = new AbortController();
   private known: { text: string; code: string } | null = null;
+  private wanted: { text: string; asked: Asked } = { text: "", asked: this.asked };
 
   constructor(
     private readonly api: Api,
@@ -58,6 +59,7 @@ export class Session {
   async update(text: string, asked: Asked, delay: number): Promise<void> {
     this.running.abort();
     const { signal } = (this.running = new AbortController());
+    this.wanted = { text, asked };
     const before = this.lines;
     this.asked = { ...asked, source: asked.source === AUTO ? (this.known?.code ?? AUTO) : asked.source };
     this.lines = linesOf(text).map((source, at) => ({ source, text: before[at]?.text ?? "", stage: "old" as const }));
@@ -129,9 +131,13 @@ export class Session {
       if (signal.aborted) return;
       if (!(error instanceof Refused)) throw error;
       this.listener.failed(error.problem);
+      this.fill();
+      return this.tell(false);
     }
     this.fill();
     this.tell(false);
+    const { text, asked } = this.wanted;
+    if (!this.isDone()) void this.update(text, asked, 0); // lines that were being translated
   }
 
   private async work(text: string, asked: Asked, signal: AbortSignal): Promise<void> {

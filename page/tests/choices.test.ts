@@ -95,6 +95,7 @@ test("answers mean something to the reader", () => {
   const error = (code: string, parameter = "") => ({ error: { code, message: "m", parameter } });
   assert.equal(meaning(401, null).key, "errorKey");
   assert.equal(meaning(403, null, null, true).key, "errorKeyWrong");
+  assert.equal(meaning(403, error("quota_exceeded"), null, true).key, "errorOther");
   assert.equal(meaning(413, error("text_too_large")).key, "errorLong");
   assert.deepEqual(meaning(429, null, "7").again, 7);
   assert.deepEqual(meaning(503, error("busy"), "1000").again, 60);

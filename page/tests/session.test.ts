@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import type { Api, Asked, Made } from "../src/api";
+import { Refused, unreachable } from "../src/problem";
+import { Session } from "../src/session";
+
+const ASKED: Asked = { source: "en", target: "de", glossary: [["a", "b"]] }; // with terms nothing streams
+const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
+
+/** A server that translates into capitals, when it is let. */
+class Capitals {
+  asked: string[][] = [];
+  private waiting: Array<() => void> = [];
+
+  translate(texts: readonly string[], _: Asked, options: { prefix?: string }, signal: AbortSignal): Promise<Made[]> {
+    this.asked.push([...texts]);
+    return new Promise((resolve, reject) => {
+      const made = () => resolve(texts.map((text) => ({ text: (options.prefix ?? "") + text.toUpperCase() })));
+      this.waiting.push(made);
+      signal.addEventListener("abort", () => reject(new DOMException("", "AbortError")));
+    });
+  }
+
+  async answer(): Promise<void> {
+    for (const made of this.waiting.splice(0)) made();
+    await soon();
+  }
+}
+
+function session(server: unknown, failed: (problem: unknown) => void = () => {}): Session {
+  return new Session(server as Api, { changed: () => {}, detected: () => {}, failed });
+}
+
+test("lines that were being translated when the reader chose a beginning are translated all the same", async () => {
+  const server = new Capitals();
+  const one = session(server);
+  void one.update("first", ASKED, 0);
+  await soon();
+  await server.answer();
+  void one.update("first\nsecond", ASKED, 0);
+  await soon();
+  void one.force(one.lines[0]!, 0, "so ");
+  await soon();
+  await server.answer();
+  await soon();
+  await server.answer();
+  assert.deepEqual(server.asked, [["first"], ["second"], ["first"], ["second"]]);
+  assert.equal(one.text(), "so FIRST\nSECOND");
+  assert.ok(one.isDone());
+});
+
+test("what goes wrong is told, and what is not wanted any longer is not", async () => {
+  const told: unknown[] = [];
+  const broken = { translate: () => Promise.reject(new Refused(unreachable())) };
+  const one = session(broken, (problem) => told.push(problem));
+  await one.update("first", ASKED, 0);
+  assert.deepEqual(told, [null, unreachable()]);
+  void one.update("second", ASKED, 1000);
+  void one.update("", ASKED, 0);
+  await soon();
+  assert.deepEqual(told, [null, unreachable(), null, null]);
+});
