@@ -155,8 +155,9 @@ def _event(name: str, content: object) -> dict[str, Any]:
     return {"type": "http.response.body", "body": body, "more_body": True}
 
 
-async def read_form(request: Request, largest: int) -> FormData:
-    """The fields of a form, of either kind.
+@asynccontextmanager
+async def read_form(request: Request, largest: int) -> AsyncIterator[FormData]:
+    """The fields of a form, of either kind; its files are closed in the end.
 
     Args:
         request: whose body has not been read.
@@ -166,8 +167,12 @@ async def read_form(request: Request, largest: int) -> FormData:
         Problem: it is no form, or has several files.
     """
     try:
-        return await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=largest)
+        form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=largest)
     except HTTPException as error:
         raise Problem(400, "invalid_form", f"the form cannot be read: {error.detail}"[:300]) from None
     except UnicodeDecodeError:
         raise Problem(400, "invalid_form", "the form cannot be read: it is not UTF-8") from None
+    try:
+        yield form
+    finally:
+        await form.close()

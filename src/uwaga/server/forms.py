@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, WithJsonSchema
@@ -74,17 +75,19 @@ async def read_fields(request: Request, kind: type[Fields]) -> Fields:
     return checked(await _given(request), kind)
 
 
-async def read_upload(request: Request, kind: type[Fields]) -> tuple[Fields, UploadFile]:
-    """The parameters of a request with a file, and that.
+@asynccontextmanager
+async def read_upload(request: Request, kind: type[Fields]) -> AsyncIterator[tuple[Fields, UploadFile]]:
+    """The parameters of a request with a file, and that, which is closed in the end.
 
     Raises:
         Problem: as :func:`read_fields`; or there is no file.
     """
-    form = await read_form(request, LARGEST_FIELD)
-    file = form.get("file")
-    if not isinstance(file, UploadFile):
-        raise Problem(400, "invalid_request", "Invalid file data.", "file")
-    return checked(_of_form((key, one) for key, one in form.multi_items() if key != "file"), kind), file
+    async with read_form(request, LARGEST_FIELD) as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise Problem(400, "invalid_request", "Invalid file data.", "file")
+        rest = ((key, one) for key, one in form.multi_items() if key != "file")
+        yield checked(_of_form(rest), kind), file
 
 
 def checked(given: Mapping[str, Any], kind: type[Fields]) -> Fields:
@@ -112,7 +115,8 @@ async def _given(request: Request) -> dict[str, Any]:
     query = _of_form(request.query_params.multi_items())
     stated = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if stated in FORMS:
-        return query | _of_form((await read_form(request, LARGEST_FIELD)).multi_items())
+        async with read_form(request, LARGEST_FIELD) as form:
+            return query | _of_form(form.multi_items())
     body = await request.body()
     if not body.strip():
         return query

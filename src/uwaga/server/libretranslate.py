@@ -229,8 +229,8 @@ async def read_fields(request: Request, context: ServerContext) -> Mapping[str, 
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == JSON:
         return parse_json(await request.body(), _AnyObject).model_extra or {}
-    form = await read_form(request, context.settings.limits.body_bytes)
-    return {**form, **request.query_params}
+    async with read_form(request, context.settings.limits.body_bytes) as form:
+        return {**form, **request.query_params}
 
 
 class _AnyObject(BaseModel):

@@ -62,9 +62,7 @@ def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]
         """Translate a document; the answer comes when it is done, and says where it is."""
         if context.kept.documents is None:
             raise Problem(403, "disabled", DISABLED)
-        form = await read_form(request, context.settings.limits.body_bytes)
-        async with contextlib.AsyncExitStack() as stack:
-            stack.push_async_callback(form.close)
+        async with read_form(request, context.settings.limits.body_bytes) as form:
             key = form.get("api_key")
             client = context.admit(key if isinstance(key, str) else None, address_of(request))
             file, source, target = _given(form)

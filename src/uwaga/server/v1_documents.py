@@ -44,11 +44,11 @@ def router(context: ServerContext) -> APIRouter:
         """Take in a document that is to be translated; `GET /v1/documents/{id}` tells how far it is."""
         client = BEARER.client(context, request)
         worker = context.kept.worker()
-        asked, file = await read_upload(request, DocumentForm)
-        source = None if asked.source in (None, AUTO) else asked.source
-        ids = () if asked.glossary_id is None else (asked.glossary_id,)
-        order = await document_order(context, client, file.filename or "", source, asked.target, ids)
-        job_id = await in_thread(worker.jobs.add, order, file.file)
+        async with read_upload(request, DocumentForm) as (asked, file):
+            source = None if asked.source in (None, AUTO) else asked.source
+            ids = () if asked.glossary_id is None else (asked.glossary_id,)
+            order = await document_order(context, client, file.filename or "", source, asked.target, ids)
+            job_id = await in_thread(worker.jobs.add, order, file.file)
         worker.wake()
         return json_response({"id": job_id}, 202)
 

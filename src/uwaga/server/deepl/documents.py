@@ -57,16 +57,16 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
         """Take in a document that is to be translated."""
         client = DEEPL.client(context, request)
         worker = context.kept.worker()
-        asked, file = await read_upload(request, DocumentParameters)
-        named = {
-            "style_id": asked.style_id,
-            "translation_memory_id": asked.translation_memory_id,
-            "translation_memory_threshold": asked.translation_memory_threshold,
-        }
-        refuse_unsupported(asked.formality, named)
-        key = secrets.token_hex(32).upper()
-        order = await _order(context, client, asked, file.filename or "", key)
-        job_id = await in_thread(worker.jobs.add, order, file.file)
+        async with read_upload(request, DocumentParameters) as (asked, file):
+            named = {
+                "style_id": asked.style_id,
+                "translation_memory_id": asked.translation_memory_id,
+                "translation_memory_threshold": asked.translation_memory_threshold,
+            }
+            refuse_unsupported(asked.formality, named)
+            key = secrets.token_hex(32).upper()
+            order = await _order(context, client, asked, file.filename or "", key)
+            job_id = await in_thread(worker.jobs.add, order, file.file)
         worker.wake()
         return json_response({"document_id": job_id.upper(), "document_key": key})
 
