@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from running_server import RunningServer, running_server
 
-import uwaga
+pytest_plugins = "server_fixtures"
 
 deepl = pytest.importorskip("deepl")
 
@@ -41,11 +41,6 @@ def client(server: RunningServer) -> Iterator[deepl.DeepLClient]:
         made = deepl.DeepLClient("any", server_url=server.url)
         yield made
         made.close()
-
-
-@pytest.fixture(scope="module")
-def translator() -> uwaga.Translator:
-    return uwaga.Translator.load(threads=1)
 
 
 def test_texts_are_the_translators_own(client, translator):

@@ -7,23 +7,17 @@ from pathlib import Path
 
 import httpx
 import pytest
-from browser import chromium
-from page_visit import expect, shows, translated, visit, word
+from page_visit import START, expect, shows, translated, visit, word
 from running_server import running_server
+
+pytest_plugins = "server_fixtures"
 
 AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
 SENTENCE = "I want to buy a small red car tomorrow."
-START = "#source=en&target=de"
 FIRST_LOAD = 150_000
 """Bytes of all answers of the first load together, not compressed."""
 TABS = ("tabText", "tabInside", "tabDocument", "tabGlossary", "tabHistory")
 PHONE = {"viewport": {"width": 360, "height": 700}, "has_touch": True, "is_mobile": True}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

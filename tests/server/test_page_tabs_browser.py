@@ -6,21 +6,15 @@ import json
 import re
 
 import pytest
-from browser import INK, chromium
-from page_visit import eventually, expect, output, shows, translated, visit, word
+from browser import INK
+from page_visit import START, eventually, expect, output, shows, translated, visit, word
 from running_server import running_server
 
-import uwaga
 from uwaga.server.keys import add_key
 
+pytest_plugins = "server_fixtures"
+
 SENTENCE = "I want to buy a small red car tomorrow."
-START = "#source=en&target=de"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -29,18 +23,6 @@ def server(tmp_path_factory):
     kept = {name: str(folder / name) for name in ("documents", "glossaries")}
     with running_server(folder, **kept) as running:
         yield running.url
-
-
-@pytest.fixture(scope="module")
-def translator():
-    return uwaga.load(threads=1)
-
-
-@pytest.fixture
-def page(browser, server):
-    with visit(browser, server, START) as found:
-        found.wait_for_selector("#source")
-        yield found
 
 
 def tab(page, name: str) -> None:

@@ -7,21 +7,15 @@ import json
 import re
 
 import pytest
-from browser import chromium
-from page_visit import eventually, expect, marked, other_way, output, shows, translated, visit, word
+from page_visit import START, eventually, expect, marked, other_way, output, shows, translated, visit, word
 from running_server import running_server
 
-import uwaga
 from uwaga.confidence import END
+
+pytest_plugins = "server_fixtures"
 
 SENTENCE = "I want to buy a small red car tomorrow."
 TWO = f"{SENTENCE} It is not expensive."
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +24,6 @@ def server(tmp_path_factory):
     models = ["bundled", *(str(other_way(folder, *pair)) for pair in (("de", "en"), ("en", "ar")))]
     with running_server(folder, models=models) as running:
         yield running.url
-
-
-@pytest.fixture(scope="module")
-def translator():
-    return uwaga.load(threads=1)
-
-
-@pytest.fixture
-def page(browser, server):
-    with visit(browser, server, "#source=en&target=de") as found:
-        found.wait_for_selector("#source")
-        yield found
 
 
 def focused(page, text: str) -> None:
@@ -307,9 +289,7 @@ def test_hostile_texts_stay_texts(page):
 
 
 def test_copy_and_clear(browser, server):
-    with visit(
-        browser, server, "#source=en&target=de", permissions=["clipboard-read", "clipboard-write"]
-    ) as page:
+    with visit(browser, server, START, permissions=["clipboard-read", "clipboard-write"]) as page:
         page.wait_for_selector("#source")
         made = translated(page, SENTENCE)
         page.get_by_role("button", name="Copy").click()
@@ -327,7 +307,7 @@ def test_copy_and_clear(browser, server):
 def test_a_shared_link_opens_the_text_and_the_server_never_sees_it(browser, server):
     settings = {"permissions": ["clipboard-read", "clipboard-write"]}
     text = "Hello, & goodbye = 100 %\n#2 日本"
-    with visit(browser, server, "#source=en&target=de", **settings) as page:
+    with visit(browser, server, START, **settings) as page:
         page.wait_for_selector("#source")
         made = translated(page, text)
         page.get_by_role("button", name="Share").click()

@@ -15,6 +15,8 @@ from running_server import RunningServer, running_server
 import uwaga
 from uwaga.server.keys import add_key
 
+pytest_plugins = "server_fixtures"
+
 TEXTS = ["The weather is nice today.", "I want to buy a car."]
 
 
@@ -23,11 +25,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
     with running_server(folder, suggestions=str(folder / "suggestions.jsonl")) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def translator() -> uwaga.Translator:
-    return uwaga.Translator.load(threads=1)
 
 
 def post(server: RunningServer, path: str, **fields: object) -> httpx.Response:

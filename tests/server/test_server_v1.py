@@ -13,6 +13,8 @@ from running_server import RunningServer, running_server
 
 import uwaga
 
+pytest_plugins = "server_fixtures"
+
 TEXTS = ["The weather is nice today.", "I want to buy a car.", "A man sleeps."]
 
 
@@ -20,11 +22,6 @@ TEXTS = ["The weather is nice today.", "I want to buy a car.", "A man sleeps."]
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with running_server(tmp_path_factory.mktemp("server")) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def translator() -> uwaga.Translator:
-    return uwaga.Translator.load(threads=1)
 
 
 def test_texts_are_the_translators_own(server: RunningServer, translator: uwaga.Translator):

@@ -15,6 +15,8 @@ expect = pytest.importorskip("playwright.sync_api", reason="playwright is not in
 """Assertions that wait until they hold: a page shows what it was told only after a moment."""
 expect.set_options(timeout=15_000)
 BUNDLED = Path(__file__).parents[2] / "src/uwaga/bundled"
+START = "#source=en&target=de"
+"""The fragment of the bundled model's languages."""
 DONE = ".output:not([aria-busy=true]) .line.done"
 
 
