@@ -3,6 +3,7 @@
     python benchmarks/serve.py speed
     python benchmarks/serve.py speed --workers 2 --threads 1 --clients 1 32
     python benchmarks/serve.py speed --peer libretranslate/bin/python    # the Python of its venv
+    python benchmarks/serve.py speed --model opus-size --precision int8 --max-length 24
     python benchmarks/serve.py lone          # half load beside a lone request; long texts beside short ones
     python benchmarks/serve.py overload --seconds 120
     python benchmarks/serve.py soak --count 200000
@@ -75,6 +76,14 @@ def body(text: str) -> bytes:
     return json.dumps({"q": text, "source": "en", "target": "de"}).encode()
 
 
+def translating(text: str, arguments: argparse.Namespace) -> bytes:
+    """A request for a translation; of a model that knows no end, of so many tokens."""
+    if arguments.max_length is None:
+        return post("/translate", body(text))
+    asked = {"text": text, "source": "en", "target": "de", "max_length": arguments.max_length}
+    return post("/v1/translate", json.dumps(asked).encode())
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -89,7 +98,9 @@ def uwaga_server(arguments: argparse.Namespace, **settings: object) -> Iterator[
     port = free_port()
     values = {
         "port": port,
-        "models": [arguments.model],
+        "models": [
+            {"name": arguments.model, "precision": arguments.precision, "source": "en", "target": "de"}
+        ],
         "workers": arguments.workers,
         "threads": arguments.threads,
         "log_level": "warning",
@@ -147,9 +158,8 @@ def peer_server(python: str, threads: int) -> Iterator[tuple[str, int]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure(url: str, pid: int, texts: list[str], clients: int, seconds: float) -> dict[str, float]:
+def measure(url: str, pid: int, requests: list[bytes], clients: int, seconds: float) -> dict[str, float]:
     """One number of clients, after a warm-up."""
-    requests = [post("/translate", body(text)) for text in texts]
     run(run_clients(url, requests[: 2 * clients], clients))
     with PeakMemory(pid) as peak:
         before = cpu(pid)
@@ -192,6 +202,7 @@ def as_a_file(arguments: argparse.Namespace, texts: list[str]) -> float:
 def speed(arguments: argparse.Namespace) -> None:
     """Requests in a second and latency, by the number of clients."""
     texts = sentences(arguments.lines, arguments.count)
+    requests = [translating(text, arguments) for text in texts]
     found: dict[str, dict[str, dict[str, float]]] = {}
     servers = {"uwaga": lambda: uwaga_server(arguments)}
     if arguments.peer:
@@ -201,7 +212,7 @@ def speed(arguments: argparse.Namespace) -> None:
             found[name] = {}
             print(f"{name:16} clients   req/s   p50 ms   p95 ms   p99 ms  peak MiB  CPU ms")
             for clients in arguments.clients:
-                one = found[name][str(clients)] = measure(url, pid, texts, clients, arguments.seconds)
+                one = found[name][str(clients)] = measure(url, pid, requests, clients, arguments.seconds)
                 print(
                     f"{'':16} {clients:7} {one['requests_per_s']:7.1f} {one['p50']:8.1f} {one['p95']:8.1f} "
                     f"{one['p99']:8.1f} {one['peak_mib']:9.0f} {one['cpu_ms']:7.2f}"
@@ -336,6 +347,7 @@ def main() -> None:
     )
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--model", default="bundled")
+    common.add_argument("--precision", default="auto")
     common.add_argument("--lines", type=Path)
     common.add_argument("--workers", type=int, default=1)
     common.add_argument("--threads", type=int, default=0)
@@ -345,6 +357,7 @@ def main() -> None:
     verbs = parser.add_subparsers(required=True)
     one = verbs.add_parser("speed", parents=[common])
     one.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
+    one.add_argument("--max-length", type=int, help="for a model with random weights, which knows no end")
     one.add_argument("--peer", help="the Python that LibreTranslate is installed for")
     one.add_argument("--file", action="store_true", help="compare with uwaga translate too")
     one.set_defaults(run=speed)

@@ -44,7 +44,7 @@ def run(
     port: Annotated[int | None, typer.Option(help="Port to listen at.", show_default="5000")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes.", show_default="1")] = None,
     threads: Annotated[
-        int | None, typer.Option(help="Of the engine, each.", show_default="all cores but one")
+        int | None, typer.Option(help="Of the engine, each.", show_default="all cores")
     ] = None,
     keys_file: Annotated[
         Path | None, typer.Option("--keys", help="Ask for keys: the file of them.", show_default="no keys")

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import MOST_TOKENS, BeamRules, BeamSearch, Decoder, Hypothesis, Ids
+from uwaga.contracts import MOST_TOKENS, BeamRules, BeamSearch, Decoder, Hypothesis, Ids, Symbols
 from uwaga.decoding.beam_batch import StepOutcome, hypothesis
 from uwaga.decoding.constraints import forced_tokens, never_produced, start_token, uncounted_tokens
 from uwaga.decoding.length_batching import next_entry
@@ -121,21 +123,25 @@ def _search(
 ) -> BeamSearch:
     assert decoder.beam_search is not None
     longest = max(1 << (longest - 1).bit_length(), USUAL)  # searches that differ in it alone are alike
+    rules = _rules(decoder.symbols, options, enough, longest, streams)
+    return decoder.beam_search(replace(rules, inside=inside) if inside.size else rules)
+
+
+@lru_cache(maxsize=64)
+def _rules(symbols: Symbols, options: SearchOptions, enough: int, longest: int, streams: bool) -> BeamRules:
+    """What searches by the same options share; no array of it is ever changed."""
     ranking = Ranking(options.length_formula, options.length_penalty)
-    return decoder.beam_search(
-        BeamRules(
-            beams=options.beam,
-            enough=enough,
-            nbest=options.nbest,
-            start=start_token(options, decoder.symbols),
-            never=never_produced(options, decoder.symbols),
-            min_length=options.min_length,
-            early_stopping=options.early_stopping,
-            force_end=options.force_end,
-            score_forced=options.score_forced,
-            renormalise=options.renormalise,
-            divisors=ranking.divisor(np.arange(longest + 2)),
-            inside=inside,
-            streams=streams,
-        )
+    return BeamRules(
+        beams=options.beam,
+        enough=enough,
+        nbest=options.nbest,
+        start=start_token(options, symbols),
+        never=never_produced(options, symbols),
+        min_length=options.min_length,
+        early_stopping=options.early_stopping,
+        force_end=options.force_end,
+        score_forced=options.score_forced,
+        renormalise=options.renormalise,
+        divisors=ranking.divisor(np.arange(longest + 2)),
+        streams=streams,
     )

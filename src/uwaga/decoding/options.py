@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import secrets
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict
 
 from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM, EarlyStopping
@@ -162,6 +162,8 @@ class SearchOptions:
             SettingsError: an override has an unknown name, or a value is impossible.
         """
         values = _known(overrides)
+        if not values and not self.sample:
+            return self
         if "sample" in values:
             check_flag("sample", values["sample"])
         check_whole("mbr", values.get("mbr", self.mbr), *_WHOLE["mbr"])  # before it decides anything
@@ -245,7 +247,7 @@ class SearchOverrides(TypedDict, total=False):
 
 def _known(overrides: SearchOverrides) -> dict[str, Any]:
     """The overrides that say something, every name checked."""
-    names = [field.name for field in fields(SearchOptions)]
+    names = SearchOptions.__dataclass_fields__
     values: dict[str, Any] = {}
     for name, value in overrides.items():
         if name not in names:

@@ -199,7 +199,7 @@ def _decode_all(
         found = yield from _decode_alike(
             decoder,
             [sources[index] for index in those],
-            options if options.sample else replace(options, beam=width),
+            options if width == options.rows else replace(options, beam=width),
             [prefixes[index] for index in those],
             [limits[index] for index in those],
             options.rows,

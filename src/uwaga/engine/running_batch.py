@@ -41,6 +41,7 @@ class NativeRunningBatch:
         self._model, self._end, self._check = model, end, check
         self._core = _core.RunningBatch(model, shortlist)
         self._lanes: OrderedDict[tuple[object, ...], _core.Lane] = OrderedDict()
+        self._latest: tuple[BeamRules, _core.Lane] | None = None
 
     def ticket(self, rules: BeamRules) -> NativeTicket:
         """See :meth:`uwaga.decoding.running_batch.RunningBatch.ticket`.
@@ -48,12 +49,18 @@ class NativeRunningBatch:
         Raises:
             DataError: the rules name tokens outside the vocabulary.
         """
+        latest = self._latest
+        lane = latest[1] if latest is not None and latest[0] is rules else self._lane(rules)
+        self._latest = rules, lane
+        return NativeTicket(self._core, self._core.ticket(lane, rules.streams), self._check)
+
+    def _lane(self, rules: BeamRules) -> _core.Lane:
         key = rules_key(rules)
         lane = self._lanes.pop(key, None) or _core.Lane(checked_rules(self._model, self._end, rules))
         self._lanes[key] = lane
         while len(self._lanes) > MOST_LANES:
             self._lanes.popitem(last=False)
-        return NativeTicket(self._core, self._core.ticket(lane, rules.streams), self._check)
+        return lane
 
     def serve(self) -> None:
         """See :meth:`uwaga.decoding.running_batch.RunningBatch.serve`."""

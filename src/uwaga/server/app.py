@@ -22,6 +22,7 @@ from uwaga import __version__
 from uwaga.server import libretranslate, v1, v1_documents, v1_glossaries
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.deepl import dialect as deepl
+from uwaga.server.direct import DirectRoutes, direct_routes
 from uwaga.server.document_upload import document_suffixes
 from uwaga.server.exchange import json_response, request_id
 from uwaga.server.gate import Gate, Render
@@ -78,13 +79,15 @@ def create_app(service: Service, settings: ServerSettings, metrics: Metrics | No
 
     _add_handlers(app, render)
     _add_operation(app, context)
-    for one in spoken:
-        app.include_router(one.router(context))
+    routers = [one.router(context) for one in spoken]
     if v1.DIALECT in spoken:
-        app.include_router(v1_glossaries.router(context))
-        app.include_router(v1_documents.router(context))
+        routers += [v1_glossaries.router(context), v1_documents.router(context)]
     if settings.page:
-        app.include_router(page_router())
+        routers.append(page_router())
+    for router in routers:
+        app.include_router(router)
+    direct = direct_routes(route for router in routers for route in router.routes)
+    app.add_middleware(DirectRoutes, routes=direct)
     app.add_middleware(Gate, limits=settings.limits, metrics=context.metrics, render=render)
     if settings.cors:
         app.add_middleware(

@@ -118,8 +118,7 @@ class Gate:
     def _record(self, scope: Scope, visit: Visit, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", UNKNOWN)
         status = GONE if visit.gone else visit.status
-        self._metrics.requests.labels(route, str(status)).inc()
-        self._metrics.latency.labels(route).observe(seconds)
+        self._metrics.request(route, str(status), seconds)
         if LOG.isEnabledFor(logging.INFO):
             extra = {"id": visit.id, "method": scope["method"], "route": route, "status": status}
             LOG.info("request", extra={**extra, "seconds": round(seconds, 4)})

@@ -24,6 +24,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._kinds: dict[tuple[str, str], tuple[Counter, Histogram]] = {}  # finding them takes a while
         r = self.registry
         self.requests = Counter(
             "uwaga_requests", "Requests by route and status.", ["route", "status"], registry=r
@@ -54,6 +55,16 @@ class Metrics:
             registry=r,
             multiprocess_mode="livesum",
         )
+
+    def request(self, route: str, status: str, seconds: float) -> None:
+        """Count a request that was answered."""
+        known = self._kinds.get((route, status))
+        if known is None:
+            known = self.requests.labels(route, status), self.latency.labels(route)
+            self._kinds[route, status] = known
+        requests, latency = known
+        requests.inc()
+        latency.observe(seconds)
 
     def of_model(self, model: str) -> ModelFigures:
         """What is to be told of a model's requests."""

@@ -9,6 +9,7 @@ import os
 import resource
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 
@@ -26,6 +27,8 @@ from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 
 LOG = logging.getLogger("uwaga.server")
+SWITCH = 0.001
+"""Seconds that one thread's Python may hold up another's: a long text is taken apart beside short requests."""
 DRAIN = 30
 """Seconds that running requests have when the server is told to stop."""
 
@@ -69,8 +72,8 @@ def build_app(settings: ServerSettings) -> FastAPI:
     """
     set_up_logs(settings.log_level)
     forget_dead_workers()
-    cores = len(os.sched_getaffinity(0)) - 1  # one is for HTTP: engine threads would wait for it, spinning
-    threads = settings.threads or max(1, cores // settings.workers)
+    sys.setswitchinterval(SWITCH)
+    threads = settings.threads or max(1, len(os.sched_getaffinity(0)) // settings.workers)
     metrics, limits = Metrics(), settings.limits
     load = loader(threads, settings.workers > 1)
     store = ModelStore(load, settings.memory, limits.waiting, metrics.of_model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -109,6 +110,8 @@ class Service:
     async def start(self) -> None:
         """Load what is to be there at start."""
         await self.models.preload(self.offers)
+        gc.collect()
+        gc.freeze()  # what is there now stays: it need not be looked through again and again
         self.ready = True
 
     async def close(self) -> None:

@@ -67,7 +67,7 @@ class ServerSettings(StrictModel):
     """A server.
 
     ``models``: on offer, the first of those of the same languages is used. ``threads``: of the engine in each
-    worker, 0 for all cores but one, shared among the ``workers``. ``memory``: MiB that loaded models may take
+    worker, 0 for all cores, shared among the ``workers``. ``memory``: MiB that loaded models may take
     in a worker before those not used for longest are let go, 0 for any. ``keys``: a file of ``uwaga serve
     keys``; None lets everybody in. ``cors``: origins whose pages may call the server, ``*`` for any.
     ``glossaries``: a folder, or the URL of an SQL database. ``documents``: a folder for documents that are

@@ -7,6 +7,7 @@ NLLB-200 (Costa-jussà et al. 2022). A folder that lists its own tokens needs no
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # ruff: noqa: SIM905 (a list of codes is easier to read as one text)
 
@@ -83,6 +84,7 @@ SCRIPT = 4
 """Letters of the code of a script, such as ``Latn``."""
 
 
+@lru_cache(maxsize=1024)
 def base_language(code: str) -> str:
     """The language of a code such as ``pt_BR`` or ``eng_Latn``, in two letters where ISO 639 has them."""
     language = HYPHENS.split(code.lower())[0]

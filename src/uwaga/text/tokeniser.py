@@ -68,6 +68,7 @@ class Tokeniser:
         mark = tuple(self._processor.piece_to_id(piece) for piece in MARK_BYTES)
         self._chosen = ""
         self._latest: tuple[float, PieceSampler] | None = None
+        self._pieces: dict[int, str] = {}  # those that were asked for
         self._mark = (self._symbols.unknown,) if self._symbols.unknown in mark else mark
 
     @classmethod
@@ -269,12 +270,18 @@ class Tokeniser:
         Raises:
             DataError: an id is outside the vocabulary, or its piece in a damaged file is no text.
         """
-        plain = [int(token) for token in ids]
+        known = self._pieces
+        try:
+            return [known[token] for token in ids]
+        except KeyError:
+            plain = [int(token) for token in ids]
         self._check(plain)
         try:
-            return [str(self._processor.id_to_piece(token)) for token in plain]
+            found = [str(self._processor.id_to_piece(token)) for token in plain]
         except UnicodeDecodeError as error:
             raise _damaged(error) from None
+        known.update(zip(plain, found, strict=True))
+        return found
 
     def _check(self, ids: list[int]) -> None:
         if ids and not 0 <= min(ids) <= max(ids) < self.size:

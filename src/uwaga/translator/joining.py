@@ -31,7 +31,7 @@ def assemble(
     :data:`COPIED`, have no tokens and do not count. A text without others has score 0.
     """
     ways = [_together(passage, way, source, target) for way in best_ways(lists, nbest)]
-    return replace(ways[0], alternatives=tuple(ways[1:]))
+    return replace(ways[0], alternatives=tuple(ways[1:])) if len(ways) > 1 else ways[0]
 
 
 def best_ways(lists: Sequence[Sequence[Hypothesis]], nbest: int) -> list[tuple[Hypothesis, ...]]:

@@ -31,6 +31,9 @@ class TextOverrides(SearchOverrides, MarkupOverrides, GlossaryOverrides, total=F
     """What a call may say of its texts, of their terms, and of the search."""
 
 
+_OF_TEXTS = MarkupOverrides.__optional_keys__ | GlossaryOverrides.__optional_keys__
+
+
 def taken_apart(options: TextOverrides) -> tuple[TextMarkup, SearchOverrides]:
     """What a call says of its texts, and of the search.
 
@@ -46,7 +49,7 @@ def taken_apart(options: TextOverrides) -> tuple[TextMarkup, SearchOverrides]:
         options.get("ignore_tags"),
         options.get("outline"),
     )
-    for name in MarkupOverrides.__optional_keys__ | GlossaryOverrides.__optional_keys__:
+    for name in _OF_TEXTS:
         search.pop(name, None)  # type: ignore[misc]
     return markup, search
 

@@ -179,7 +179,7 @@ class Segmenter:
         for number, part in enumerate(self._split(line)):
             start, stop = stop, stop + len(part)
             before = "" if number == 0 else lead
-            ids = self.ids(before + part)
+            ids = whole if part == line else self.ids(before + part)
             if self.limit is None or len(ids) <= self.limit:
                 if ids:
                     yield self._sentence(ids, part, start)
@@ -255,8 +255,9 @@ def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[s
         if not sentences:
             before = _broken(before, line_break)
             continue
-        after = "" if added else sentences[-1].after
-        sentences[-1] = replace(sentences[-1], after=_broken(after, line_break))
+        after = _broken("" if added else sentences[-1].after, line_break)
+        if sentences[-1].after != after:
+            sentences[-1] = replace(sentences[-1], after=after)
     return before, tuple(sentences)
 
 
@@ -314,7 +315,7 @@ def prefix_ids(
         prefixes: one each; of a text in several sentences it is the first one's.
         target: tokeniser of the target side.
     """
-    tokens = [target.encode(each.strip()) for each in prefixes]
+    tokens = [target.encode(begun) if (begun := each.strip()) else [] for each in prefixes]
     return [
         [start if number == 0 else [] for number in range(len(passage.sentences))]
         for passage, start in zip(passages, tokens, strict=True)
