@@ -3,6 +3,7 @@
 
 #include "output/choose.h"
 #include "transformer/blocks.h"
+#include "transformer/distinct_rows.h"
 #include "transformer/state.h"
 
 namespace uwaga {
@@ -11,13 +12,14 @@ namespace {
 
 constexpr int64_t least_rows = 8;  // of one thread's part: with fewer, two threads would read all weights for little
 
-// Rows [first, last) of a step: the next state holds the tables, in which this step's entries stand already.
+// Computed rows [first, last) of a step: the next state holds the tables, in which this step's entries stand already.
 struct Part {
     const Model& model;
     const State& next;
     const int32_t* tokens;
     const Request& request;
     const Answer& answer;
+    const int64_t* which;  // rows of the state that the computed ones are; null: all of them
     int64_t first, last;
     Workspace& ws;
     Workspace& shared;  // the team's; alone, ws itself
@@ -26,8 +28,9 @@ struct Part {
     float* after;
 
     int64_t rows() const { return last - first; }
-    const State::Sentence& sentence(int64_t row) const { return next.sentences[static_cast<std::size_t>((first + row) / next.beams)]; }
-    const int64_t* table(int64_t row) const { return next.tables.data() + (first + row) * next.stride; }
+    int64_t of_state(int64_t row) const { return which ? which[first + row] : first + row; }
+    const State::Sentence& sentence(int64_t row) const { return next.sentences[static_cast<std::size_t>(of_state(row) / next.beams)]; }
+    const int64_t* table(int64_t row) const { return next.tables.data() + of_state(row) * next.stride; }
 
     void reserve();
     void run();
@@ -165,7 +168,7 @@ TooLong too_long(const Model& model, int64_t positions) {
 }
 
 // The next state, with room for this step in every table; what each row's keys of this step will be is written to it.
-State advanced(const State& state) {
+State advanced(const State& state, const DistinctRows& distinct) {
     const Model& model = *state.model;
     State next{state.model, state.beams, state.sentences, state.stride, {}};
     int64_t longest = 0;
@@ -185,37 +188,49 @@ State advanced(const State& state) {
             const int64_t* from = state.tables.data() + row * state.stride;
             std::copy(from, from + sentence.position - 1, next.tables.data() + row * next.stride);
         }
-        sentence.store->take(state.beams, next.tables.data() + first * next.stride + sentence.position - 1, next.stride);
+        int64_t* entry = next.tables.data() + first * next.stride + sentence.position - 1;
+        sentence.store->take(distinct.one_of(s) ? 1 : state.beams, entry, next.stride);
+        for (int64_t beam = 1; beam < state.beams && distinct.one_of(s); ++beam) entry[beam * next.stride] = *entry;
     }
     return next;
 }
 
-}  // namespace
-
 // Many rows are shared out among the threads. Few rows are done by all threads together, each its columns: one
 // thread alone would be held up by how fast it reads the weights.
-State step(const State& state, const int32_t* tokens, const Request& request, const Answer& answer) {
-    State next = advanced(state);
+void decode(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* which, int64_t rows) {
     const Model& model = *state.model;
-    const int64_t rows = state.rows(), threads = model.workers.threads();
+    const int64_t threads = model.workers.threads();
     const int64_t parts = std::max<int64_t>(1, std::min(threads, rows / least_rows));
     if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {
         model.workers.run(parts, [&](int64_t part) {
             WorkspacePool::Loan ws(model.workspaces);
-            Part work{model, next, tokens, request, answer, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, ThreadSlice{}, state.cells.data(), next.cells.data()};
+            Part work{model, next, tokens, request, answer, which, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, ThreadSlice{}, state.cells.data(), next.cells.data()};
             work.reserve();
             work.run();
         });
-        return next;
+        return;
     }
     WorkspacePool::Loan shared(model.workspaces);
     model.workers.run_team([&](const ThreadSlice& slice) {
         WorkspacePool::Loan ws(model.workspaces);
-        Part work{model, next, tokens, request, answer, 0, rows, *ws, *shared, slice, state.cells.data(), next.cells.data()};
+        Part work{model, next, tokens, request, answer, which, 0, rows, *ws, *shared, slice, state.cells.data(), next.cells.data()};
         if (slice.index == 0) work.reserve();
         slice.wait();
         work.run();
     });
+}
+
+}  // namespace
+
+State step(const State& state, const int32_t* tokens, const Request& request, const Answer& answer) {
+    const DistinctRows distinct(state, tokens, request, answer);
+    State next = advanced(state, distinct);
+    if (distinct.all()) {
+        decode(state, next, tokens, request, answer, nullptr, state.rows());
+    } else {
+        decode(state, next, distinct.tokens(), distinct.request(), distinct.answer(), distinct.rows().data(), static_cast<int64_t>(distinct.rows().size()));
+        distinct.spread(answer);
+    }
     return next;
 }
 

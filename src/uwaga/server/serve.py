@@ -28,7 +28,7 @@ from uwaga.server.settings import ServerSettings
 
 LOG = logging.getLogger("uwaga.server")
 SWITCH = 0.001
-"""Seconds that one thread's Python may hold up another's: a long text is taken apart beside short requests."""
+"""Seconds that one thread's Python may hold up another's: long texts are taken apart beside short ones."""
 DRAIN = 30
 """Seconds that running requests have when the server is told to stop."""
 
