@@ -135,7 +135,7 @@ void Workers::run_helper(ThreadPool& pool) {
 
 // Whether the helpers are there and the caller's alone for as long as it holds `owner`.
 bool Workers::acquire_helpers(std::unique_lock<std::mutex>& owner) {
-    if (threads_ < 2 || !owner.try_lock()) return false;
+    if (threads() < 2 || !owner.try_lock()) return false;
     if (pool_ && pool_->process != getpid()) pool_.release();
     if (!pool_) {
         pool_ = std::make_unique<ThreadPool>();

@@ -61,7 +61,18 @@ class Workers {
         threads_ = threads;
         check_interrupt_ = check_interrupt;
     }
-    int64_t threads() const { return threads_; }
+    int64_t threads() const { return at_work_ > 1 ? 1 : threads_; }
+    // A thread that works by itself for as long as this lives. Beside two of them nobody has helpers: cores are taken.
+    class AtWork {
+      public:
+        explicit AtWork(Workers& workers) : workers_(workers) { ++workers_.at_work_; }
+        ~AtWork() { --workers_.at_work_; }
+        AtWork(const AtWork&) = delete;
+        AtWork& operator=(const AtWork&) = delete;
+
+      private:
+        Workers& workers_;
+    };
     void run(int64_t parts, const std::function<void(int64_t)>& work);
     // Up to eight threads at once on one piece of work, in which all of them wait equally often; fewer where cores are
     // busy, and the caller alone where the helpers are.
@@ -75,6 +86,7 @@ class Workers {
     bool acquire_helpers(std::unique_lock<std::mutex>& owner);
     int64_t run_parts(int64_t parts, const std::function<void(int64_t)>& work);
     int64_t threads_ = 1;
+    std::atomic<int64_t> at_work_{0};
     void (*check_interrupt_)() = nullptr;
     std::mutex owner_;
     std::unique_ptr<ThreadPool> pool_;  // this and what follows is for who holds owner_

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 namespace uwaga {
@@ -11,55 +13,104 @@ namespace {
 
 // Source tokens that are encoded between two steps: while sentences run, and where none does.
 constexpr int64_t beside_others = 128, alone = 1024;
+constexpr int64_t least_rows = 8;  // of a thread, in a model of which few rows are decoded by all threads together
 
 }  // namespace
 
 void RunningBatch::serve() {
+    std::vector<std::thread> helpers;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (serving_) throw std::invalid_argument("the batch is being served by another thread");
-        serving_ = true;
+        if (!servers_.empty()) throw std::invalid_argument("the batch is being served by another thread");
+        for (int64_t i = 0; i < model_->workers.threads(); ++i) servers_.push_back(std::make_unique<Server>());
     }
+    try {
+        for (std::size_t i = 1; i < servers_.size(); ++i) helpers.emplace_back([this, server = servers_[i].get()] { run(*server); });
+    } catch (const std::system_error&) {
+        // The system gives this process no more threads: those that there are do the work.
+        const std::lock_guard<std::mutex> lock(mutex_);
+        servers_.resize(helpers.size() + 1);
+    }
+    run(*servers_[0]);
+    for (std::thread& helper : helpers) helper.join();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    servers_.clear();
+}
+
+// Until the batch is closed, which an error here does too.
+void RunningBatch::run(Server& server) {
     auto error = std::make_exception_ptr(std::runtime_error("the batch was closed"));
     try {
-        decode();
+        decode(server);
     } catch (...) {
         error = std::current_exception();
     }
-    for (const std::shared_ptr<Lane>& lane : active_) fail(*lane, error);
-    active_.clear();
+    close();
+    for (const auto& own : server.searches) fail(*own, error);
+    server.searches.clear();
     const std::lock_guard<std::mutex> lock(mutex_);
-    closed_ = true;
     for (const Handed& one : handed_) {
         one.ticket->news.error = error;
         one.ticket->changed.notify_all();
     }
     handed_.clear();
-    left_.clear();
-    serving_ = false;
 }
 
-// Until it is closed.
-void RunningBatch::decode() {
+void RunningBatch::decode(Server& server) {
+    std::unique_ptr<Workers::AtWork> at_work;
     for (;;) {
         std::vector<Handed> sentences;
+        if (server.searches.empty()) at_work.reset();
         {
             std::unique_lock<std::mutex> lock(mutex_);
-            wake_.wait(lock, [&] { return closed_ || !handed_.empty() || !active_.empty(); });
+            rows_ -= server.rows;
+            server.rows = 0;
+            for (const auto& own : server.searches) server.rows += static_cast<int64_t>(own->seats.size()) * own->lane->rules.beams;
+            rows_ += server.rows;
+            if (server.searches.empty()) server.left.clear();
+            server.sleeps = true;
+            server.wake.wait(lock, [&] { return closed_ || !server.searches.empty() || may_take(server); });
+            server.sleeps = false;
             if (closed_) return;
-            sentences = entering();
+            sentences = entering(server);
         }
-        if (!sentences.empty()) admit(std::move(sentences));
-        let_go();
-        for (const std::shared_ptr<Lane>& lane : active_) advance(*lane);
-        active_.erase(std::remove_if(active_.begin(), active_.end(), [](const auto& lane) { return lane->seats.empty(); }), active_.end());
+        if (!at_work) at_work = std::make_unique<Workers::AtWork>(model_->workers);
+        if (!sentences.empty()) admit(server, std::move(sentences));
+        let_go(server);
+        for (const auto& own : server.searches) advance(server, *own);
+        server.searches.erase(std::remove_if(server.searches.begin(), server.searches.end(), [](const auto& own) { return own->seats.empty(); }),
+                              server.searches.end());
+    }
+}
+
+// How many threads are worth having for the rows that there are; the mutex is held, as in what follows.
+int64_t RunningBatch::servers_wanted() const {
+    const int64_t least = model_->shape.width < model_->shape.shared_width ? 1 : least_rows;
+    return std::clamp<int64_t>(rows_ / least, 1, static_cast<int64_t>(servers_.size()));
+}
+
+// Whether the next sentence is this thread's: it has less than its share of all rows.
+bool RunningBatch::may_take(const Server& server) const {
+    if (handed_.empty()) return false;
+    const int64_t wanted = servers_wanted();
+    if (server.rows) return server.rows * wanted < rows_;
+    const auto at_work = std::count_if(servers_.begin(), servers_.end(), [](const auto& one) { return one->rows > 0; });
+    return at_work < wanted;
+}
+
+// One that sleeps, if it may take what waits.
+void RunningBatch::wake_one() {
+    for (const auto& server : servers_) {
+        if (!server->sleeps || !may_take(*server)) continue;
+        server->wake.notify_one();
+        return;
     }
 }
 
 void RunningBatch::close() {
     const std::lock_guard<std::mutex> lock(mutex_);
     closed_ = true;
-    wake_.notify_all();
+    for (const auto& server : servers_) server->wake.notify_all();
 }
 
 void RunningBatch::hand(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources, std::vector<Entry> entries) {
@@ -68,9 +119,10 @@ void RunningBatch::hand(const TicketPtr& ticket, std::vector<std::vector<int32_t
     if (ticket->gone) return;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         entries[i].streams = ticket->streams;
+        rows_ += ticket->lane->rules.beams;
         handed_.push_back({ticket, ticket->handed++, std::move(sources[i]), std::move(entries[i])});
     }
-    wake_.notify_one();
+    wake_one();
 }
 
 News RunningBatch::take(const TicketPtr& ticket, double seconds) {
@@ -85,8 +137,12 @@ void RunningBatch::leave(const TicketPtr& ticket) {
     if (ticket->gone) return;
     ticket->gone = true;
     ticket->changed.notify_all();
-    handed_.erase(std::remove_if(handed_.begin(), handed_.end(), [&](const Handed& one) { return one.ticket == ticket; }), handed_.end());
-    left_.push_back(ticket);
+    const auto waiting = std::remove_if(handed_.begin(), handed_.end(), [&](const Handed& one) { return one.ticket == ticket; });
+    rows_ -= (handed_.end() - waiting) * ticket->lane->rules.beams;
+    handed_.erase(waiting, handed_.end());
+    for (const auto& server : servers_) {
+        if (server->rows) server->left.push_back(ticket);
+    }
 }
 
 Counters RunningBatch::counters() {
@@ -94,29 +150,33 @@ Counters RunningBatch::counters() {
     return counters_;
 }
 
-// The next that wait; the mutex is held.
-std::vector<Handed> RunningBatch::entering() {
-    const int64_t most = active_.empty() ? alone : beside_others;
+// The next that wait, up to this thread's share; the mutex is held.
+std::vector<Handed> RunningBatch::entering(Server& server) {
+    const int64_t most = server.searches.empty() ? alone : beside_others;
     std::vector<Handed> made;
-    for (int64_t tokens = 0; !handed_.empty(); handed_.pop_front()) {
+    for (int64_t tokens = 0; may_take(server); handed_.pop_front()) {
         tokens += static_cast<int64_t>(handed_.front().source.size());
         if (!made.empty() && tokens > most) break;
+        server.rows += handed_.front().ticket->lane->rules.beams;  // which rows_ counts already
         made.push_back(std::move(handed_.front()));
     }
+    wake_one();
     return made;
 }
 
 // Sentences of tickets that have left make no further step.
-void RunningBatch::let_go() {
+void RunningBatch::let_go(Server& server) {
     std::vector<TicketPtr> left;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        left.swap(left_);
+        left.swap(server.left);
     }
     for (const TicketPtr& ticket : left) {
-        Lane& lane = *ticket->lane;
-        if (lane.search) lane.search->leave([&](int64_t number) { return lane.seats.at(number).ticket == ticket; });
-        for (auto seat = lane.seats.begin(); seat != lane.seats.end();) seat = seat->second.ticket == ticket ? lane.seats.erase(seat) : std::next(seat);
+        for (const auto& own : server.searches) {
+            if (own->lane != ticket->lane) continue;
+            if (own->search) own->search->leave([&](int64_t number) { return own->seats.at(number).ticket == ticket; });
+            for (auto seat = own->seats.begin(); seat != own->seats.end();) seat = seat->second.ticket == ticket ? own->seats.erase(seat) : std::next(seat);
+        }
     }
 }
 
@@ -127,7 +187,7 @@ Memory RunningBatch::encoded(const std::vector<std::vector<int32_t>>& sources) c
 }
 
 // Encode sentences together, or each alone where that fails: one that cannot be encoded is nobody else's matter.
-void RunningBatch::admit(std::vector<Handed> entering) {
+void RunningBatch::admit(Server& server, std::vector<Handed> entering) {
     std::vector<std::vector<int32_t>> sources;
     for (const Handed& one : entering) sources.push_back(one.source);
     Memory memory;
@@ -138,15 +198,22 @@ void RunningBatch::admit(std::vector<Handed> entering) {
         for (Handed& one : entering) {
             std::vector<Handed> alone_;
             alone_.push_back(std::move(one));
-            admit(std::move(alone_));
+            admit(server, std::move(alone_));
         }
         return;
     }
-    enter(std::move(entering), memory);
+    enter(server, std::move(entering), memory);
+}
+
+RunningBatch::LaneSearch& RunningBatch::search_of(Server& server, const std::shared_ptr<Lane>& lane) {
+    const auto at = std::find_if(server.searches.begin(), server.searches.end(), [&](const auto& one) { return one->lane == lane; });
+    if (at != server.searches.end()) return **at;
+    server.searches.push_back(std::make_unique<LaneSearch>(lane));
+    return *server.searches.back();
 }
 
 // Give sentences that were encoded to their lanes.
-void RunningBatch::enter(std::vector<Handed> sentences, const Memory& memory) {
+void RunningBatch::enter(Server& server, std::vector<Handed> sentences, const Memory& memory) {
     std::vector<bool> seated(sentences.size());
     for (std::size_t first = 0; first < sentences.size(); ++first) {
         if (seated[first]) continue;
@@ -162,51 +229,51 @@ void RunningBatch::enter(std::vector<Handed> sentences, const Memory& memory) {
             else own.prompts.push_back(memory.prompts[i]);
             entries.push_back(std::move(sentences[i].entry));
         }
+        LaneSearch& there = search_of(server, lane);
         try {
-            if (!lane->search) lane->search.emplace(model_, lane->rules);
-            int64_t number = lane->search->enter(own, std::move(entries));
-            for (const std::size_t i : which) lane->seats.emplace(number++, Lane::Seat{sentences[i].ticket, sentences[i].number});
+            if (!there.search) there.search.emplace(model_, lane->rules);
+            int64_t number = there.search->enter(own, std::move(entries));
+            for (const std::size_t i : which) there.seats.emplace(number++, Seat{sentences[i].ticket, sentences[i].number});
         } catch (...) {  // the search has lost its state
             for (const std::size_t i : which) fail(sentences[i].ticket, std::current_exception());
-            fail(*lane, std::current_exception());
+            fail(there, std::current_exception());
         }
-        if (std::find(active_.begin(), active_.end(), lane) == active_.end()) active_.push_back(lane);
     }
 }
 
-void RunningBatch::advance(Lane& lane) {
-    if (lane.seats.empty()) return;
-    const int64_t rows = static_cast<int64_t>(lane.search->running().size()) * lane.rules.beams;
+void RunningBatch::advance(Server& server, LaneSearch& own) {
+    if (own.seats.empty()) return;
+    const int64_t rows = static_cast<int64_t>(own.search->running().size()) * own.lane->rules.beams;
     try {
-        lane.search->step();
+        own.search->step();
     } catch (const NotNumbers& error) {
         std::vector<TicketPtr> wrong;
-        for (const int64_t number : error.sentences) wrong.push_back(lane.seats.at(number).ticket);
+        for (const int64_t number : error.sentences) wrong.push_back(own.seats.at(number).ticket);
         for (const TicketPtr& ticket : wrong) fail(ticket, std::current_exception());
-        let_go();
+        let_go(server);
         return;
     } catch (...) {
-        return fail(lane, std::current_exception());
+        return fail(own, std::current_exception());
     }
-    deliver(lane, lane.search->take_done(), lane.search->take_decided(), rows);
+    deliver(own, own.search->take_done(), own.search->take_decided(), rows);
 }
 
-void RunningBatch::deliver(Lane& lane, std::vector<Done> done, const std::vector<Decided>& decided, int64_t rows) {
+void RunningBatch::deliver(LaneSearch& own, std::vector<Done> done, const std::vector<Decided>& decided, int64_t rows) {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counters_.steps;
     counters_.rows += rows;
     counters_.sentences += static_cast<int64_t>(done.size());
     for (const Decided& one : decided) {
-        const Lane::Seat& seat = lane.seats.at(one.sentence);
+        const Seat& seat = own.seats.at(one.sentence);
         seat.ticket->news.decided.push_back({seat.number, one.token, one.log_prob});
         seat.ticket->changed.notify_all();
     }
     for (Done& one : done) {
-        const auto at = lane.seats.find(one.sentence);
+        const auto at = own.seats.find(one.sentence);
         Ticket& ticket = *at->second.ticket;
         ticket.news.done.push_back({at->second.number, std::move(one.found)});
         ticket.changed.notify_all();
-        lane.seats.erase(at);
+        own.seats.erase(at);
     }
 }
 
@@ -221,10 +288,10 @@ void RunningBatch::fail(const TicketPtr& ticket, const std::exception_ptr& error
 }
 
 // A search has failed, nobody knows through which of its sentences.
-void RunningBatch::fail(Lane& lane, const std::exception_ptr& error) {
-    for (const auto& [number, seat] : lane.seats) fail(seat.ticket, error);
-    lane.seats.clear();
-    lane.search.reset();
+void RunningBatch::fail(LaneSearch& own, const std::exception_ptr& error) {
+    for (const auto& [number, seat] : own.seats) fail(seat.ticket, error);
+    own.seats.clear();
+    own.search.reset();
 }
 
 }  // namespace uwaga

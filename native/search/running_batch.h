@@ -1,4 +1,4 @@
-// Sentences of any number of searches decoded side by side, in a thread that never waits for Python.
+// Sentences of any number of searches decoded side by side, in threads that never wait for Python.
 #pragma once
 
 #include <condition_variable>
@@ -25,21 +25,13 @@ struct News {
 
 struct Ticket;
 
-// Sentences that are searched by the same rules.
+// Sentences that are searched by the same rules may share their steps.
 struct Lane {
-    struct Seat {
-        std::shared_ptr<Ticket> ticket;
-        int64_t number;  // among those of the ticket
-    };
-
     explicit Lane(BeamRules r) : rules(std::move(r)) {}
-
     const BeamRules rules;
-    std::optional<BeamSearch> search;           // this and what follows is for the thread that serves
-    std::unordered_map<int64_t, Seat> seats;    // by number in the search
 };
 
-// Who has sentences searched. What follows the lane belongs to whoever holds the batch's mutex.
+// Who has sentences searched. What follows `streams` belongs to whoever holds the batch's mutex.
 struct Ticket {
     Ticket(std::shared_ptr<Lane> l, bool s) : lane(std::move(l)), streams(s) {}
 
@@ -66,6 +58,10 @@ struct Counters {
 };
 
 // Sentences enter in the order in which they are handed in, a few at a time, so that those that run are not held up.
+//
+// Each of the model's threads decodes sentences of its own, and waits for no other: on a machine that has more to do, a
+// step that two threads share waits for the one whose core is taken. Sentences go to the thread that has the fewest. A
+// thread that is the only one at work has the others' help, as any other call of the model.
 class RunningBatch {
   public:
     RunningBatch(ModelPtr model, const Shortlist* shortlist) : model_(std::move(model)), shortlist_(shortlist) {}
@@ -73,7 +69,8 @@ class RunningBatch {
     RunningBatch& operator=(const RunningBatch&) = delete;
 
     const Model& model() const { return *model_; }
-    // Decode until close(); one thread. Whoever waits then is told that the batch was closed.
+    // Decode until close(), in one call and in as many threads as the model has. Whoever waits then is told that the
+    // batch was closed.
     void serve();
     void close();
 
@@ -85,26 +82,51 @@ class RunningBatch {
     Counters counters();
 
   private:
-    void decode();
-    std::vector<Handed> entering();
-    void let_go();
-    void admit(std::vector<Handed> entering);
+    // A lane's sentences in one thread.
+    struct Seat {
+        TicketPtr ticket;
+        int64_t number;  // among those of the ticket
+    };
+    struct LaneSearch {
+        explicit LaneSearch(std::shared_ptr<Lane> l) : lane(std::move(l)) {}
+
+        const std::shared_ptr<Lane> lane;
+        std::optional<BeamSearch> search;
+        std::unordered_map<int64_t, Seat> seats;  // by number in the search
+    };
+    // A thread that serves. What follows the searches belongs to whoever holds the mutex.
+    struct Server {
+        std::vector<std::unique_ptr<LaneSearch>> searches;  // those with sentences
+        int64_t rows = 0;                                   // of them, and of sentences on their way there
+        bool sleeps = false;
+        std::vector<TicketPtr> left;  // whose sentences may still run
+        std::condition_variable wake;
+    };
+
+    void run(Server& server);
+    void decode(Server& server);
+    void wake_one();
+    bool may_take(const Server& server) const;
+    int64_t servers_wanted() const;
+    std::vector<Handed> entering(Server& server);
+    void let_go(Server& server);
+    void admit(Server& server, std::vector<Handed> entering);
     Memory encoded(const std::vector<std::vector<int32_t>>& sources) const;
-    void enter(std::vector<Handed> sentences, const Memory& memory);
-    void advance(Lane& lane);
-    void deliver(Lane& lane, std::vector<Done> done, const std::vector<Decided>& decided, int64_t rows);
+    static LaneSearch& search_of(Server& server, const std::shared_ptr<Lane>& lane);
+    void enter(Server& server, std::vector<Handed> sentences, const Memory& memory);
+    void advance(Server& server, LaneSearch& own);
+    void deliver(LaneSearch& own, std::vector<Done> done, const std::vector<Decided>& decided, int64_t rows);
     void fail(const TicketPtr& ticket, const std::exception_ptr& error);
-    void fail(Lane& lane, const std::exception_ptr& error);
+    void fail(LaneSearch& own, const std::exception_ptr& error);
 
     ModelPtr model_;
     const Shortlist* shortlist_;
-    std::vector<std::shared_ptr<Lane>> active_;  // those with sentences: for the thread that serves
 
     std::mutex mutex_;
-    std::condition_variable wake_;
-    bool closed_ = false, serving_ = false;
+    bool closed_ = false;
+    std::vector<std::unique_ptr<Server>> servers_;  // while it is served
     std::deque<Handed> handed_;
-    std::vector<TicketPtr> left_;  // whose sentences may still run
+    int64_t rows_ = 0;  // of all servers, and of what was handed in
     Counters counters_;
 };
 

@@ -11,11 +11,14 @@ import numpy as np
 from uwaga.contracts import BeamRules, Choice, Sampling, Symbols
 from uwaga.decoding import SearchOptions, search
 from uwaga.decoding.phrases import Phrase, Phrases
+from uwaga.decoding.request import Request
+from uwaga.decoding.shared_decoder import SharedDecoder
+from uwaga.decoding.shared_search import SharedSearch
 from uwaga.engine import NativeModel, Shortlist
 from uwaga.engine.isa import usable
 from uwaga.engine.layout import stored_shapes
 from uwaga.engine.packing import pack
-from uwaga.errors import DataError
+from uwaga.errors import CancelledRequestError, DataError
 from uwaga.settings import BlockSettings, DecoderOnlySettings, TransformerSettings
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
@@ -145,6 +148,7 @@ def searched(rng, model, sources, target):
     )
     found = search(model, sources * 2, options)
     assert found[: len(sources)] == found[len(sources) :]
+    in_one_batch(model, sources, options, found[: len(sources)])
     ways = [tuple(rng.integers(4, max(target, 5), rng.integers(1, 4)).tolist()) for _ in range(4)]
     each = [
         Phrases([Phrase((ways[0], ways[1])), Phrase((ways[2],), 2)], None, bonus) for bonus in (None, 1.5)
@@ -177,6 +181,31 @@ def searched(rng, model, sources, target):
         thread.join()
     one.run(0)
     assert all(one.found())
+
+
+def in_one_batch(model, sources, options, law):
+    """Several threads share the running batch, one of them leaves it early."""
+    shared, made = SharedSearch(model), [None] * 4
+    gone = Request()
+
+    def work(at):
+        made[at] = search(SharedDecoder(shared, Request(str(at))), sources, options)
+
+    def leave():
+        try:
+            search(SharedDecoder(shared, gone), sources * 3, options)
+        except CancelledRequestError:
+            return
+
+    crowd = [threading.Thread(target=work, args=(at,)) for at in range(len(made))]
+    crowd.append(threading.Thread(target=leave))
+    for thread in crowd:
+        thread.start()
+    gone.cancel()
+    for thread in crowd:
+        thread.join()
+    shared.close()
+    assert made == [law] * len(made)
 
 
 def shortlist(rng, source, target):

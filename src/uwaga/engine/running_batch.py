@@ -21,7 +21,8 @@ MOST_LANES = 64
 class NativeRunningBatch:
     """Steps, entries and exits without Python between them: ``serve`` never asks for the interpreter's lock.
 
-    Sentences that are searched by the same rules share their steps. What is found is what
+    ``serve`` has as many threads as the model, each with its own sentences, of which those that are searched
+    by the same rules share their steps. What is found is what
     :class:`uwaga.engine.beam_search.NativeBeamSearch` finds, to the bit.
 
     Args:
