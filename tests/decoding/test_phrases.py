@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toy_decoders import JoiningToy, RecurrentToy, TableToy, teacher_forced
 
 from uwaga.decoding import SearchOptions, search
-from uwaga.decoding.banks import places_for
+from uwaga.decoding.banks import MOST_BANKS, WIDENED_BY, places_for
 from uwaga.decoding.phrases import Phrase, Phrases
 from uwaga.errors import SettingsError
 
@@ -137,6 +137,15 @@ def test_M27_a_sentence_waits_for_no_more_hypotheses_than_asked_for(seed, phrase
     [[last]] = search(long, [source], replace(options, beam=wide), phrases=[wanted])
     assert holds(first.tokens, phrases)
     assert short.calls["step"] <= long.calls["step"] and first.score <= last.score
+
+
+@given(many, st.integers(1, 40))
+def test_M27_a_beam_is_widened_to_few_widths_and_is_never_narrower(phrases, beam):
+    wanted = Phrases(phrases)
+    wide = places_for(SearchOptions(beam=beam), wanted)
+    assert wide >= max(beam, min(wanted.total + 1, MOST_BANKS))
+    assert wide == beam or (wide % WIDENED_BY == 0 and wide <= MOST_BANKS)
+    assert places_for(SearchOptions(beam=beam), None) == beam
 
 
 def test_M27_sentences_that_enter_late_find_the_same():

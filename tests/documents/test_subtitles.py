@@ -47,6 +47,16 @@ def test_times_stay_and_no_word_is_lost(cues, vtt):
     assert len(re.findall(r"\n\n", changed)) == len(re.findall(r"\n\n", text))
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.lists(CUE, min_size=1, max_size=5), st.booleans(), st.sampled_from(["\r\n", "\r"]))
+def test_lines_may_end_in_any_way(cues, vtt, end):
+    text = file(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
+    name = "a.vtt" if vtt else "a.srt"
+    other = text.replace("\n", end).encode()
+    assert render(name, other, unchanged) == other
+    assert render(name, other, swapped) == render(name, text.encode(), swapped).replace(b"\n", end.encode())
+
+
 FILM = """1
 00:00:01,000 --> 00:00:03,000
 <i>It was the best of times,</i>

@@ -22,13 +22,18 @@ from uwaga.decoding.rank import Flags, Scores, columns
 
 MOST_BANKS = 16
 """Places that a sentence's beam is widened to where it has so many banks; more share them."""
+WIDENED_BY = 8
+"""A widened beam has a multiple of so many places: sentences of one width are decoded together."""
 
 
 def places_for(options: SearchOptions, phrases: Phrases | None) -> int:
-    """Hypotheses that a sentence is searched with: one at least for each bank, up to :data:`MOST_BANKS`."""
-    if phrases is None or phrases.bonus is not None:
-        return options.beam
-    return max(options.beam, min(phrases.total + 1, MOST_BANKS))
+    """Hypotheses that a sentence is searched with: one at least for each bank, up to :data:`MOST_BANKS`.
+
+    Where that is more than the beam asked for, it is a multiple of :data:`WIDENED_BY`. It is the sentence's
+    own, whatever stands beside it.
+    """
+    banks = 0 if phrases is None or phrases.bonus is not None else min(phrases.total + 1, MOST_BANKS)
+    return options.beam if banks <= options.beam else -(-banks // WIDENED_BY) * WIDENED_BY
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,8 @@ def search(
             ``options.first``.
         on_token: called with each token as it is decided; greedy or a single sample only.
         phrases: per sentence, what its target must contain (M27). The beam of a sentence is as wide as
-            ``options.beam``, or as the banks of its phrases, up to :data:`uwaga.decoding.banks.MOST_BANKS`;
-            it waits for ``options.beam`` finished hypotheses all the same. One without them all is found only
+            ``options.beam``, or wider where its banks need it (:func:`uwaga.decoding.banks.places_for`); it
+            waits for ``options.beam`` finished hypotheses all the same. One without them all is found only
             where the limits leave no room for them.
 
     Returns:

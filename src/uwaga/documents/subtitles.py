@@ -12,7 +12,8 @@ from uwaga.documents.document import Piece, Unit, balanced, joined, text_unit, t
 from uwaga.documents.wrapping import balance
 from uwaga.markup import Inline, Tag, plain_text
 
-TAG = re.compile(r"</?[A-Za-z][^<>\n]*>|<\d[\d:.]*>|\{\\[^{}\n]*\}|\{/?[ibu]\}")
+TAG = re.compile(r"</?[A-Za-z][^<>\r\n]*>|<\d[\d:.]*>|\{\\[^{}\r\n]*\}|\{/?[ibu]\}")
+LINE_END = re.compile(r"\r\n|\n|\r")
 NAME = re.compile(r"[<{]/?([A-Za-z]+)")
 END = re.compile(r"[.!?…:;♪♫。！？」\])][\"'”’»)\]]*$")
 """What a sentence ends with."""
@@ -71,7 +72,7 @@ def _sentences(text: str, cues: Sequence[Cue]) -> Iterator[list[Cue]]:
 def _speakers(text: str, cue: Cue, escaped: bool) -> Iterator[Piece]:
     """A cue alone; where several speak, each line by itself."""
     raw = text[cue.start : cue.end]
-    lines = re.split(r"(\r?\n)", raw)
+    lines = re.split(r"(\r\n|\n|\r)", raw)
     if len([line for line in lines[::2] if SPEAKER.match(line)]) < 2:
         yield _unit(text, [cue], escaped)
         return
@@ -92,8 +93,9 @@ def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
         return raw
     between = [text[one.end : following.start] for one, following in pairwise(group)]
     shares = [max(1, len(plain_text(one).strip())) for one in inlines]
-    counts = [text[cue.start : cue.end].strip().count("\n") + 1 for cue in group]
-    end = "\r\n" if "\r\n" in text[max(0, group[0].start - 2) : group[-1].end] else "\n"
+    counts = [len(LINE_END.findall(text[cue.start : cue.end].strip())) + 1 for cue in group]
+    found = LINE_END.search(text, max(0, group[0].start - 2), group[-1].end)
+    end = found[0] if found else "\n"
 
     def write(made: Sequence[Inline]) -> str:
         parts = _divided(made[0], shares)
@@ -120,7 +122,7 @@ def _read(raw: str, escaped: bool) -> Inline:
 
 
 def _words(raw: str, escaped: bool) -> str:
-    text = re.sub(r"[ \t]*\r?\n[ \t]*", " ", raw)
+    text = re.sub(r"[ \t]*(?:\r\n|\n|\r)[ \t]*", " ", raw)
     return html.unescape(text) if escaped else text
 
 

@@ -10,12 +10,16 @@ from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.subtitles import Cue, subtitle_pieces
 from uwaga.errors import DataError
 
+END = r"(?:\r\n|\n|\r(?!\n))"
 TIMES = re.compile(
-    r"^[ \t]*(\d+):(\d{1,2}):(\d{1,2})[,.](\d{1,3})[ \t]*-->[ \t]*"
-    r"(\d+):(\d{1,2}):(\d{1,2})[,.](\d{1,3})[^\n]*$",
+    r"(?:^|(?<=\r))[ \t]*(\d+):(\d{1,2}):(\d{1,2})[,.](\d{1,3})[ \t]*-->[ \t]*"
+    r"(\d+):(\d{1,2}):(\d{1,2})[,.](\d{1,3})[^\r\n]*"
+    rf"(?:{END}|\Z)",
     re.MULTILINE,
 )
-NEXT = re.compile(r"\r?\n[ \t]*\r?\n|\r?\n[ \t]*\d+[ \t]*\r?\n(?=[ \t]*\d+:\d{1,2}:\d{1,2}[,.]\d)|\Z")
+NEXT = re.compile(
+    rf"{END}[ \t]*{END}|{END}[ \t]*\d+[ \t]*{END}(?=[ \t]*\d+:\d{{1,2}}:\d{{1,2}}[,.]\d)|{END}?\Z"
+)
 
 
 def read(source: DocumentSource) -> Reading:
@@ -27,8 +31,8 @@ def read(source: DocumentSource) -> Reading:
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     cues = []
     for found in TIMES.finditer(text):
-        begin = found.end() + 1
-        end = NEXT.search(text, found.end())
+        begin = found.end()
+        end = NEXT.search(text, len(found[0].rstrip("\r\n")) + found.start())
         assert end is not None
         times = [int(one) for one in found.groups()]
         cues.append(

@@ -10,11 +10,14 @@ from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.subtitles import Cue, subtitle_pieces
 from uwaga.errors import DataError
 
+END = r"(?:\r\n|\n|\r(?!\n))"
 TIMES = re.compile(
-    r"^[ \t]*(?:(\d+):)?(\d{2}):(\d{2})\.(\d{3})[ \t]+-->[ \t]+(?:(\d+):)?(\d{2}):(\d{2})\.(\d{3})[^\n]*\n",
+    r"(?:^|(?<=\r))[ \t]*(?:(\d+):)?(\d{2}):(\d{2})\.(\d{3})[ \t]+-->[ \t]+"
+    r"(?:(\d+):)?(\d{2}):(\d{2})\.(\d{3})[^\r\n]*"
+    rf"{END}",
     re.MULTILINE,
 )
-BLANK = re.compile(r"\r?\n[ \t]*(?=\r?\n)|\r?\n?\Z")
+BLANK = re.compile(rf"{END}[ \t]*(?={END})|{END}?\Z")
 
 
 def read(source: DocumentSource) -> Reading:
@@ -28,7 +31,7 @@ def read(source: DocumentSource) -> Reading:
         raise DataError(f"{source.name}: does not begin with WEBVTT: is it a file of WebVTT?")
     cues = []
     for found in TIMES.finditer(text):
-        end = BLANK.search(text, found.end() - 1)
+        end = BLANK.search(text, len(found[0].rstrip("\r\n")) + found.start())
         assert end is not None
         times = [int(one or 0) for one in found.groups()]
         if end.start() > found.end():
