@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
 from uwaga import AsyncTranslator, Translator
+from uwaga.decoding.shared_decoder import SharedBeamSearch
 from uwaga.errors import BusyError, CancelledRequestError, DataError, DeadlineError, SettingsError
 
 TEXTS = ["A dog runs across the grass.", "Two men are cooking.", "A girl in a red dress.\n\nShe smiles.", ""]
@@ -77,3 +79,20 @@ def test_a_deadline_that_has_passed(translator: Translator) -> None:
             assert await shared.translate(TEXTS[0], deadline=60) == translator.translate(TEXTS[0])
 
     asyncio.run(ask())
+
+
+def test_an_answered_request_leaves_nothing_for_the_collector_of_cycles(translator: Translator) -> None:
+    def searches() -> int:
+        return sum(isinstance(one, SharedBeamSearch) for one in gc.get_objects())
+
+    async def ask() -> int:
+        async with AsyncTranslator(translator) as shared:
+            await asyncio.gather(*(shared.translate(TEXTS, beam=beam) for beam in (1, 2)))
+            return searches()
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(ask()) == searches() == 0
+    finally:
+        gc.enable()
