@@ -30,6 +30,7 @@ from uwaga.server.kept import open_kept
 from uwaga.server.keys import KeyRing
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
+from uwaga.server.models import WORKERS
 from uwaga.server.page import page_router
 from uwaga.server.problems import Problem
 from uwaga.server.service import Service
@@ -88,7 +89,8 @@ def create_app(service: Service, settings: ServerSettings, metrics: Metrics | No
         app.include_router(router)
     direct = direct_routes(route for router in routers for route in router.routes)
     app.add_middleware(DirectRoutes, routes=direct)
-    app.add_middleware(Gate, limits=settings.limits, metrics=context.metrics, render=render)
+    most = settings.limits.waiting + WORKERS * len(service.offers)
+    app.add_middleware(Gate, limits=settings.limits, metrics=context.metrics, render=render, most=most)
     if settings.cors:
         app.add_middleware(
             CORSMiddleware, allow_origins=settings.cors, allow_methods=["*"], allow_headers=["*"],
