@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import logging
@@ -12,6 +13,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -19,6 +21,7 @@ from uvicorn.supervisors import Multiprocess
 
 from uwaga.errors import SettingsError
 from uwaga.server.app import create_app
+from uwaga.server.connection import KEEP_ALIVE, WatchedConnection
 from uwaga.server.logs import set_up_logs
 from uwaga.server.metrics import FOLDER, Metrics, forget_dead_workers
 from uwaga.server.models import ModelStore, loader
@@ -31,6 +34,8 @@ SWITCH = 0.001
 """Seconds that one thread's Python may hold up another's: long texts are taken apart beside short ones."""
 DRAIN = 30
 """Seconds that running requests have when the server is told to stop."""
+STUCK = 30
+"""Seconds after which a worker that says nothing is replaced; on a busy machine a healthy one takes some."""
 
 
 def run_server(settings: ServerSettings) -> None:
@@ -43,6 +48,7 @@ def run_server(settings: ServerSettings) -> None:
     read_offers(settings.models)  # speaks before a port is taken
     _raise_open_files()
     bound = _listen(settings.host, settings.port)
+    connection = functools.partial(WatchedConnection, patience=settings.limits.body_seconds)
     config = uvicorn.Config(
         functools.partial(build_app, settings),
         factory=True,
@@ -51,6 +57,10 @@ def run_server(settings: ServerSettings) -> None:
         access_log=False,
         server_header=False,
         backlog=2048,
+        http=cast("type[asyncio.Protocol]", connection),
+        ws="none",
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_worker_healthcheck=STUCK,
         timeout_graceful_shutdown=DRAIN,
     )
     with bound:
