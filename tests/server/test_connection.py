@@ -169,6 +169,16 @@ def test_a_body_in_the_smallest_chunks_is_taken():
     assert (wire.state, len(connection.cycle.body)) == ("open", 100_000)
 
 
+def test_every_request_of_a_client_that_goes_is_told():
+    connection, _, _ = connected()
+    told = []
+    for _ in range(3):
+        connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
+        told.append(connection.cycle)
+    connection.connection_lost(None)
+    assert [(one.disconnected, one.message_event.is_set()) for one in told] == [(True, True)] * 3
+
+
 def dial(server: RunningServer) -> socket.socket:
     parts = urlsplit(server.url)
     return socket.create_connection((parts.hostname, parts.port), timeout=60)

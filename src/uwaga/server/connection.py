@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Any, NamedTuple
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 KEEP_ALIVE = 75
@@ -56,6 +57,7 @@ class WatchedConnection(HttpToolsProtocol):
         self._seen: Standing | None = None
         self._requests = self._overhead = 0
         self._receiving = False
+        self._unanswered: deque[RequestResponseCycle] = deque()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See :class:`asyncio.Protocol`."""
@@ -66,6 +68,9 @@ class WatchedConnection(HttpToolsProtocol):
         """See :class:`asyncio.Protocol`."""
         if self._timer is not None:
             self._timer.cancel()
+        for cycle in self._unanswered:  # uvicorn tells the last of several only
+            cycle.disconnected = True
+            cycle.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -79,6 +84,16 @@ class WatchedConnection(HttpToolsProtocol):
         """A request begins."""
         self._requests, self._receiving = self._requests + 1, True
         super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """A request is to be answered."""
+        super().on_headers_complete()
+        self._unanswered.append(self.cycle)
+
+    def on_response_complete(self) -> None:
+        """The one that waited for longest is answered."""
+        self._unanswered.popleft()
+        super().on_response_complete()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A line of a head. Those that follow a body are dropped: they would be added to its head."""
