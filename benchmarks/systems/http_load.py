@@ -191,7 +191,7 @@ class Crowd:
         request: what they send, as far as they do.
         silent: connections that send nothing.
         slow: that send a byte of the request every half second.
-        deaf: that ask for much, again and again, and read none of it.
+        deaf: that ask for much and read none of it.
     """
 
     def __init__(self, url: str, request: bytes, silent: int = 0, slow: int = 0, deaf: int = 0) -> None:
@@ -207,7 +207,7 @@ class Crowd:
             _, writer = await asyncio.open_connection(*self._address, limit=1024)
             self._writers.append(writer)
             if number < deaf:
-                writer.write(b"GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n" * 1000)
+                writer.write(b"GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n" * 60)
             elif number < deaf + slow:
                 self._tasks.append(asyncio.ensure_future(self._drip(writer)))
         return self

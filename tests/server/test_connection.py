@@ -16,7 +16,7 @@ import uvicorn
 from running_server import RunningServer, running_server
 from uvicorn.server import ServerState
 
-from uwaga.server.connection import HEAD_BYTES, WatchedConnection
+from uwaga.server.connection import HEAD_BYTES, MOST_AHEAD, WatchedConnection
 
 HEAD = b"POST /translate HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\n"
 JSON = {"content-type": "application/json"}
@@ -169,6 +169,27 @@ def test_a_body_in_the_smallest_chunks_is_taken():
     assert (wire.state, len(connection.cycle.body)) == ("open", 100_000)
 
 
+def test_requests_ahead_of_their_answers_have_a_bound():
+    connection, wire, _ = connected()
+    one = HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
+    connection.data_received(one * MOST_AHEAD)
+    assert wire.state == "open"
+    connection.data_received(one * 1000)
+    assert (wire.state, wire.written) == ("aborted", b"")
+    assert len(connection.pipeline) == MOST_AHEAD
+
+
+def test_nothing_of_an_answered_request_stays():
+    connection, wire, _ = connected()
+    for _ in range(2):
+        connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
+        assert dict(connection.scope["headers"])[b"host"] == b"h"
+        connection.cycle.response_complete = True
+        connection.on_response_complete()
+        assert (connection.scope, connection.headers, connection.cycle.scope) == ({}, [], {})
+    assert wire.state == "open"
+
+
 def test_every_request_of_a_client_that_goes_is_told():
     connection, _, _ = connected()
     told = []
@@ -209,7 +230,7 @@ def test_no_socket_stays_of_clients_that_stand_still(tmp_path: Path):
         for one in heads:
             one.sendall(HEAD)
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n" * 200)
+        deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n" * 60)
         assert all(one.recv(100) == b"" for one in silent)
         assert all(one.recv(100).startswith(b"HTTP/1.1 408 ") for one in heads)
         until = time.monotonic() + 60

@@ -17,6 +17,10 @@ HEAD_BYTES = 64 << 10
 """Most bytes of a request that are no body: its head, what frames its chunks, what follows them."""
 FRAMING = 8
 """Bytes that a byte of a body may be sent in; chunks of one byte each take six."""
+MOST_AHEAD = 64
+"""Requests that a client may send before it is answered."""
+_OVER: Any = {}
+"""In the place of what a request was once it is answered."""
 
 
 class Standing(NamedTuple):
@@ -89,11 +93,17 @@ class WatchedConnection(HttpToolsProtocol):
         """A request is to be answered."""
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
+        if len(self._unanswered) > MOST_AHEAD:
+            self.transport.abort()
+            raise ValueError("too many requests ahead of their answers")  # nothing more of them is read
 
     def on_response_complete(self) -> None:
         """The one that waited for longest is answered."""
-        self._unanswered.popleft()
+        answered = self._unanswered.popleft()
         super().on_response_complete()
+        if answered.scope is self.scope:
+            self.headers = []
+            self.scope = answered.scope = _OVER  # a connection that waits for the next needs nothing of it
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A line of a head. Those that follow a body are dropped: they would be added to its head."""
@@ -109,6 +119,11 @@ class WatchedConnection(HttpToolsProtocol):
         """A request is there as a whole."""
         self._overhead, self._receiving = 0, False
         super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Say that this is no HTTP, unless the connection was given up."""
+        if not self.transport.is_closing():
+            super().send_400_response(msg)
 
     @property
     def _in_head(self) -> bool:
