@@ -13,7 +13,7 @@ import pytest
 from uwaga.errors import SettingsError
 from uwaga.server import keys as module
 from uwaga.server.keys import Client, KeyRing, add_key, read_keys, remove_key
-from uwaga.server.limits import SLOTS, Bucket, RateLimiter, SharedBuckets
+from uwaga.server.limits import SLOTS, RateLimiter, SharedBuckets, TokenBucket
 from uwaga.server.problems import Problem
 
 
@@ -137,13 +137,13 @@ def test_clients_that_share_a_file_have_buckets_of_their_own(tmp_path: Path):
 def test_a_full_file_forgets_who_has_not_been_seen_for_longest(tmp_path: Path):
     buckets = SharedBuckets(tmp_path / "buckets", groups=1)
 
-    def put(client: str, then: float) -> Bucket | None:
+    def put(client: str, then: float) -> TokenBucket | None:
         with buckets.hold(client, "requests") as held:
-            known, held.bucket = held.bucket, Bucket(1.0, then)
+            known, held.bucket = held.bucket, TokenBucket(1.0, then)
         return known
 
     assert [put(f"client-{number}", float(number)) for number in range(1, SLOTS + 1)] == [None] * SLOTS
-    assert put("client-1", 100.0) == Bucket(1.0, 1.0)
+    assert put("client-1", 100.0) == TokenBucket(1.0, 1.0)
     assert put("new", 101.0) is None
-    assert put("client-1", 102.0) == Bucket(1.0, 100.0)
+    assert put("client-1", 102.0) == TokenBucket(1.0, 100.0)
     assert put("client-2", 103.0) is None  # the new one has its place

@@ -29,7 +29,7 @@ SLOTS = 16
 GROUPS = 1 << 13
 
 
-class Bucket(NamedTuple):
+class TokenBucket(NamedTuple):
     """What is left in a bucket, and when that was."""
 
     left: float
@@ -39,7 +39,7 @@ class Bucket(NamedTuple):
 class Held:
     """A bucket while nobody else changes it; ``bucket`` is None of a client that is not known."""
 
-    def __init__(self, bucket: Bucket | None) -> None:
+    def __init__(self, bucket: TokenBucket | None) -> None:
         self.bucket = bucket
 
 
@@ -55,7 +55,7 @@ class OwnBuckets:
     """Buckets of this process alone."""
 
     def __init__(self) -> None:
-        self._buckets: OrderedDict[tuple[str, str], Bucket | None] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, str], TokenBucket | None] = OrderedDict()
 
     @contextlib.contextmanager
     def hold(self, client: str, what: str) -> Iterator[Held]:
@@ -100,7 +100,7 @@ class SharedBuckets:
             if found is None:
                 found = min(group, key=lambda one: one[0][2])[1]
             else:
-                held.bucket = Bucket(*SLOT.unpack_from(self._table, found)[1:])
+                held.bucket = TokenBucket(*SLOT.unpack_from(self._table, found)[1:])
             yield held
             if held.bucket is not None:
                 SLOT.pack_into(self._table, found, whose, *held.bucket)
@@ -145,7 +145,7 @@ class RateLimiter:
                 left = most
             # A request of more than a minute's characters is let in by a full bucket, left in debt.
             enough = left >= min(amount, most)
-            held.bucket = Bucket(left - amount if enough else left, now)
+            held.bucket = TokenBucket(left - amount if enough else left, now)
         if not enough:
             wait = (min(amount, most) - left) * MINUTE / most
             message = f"more than {most} {what} in a minute; come again in {wait:.0f} s"
