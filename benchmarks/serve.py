@@ -5,9 +5,6 @@
     python benchmarks/serve.py speed --peer libretranslate/bin/python    # the Python of its venv
     python benchmarks/serve.py speed --model opus-size --precision int8 --max-length 24
     python benchmarks/serve.py lone          # half load beside a lone request; long texts beside short ones
-    python benchmarks/serve.py overload --seconds 120
-    python benchmarks/serve.py soak --count 200000
-    python benchmarks/serve.py kill --seconds 60
 
 Each request is one sentence to ``/translate``, by clients that send the next one as soon as the last is
 answered. ``--lines`` is a file of sentences (Multi30k's, for the figures of the documentation); without it
@@ -28,13 +25,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from systems.http_load import Connection, cancelled, post, run, run_at, run_clients
-from systems.processes import PeakMemory, command_line, cpu, handles, memory, tree, wait_for
+from systems.http_load import Connection, post, run, run_at, run_clients
+from systems.processes import PeakMemory, cpu, wait_for
 
 WORDS = [
     "two",
@@ -262,89 +258,8 @@ def lone(arguments: argparse.Namespace) -> None:
     )
 
 
-def overload(arguments: argparse.Namespace) -> None:
-    """Ten times the sustainable load: each request answered as alone, or refused with a reason."""
-    texts = sentences(arguments.lines, 200)
-    requests = [post("/translate", body(text)) for text in texts]
-    wanted: dict[int, bytes] = {}
-    wrong = 0
-
-    def check(number: int, answer: tuple[int, bytes]) -> None:
-        nonlocal wrong
-        status, content = answer
-        if status == 200:
-            wrong += content != wanted.setdefault(number, content)
-        else:
-            wrong += status not in (429, 503, 504) or b'"error"' not in content
-
-    with uwaga_server(arguments, limits={"waiting": 128, "deadline": 30}) as (url, pid):
-        run(run_clients(url, requests, 1, check))  # what each gets alone
-        sustained = run(run_clients(url, requests, 32, check, seconds=10)).figures()["requests_per_s"]
-        before = memory(pid)
-        load = run(run_at(url, requests, 10 * sustained, arguments.seconds, check))
-        after = memory(pid)
-        began = time.perf_counter()
-        again = run(run_clients(url, requests[:32], 8, check))
-        recovered = time.perf_counter() - began
-    print(f"sustained {sustained:.0f}/s; offered {10 * sustained:.0f}/s for {arguments.seconds:.0f} s")
-    print(f"by status: {load.statuses}; wrong or without a reason: {wrong}")
-    print(f"memory {before:.0f} MiB before, {after:.0f} after ({100 * (after / before - 1):+.1f}%)")
-    print(f"then 32 requests in {recovered:.2f} s: {again.statuses}")
-
-
-def soak(arguments: argparse.Namespace) -> None:
-    """Mixed requests, cancelled, malformed and huge ones among them: memory and handles stay level."""
-    draw = random.Random(3)
-    texts = sentences(arguments.lines, 500)
-    good = [post("/translate", body(text)) for text in texts]
-    marked = [
-        {"q": f"<p>{one}</p>", "source": "auto", "target": "de", "format": "html"} for one in texts[:50]
-    ]
-    html = [post("/translate", json.dumps(one).encode()) for one in marked]
-    bad = [post("/translate", b"{"), post("/v1/translate", b'{"text": 3}'), post("/nowhere", b"x")]
-    huge = [post("/translate", body("a " * 1_500_000))]
-    kinds = [good, good, good, good, html, bad, huge]
-    requests = [draw.choice(draw.choices(kinds, weights=[10, 10, 10, 10, 3, 4, 0.2])[0]) for _ in range(5000)]
-    with uwaga_server(arguments) as (url, pid):
-        done, marks = 0, []
-        while done < arguments.count:
-            load = run(run_clients(url, requests, 16))
-            run(cancelled(url, good[:50]))
-            done += sum(load.statuses.values()) + 50
-            marks.append((done, memory(pid), *handles(pid)))
-            print(
-                f"{done} requests: {marks[-1][1]:.1f} MiB, {marks[-1][2]} files, {marks[-1][3]} threads",
-                flush=True,
-            )
-        tenth = next(mark for mark in marks if mark[0] >= arguments.count / 10)
-        print(f"from 10% to the end: {100 * (marks[-1][1] / tenth[1] - 1):+.1f}% memory")
-
-
-def kill(arguments: argparse.Namespace) -> None:
-    """A worker is killed every ten seconds; clients try again once."""
-    texts = sentences(arguments.lines, 300)
-    requests = [post("/translate", body(text)) for text in texts]
-    arguments.workers = max(2, arguments.workers)
-    with uwaga_server(arguments) as (url, pid):
-        over = threading.Event()
-
-        def killer() -> None:
-            while not over.wait(10):
-                workers = [one for one in tree(pid)[1:] if "spawn_main" in command_line(one)]
-                os.kill(random.choice(workers), signal.SIGKILL)
-
-        thread = threading.Thread(target=killer)
-        thread.start()
-        load = run(run_clients(url, requests, 16, seconds=arguments.seconds, retries=3))
-        over.set()
-        thread.join()
-    print(f"answers by status (0: broken, and again): {load.statuses}; tried again: {load.retried}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def common_arguments() -> argparse.ArgumentParser:
+    """What every measurement of a server may be told."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--model", default="bundled")
     common.add_argument("--precision", default="auto")
@@ -354,6 +269,14 @@ def main() -> None:
     common.add_argument("--count", type=int, default=2000)
     common.add_argument("--seconds", type=float, default=10.0)
     common.add_argument("--json", type=Path)
+    return common
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    common = common_arguments()
     verbs = parser.add_subparsers(required=True)
     one = verbs.add_parser("speed", parents=[common])
     one.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
@@ -361,8 +284,7 @@ def main() -> None:
     one.add_argument("--peer", help="the Python that LibreTranslate is installed for")
     one.add_argument("--file", action="store_true", help="compare with uwaga translate too")
     one.set_defaults(run=speed)
-    for verb in (lone, overload, soak, kill):
-        verbs.add_parser(verb.__name__, parents=[common], help=verb.__doc__).set_defaults(run=verb)
+    verbs.add_parser("lone", parents=[common], help=lone.__doc__).set_defaults(run=lone)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

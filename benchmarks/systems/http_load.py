@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import statistics
 import time
@@ -12,17 +13,29 @@ from typing import Any
 from urllib.parse import urlsplit
 
 Answer = tuple[int, bytes]
-"""Status and body; 0 and nothing where the connection broke."""
+"""Status and body; 0 and why where the connection broke."""
 
 
 @dataclass
 class Load:
-    """What came of a load: seconds of each request that was answered well, and how many by each status."""
+    """What came of a load: seconds of each request that was answered well, how many by each status, and why
+    connections broke.
+    """
 
     seconds: list[float] = field(default_factory=list)
     statuses: dict[int, int] = field(default_factory=dict)
+    broken: dict[str, int] = field(default_factory=dict)
     wall: float = 0.0
     retried: int = 0
+
+    def add(self, answer: Answer, seconds: float) -> None:
+        """Count an answer."""
+        self.statuses[answer[0]] = self.statuses.get(answer[0], 0) + 1
+        if answer[0] == 200:
+            self.seconds.append(seconds)
+        elif answer[0] == 0:
+            why = answer[1].decode()
+            self.broken[why] = self.broken.get(why, 0) + 1
 
     def figures(self) -> dict[str, float]:
         """Requests answered in a second, and how long they took, in milliseconds."""
@@ -52,14 +65,17 @@ class Connection:
                 reader, writer = self._streams
                 writer.write(request)
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                length = int(head.partition(b"content-length:")[2].split(b"\r\n", 1)[0] or 0)
-                body = await reader.readexactly(length)
+                if b"transfer-encoding: chunked" in head:
+                    body = await reader.readuntil(b"0\r\n\r\n")
+                else:
+                    length = int(head.partition(b"content-length:")[2].split(b"\r\n", 1)[0] or 0)
+                    body = await reader.readexactly(length)
                 if b"connection: close" in head:
                     self.close()
                 return int(head.split(b" ", 2)[1]), body
-        except (OSError, EOFError, TimeoutError, ValueError, asyncio.LimitOverrunError):
+        except (OSError, EOFError, TimeoutError, ValueError, asyncio.LimitOverrunError) as error:
             self.close()
-            return 0, b""
+            return 0, f"{type(error).__name__}: {error}".encode()
 
     def close(self) -> None:
         """Let it go."""
@@ -110,9 +126,7 @@ async def run_clients(
                 answer = await connection.ask(requests[number])
                 if answer[0]:
                     break
-            load.statuses[answer[0]] = load.statuses.get(answer[0], 0) + 1
-            if answer[0] == 200:
-                load.seconds.append(time.perf_counter() - start)
+            load.add(answer, time.perf_counter() - start)
             if check is not None:
                 check(number, answer)
             if answer[0] in (0, 429, 503):
@@ -139,9 +153,7 @@ async def run_at(
     async def one(number: int, start: float) -> None:
         connection = free.pop() if free else Connection(url)
         answer = await connection.ask(requests[number])
-        load.statuses[answer[0]] = load.statuses.get(answer[0], 0) + 1
-        if answer[0] == 200:
-            load.seconds.append(time.perf_counter() - start)
+        load.add(answer, time.perf_counter() - start)
         if check is not None:
             check(number, answer)
         free.append(connection)
@@ -169,6 +181,49 @@ async def cancelled(url: str, requests: Sequence[bytes]) -> None:
         writer.write(request)
         await writer.drain()
         writer.close()
+
+
+class Crowd:
+    """Clients that are in the way: ``async with Crowd(url, silent=..., ...)``.
+
+    Args:
+        url: of the server.
+        request: what they send, as far as they do.
+        silent: connections that send nothing.
+        slow: that send a byte of the request every half second.
+        deaf: that ask for much and read none of it.
+    """
+
+    def __init__(self, url: str, request: bytes, silent: int = 0, slow: int = 0, deaf: int = 0) -> None:
+        parts = urlsplit(url)
+        self._address = parts.hostname, parts.port
+        self._request, self._counts = request, (silent, slow, deaf)
+        self._writers: list[asyncio.StreamWriter] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Crowd:
+        silent, slow, deaf = self._counts
+        for number in range(silent + slow + deaf):
+            _, writer = await asyncio.open_connection(*self._address, limit=1024)
+            self._writers.append(writer)
+            if number < deaf:
+                writer.write(b"GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n" * 60)
+            elif number < deaf + slow:
+                self._tasks.append(asyncio.ensure_future(self._drip(writer)))
+        return self
+
+    async def _drip(self, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            for at in range(len(self._request)):
+                writer.write(self._request[at : at + 1])
+                await writer.drain()
+                await asyncio.sleep(0.5)
+
+    async def __aexit__(self, *problem: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for writer in self._writers:
+            writer.close()
 
 
 def _again(count: int, until: float) -> Any:

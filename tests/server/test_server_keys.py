@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from uwaga.errors import SettingsError
 from uwaga.server import keys as module
 from uwaga.server.keys import Client, KeyRing, add_key, read_keys, remove_key
-from uwaga.server.limits import RateLimiter
+from uwaga.server.limits import SLOTS, RateLimiter, SharedBuckets, TokenBucket
 from uwaga.server.problems import Problem
 
 
@@ -101,3 +103,47 @@ def test_a_request_of_more_than_a_minute_is_let_in_and_paid_for():
         limiter.take(client, 10)
     now[0] = 150.0
     limiter.take(client, 10)
+
+
+def test_processes_count_a_minute_together(tmp_path: Path):
+    path = tmp_path / "buckets"
+    count = (
+        "import sys; from pathlib import Path; from uwaga.server.keys import Client\n"
+        "from uwaga.server.limits import RateLimiter, SharedBuckets\n"
+        "from uwaga.server.problems import Problem\n"
+        "limiter = RateLimiter(SharedBuckets(Path(sys.argv[1])), clock=lambda: 7.0)\n"
+        "let = 0\n"
+        "for _ in range(1000):\n"
+        "    try: limiter.take(Client('ann', requests_per_minute=1500)); let += 1\n"
+        "    except Problem: pass\n"
+        "print(let)"
+    )
+    command = [sys.executable, "-c", count, str(path)]
+    each = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert sum(int(one.communicate()[0]) for one in each) == 1500
+
+
+def test_clients_that_share_a_file_have_buckets_of_their_own(tmp_path: Path):
+    limiter = RateLimiter(SharedBuckets(tmp_path / "buckets"), clock=lambda: 7.0)
+    clients = [Client(f"client-{number}", requests_per_minute=1) for number in range(1000)]
+    for client in clients:
+        limiter.take(client)
+        limiter.take(client, 5)  # of characters it may ask for any number
+    for client in clients:
+        with pytest.raises(Problem):
+            limiter.take(client)
+
+
+def test_a_full_file_forgets_who_has_not_been_seen_for_longest(tmp_path: Path):
+    buckets = SharedBuckets(tmp_path / "buckets", groups=1)
+
+    def put(client: str, then: float) -> TokenBucket | None:
+        with buckets.hold(client, "requests") as held:
+            known, held.bucket = held.bucket, TokenBucket(1.0, then)
+        return known
+
+    assert [put(f"client-{number}", float(number)) for number in range(1, SLOTS + 1)] == [None] * SLOTS
+    assert put("client-1", 100.0) == TokenBucket(1.0, 1.0)
+    assert put("new", 101.0) is None
+    assert put("client-1", 102.0) == TokenBucket(1.0, 100.0)
+    assert put("client-2", 103.0) is None  # the new one has its place

@@ -117,6 +117,12 @@ def test_settings_health_figures_and_description(server: RunningServer):
     assert httpx.get(f"{server.url}/health").json()["status"] == "ok"
     figures = httpx.get(f"{server.url}/metrics").text
     assert 'uwaga_requests_total{route="/translate",status="200"}' in figures
+    told = dict(line.rsplit(" ", 1) for line in figures.splitlines() if not line.startswith("#"))
+    steps, rows, sentences = (
+        float(told[f'uwaga_{name}_total{{model="bundled"}}'])
+        for name in ("batch_steps", "batch_rows", "sentences")
+    )
+    assert rows >= steps >= 1 <= sentences
     assert "/translate" in httpx.get(f"{server.url}/spec").json()["paths"]
 
 

@@ -100,6 +100,16 @@ def test_a_stream_begins_with_a_prefix(server: RunningServer, translator: uwaga.
     assert done["text"] == translator.translate(TEXTS[0], beam=1, prefix="Heute").text
 
 
+def test_a_stream_holds_to_terms(server: RunningServer, translator: uwaga.Translator):
+    terms = {"dog": "Köter"}
+    body = {"text": "A dog runs.", "target": "de", "glossary": terms, "tokens": True}
+    (name, piece), (_, done) = events(server, **body, source="en")
+    wanted = translator.with_glossary(terms).translate("A dog runs.", beam=1)
+    assert (name, piece["text"], done["text"]) == ("piece", wanted.text, wanted.text)
+    assert done["tokens"] == list(wanted.tokens)
+    assert "Köter" in wanted.text
+
+
 @pytest.mark.parametrize(
     ("more", "code"),
     [({"nbest": 2}, "no_stream"), ({"text": ["a"]}, "no_stream"), ({"target": "xx"}, "unsupported_language")],

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import subprocess
+import sys
 
 import pytest
 
 from uwaga import AsyncTranslator, Translator
+from uwaga.decoding.shared_decoder import SharedBeamSearch
 from uwaga.errors import BusyError, CancelledRequestError, DataError, DeadlineError, SettingsError
 
 TEXTS = ["A dog runs across the grass.", "Two men are cooking.", "A girl in a red dress.\n\nShe smiles.", ""]
@@ -77,3 +81,51 @@ def test_a_deadline_that_has_passed(translator: Translator) -> None:
             assert await shared.translate(TEXTS[0], deadline=60) == translator.translate(TEXTS[0])
 
     asyncio.run(ask())
+
+
+def test_an_answered_request_leaves_nothing_for_the_collector_of_cycles(translator: Translator) -> None:
+    def searches() -> int:
+        return sum(isinstance(one, SharedBeamSearch) for one in gc.get_objects())
+
+    async def ask() -> int:
+        async with AsyncTranslator(translator) as shared:
+            await asyncio.gather(*(shared.translate(TEXTS, beam=beam) for beam in (1, 2)))
+            return searches()
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(ask()) == searches() == 0
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("left", ["answered", "cancelled", "running"])
+def test_the_interpreter_ends_however_a_translator_was_left(left: str) -> None:
+    program = f"""
+import asyncio, uwaga
+
+async def main():
+    translator = uwaga.AsyncTranslator(uwaga.Translator.load(threads=1))
+    print((await translator.translate("A dog.")).text, flush=True)
+    task = asyncio.ensure_future(translator.translate(["A dog runs across the grass."] * 500))
+    while {left != "answered"} and not translator.running:
+        await asyncio.sleep(0.001)
+    if {left == "answered"}:
+        await task
+    return task
+
+if {left == "running"}:  # the loop is never closed, and nobody waits for its task
+    loop = asyncio.new_event_loop()
+    task = loop.run_until_complete(main())
+else:
+    asyncio.run(main())
+"""
+    made = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False
+    )
+    told = "" if left != "running" else "Task was destroyed but it is pending!"
+    assert (made.returncode, made.stdout.count("\n")) == (0, 1), made.stderr
+    assert made.stderr.startswith(told)
+    assert "Traceback" not in made.stderr
+    assert "Fatal" not in made.stderr

@@ -153,7 +153,10 @@ class SharedBeamSearch:
         self._ticket = shared.running_batch().ticket(rules)
         self._waiting = shared.waiting
         self._places, self._request, self._rules = shared.places, request, rules
-        self._claimant = Claimant(request.client, self._let_in)
+        this = weakref.ref(self)  # a search that nobody reads on goes at once: nothing of it may hold it
+        self._claimant = Claimant(
+            request.client, lambda count: None if (own := this()) is None else own.let_in(count)
+        )
         self._handed: deque[HandedSentence] = deque()
         self._sizes: list[int] = []  # source tokens of each sentence
         self._found: list[list[Found] | None] = []
@@ -161,7 +164,6 @@ class SharedBeamSearch:
         self._decided: list[Decided] = []
         self._told = False  # whether the last wait has brought anything
         self._error: UwagaError | None = None
-        this = weakref.ref(self)  # the request may outlive a search that nobody reads on
         self._forget = request.when_cancelled(lambda: None if (own := this()) is None else own.close())
 
     @property
@@ -253,7 +255,7 @@ class SharedBeamSearch:
                 self._claimant, [self._sizes[number] * self._rules.beams for number, _ in done]
             )
 
-    def _let_in(self, count: int) -> None:
+    def let_in(self, count: int) -> None:
         """There are places: hand the next sentences to the batch, in whatever thread."""
         those = [self._handed.popleft() for _ in range(count)]
         width = max(len(one.forced) for one in those)

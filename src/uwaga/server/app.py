@@ -30,6 +30,7 @@ from uwaga.server.kept import open_kept
 from uwaga.server.keys import KeyRing
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
+from uwaga.server.models import WORKERS
 from uwaga.server.page import page_router
 from uwaga.server.problems import Problem
 from uwaga.server.service import Service
@@ -48,18 +49,24 @@ class Health(BaseModel):
     failed: list[str]
 
 
-def create_app(service: Service, settings: ServerSettings, metrics: Metrics | None = None) -> FastAPI:
+def create_app(
+    service: Service,
+    settings: ServerSettings,
+    metrics: Metrics | None = None,
+    limiter: RateLimiter | None = None,
+) -> FastAPI:
     """The application over a service; it starts and closes the service.
 
     Args:
         service: the models.
         settings: of the server.
         metrics: where figures go, its own if None.
+        limiter: what clients may ask for in a minute is counted by, its own if None.
 
     Raises:
         SettingsError: the file of keys is damaged.
     """
-    context = _context(service, settings, metrics)
+    context = _context(service, settings, metrics or Metrics(), limiter or RateLimiter())
     spoken = [one for one in DIALECTS if one.name in settings.dialects]
     app = FastAPI(
         title="uwaga",
@@ -88,7 +95,8 @@ def create_app(service: Service, settings: ServerSettings, metrics: Metrics | No
         app.include_router(router)
     direct = direct_routes(route for router in routers for route in router.routes)
     app.add_middleware(DirectRoutes, routes=direct)
-    app.add_middleware(Gate, limits=settings.limits, metrics=context.metrics, render=render)
+    most = settings.limits.waiting + WORKERS * len(service.offers)
+    app.add_middleware(Gate, limits=settings.limits, metrics=context.metrics, render=render, most=most)
     if settings.cors:
         app.add_middleware(
             CORSMiddleware, allow_origins=settings.cors, allow_methods=["*"], allow_headers=["*"],
@@ -97,12 +105,14 @@ def create_app(service: Service, settings: ServerSettings, metrics: Metrics | No
     return app
 
 
-def _context(service: Service, settings: ServerSettings, metrics: Metrics | None) -> ServerContext:
+def _context(
+    service: Service, settings: ServerSettings, metrics: Metrics, limiter: RateLimiter
+) -> ServerContext:
     context = ServerContext(
         settings,
         service,
-        limiter=RateLimiter(1 / settings.workers),
-        metrics=metrics or Metrics(),
+        limiter=limiter,
+        metrics=metrics,
         kept=open_kept(settings, service),
         document_suffixes=() if settings.documents is None else document_suffixes(),
         suggestions=None if settings.suggestions is None else Suggestions(settings.suggestions),

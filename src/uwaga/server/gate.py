@@ -1,4 +1,6 @@
-"""What every request passes: its id, the size and time of its body, its line in the log, its figures."""
+"""What every request passes: its id, how many there are, the size and time of its body, its line in the log,
+its figures.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -30,11 +33,12 @@ Render = Callable[[str, Problem, str], Response]
 
 @dataclass
 class Visit:
-    """One request on its way: ``scope["uwaga"]``."""
+    """One request on its way: ``scope["uwaga"]``. ``counted``: among those that are being answered."""
 
     id: str
     status: int = 0
     gone: bool = False
+    counted: bool = False
 
 
 class Gate:
@@ -45,10 +49,16 @@ class Gate:
         limits: of bodies.
         metrics: where figures go.
         render: a problem at a path as the dialect there tells it.
+        most: requests with a body that are being answered at once; further ones are refused before anything
+            is done for them. One counts from when its body is there until its answer is, so that neither slow
+            senders nor slow readers keep others out.
     """
 
-    def __init__(self, app: ASGIApp, limits: LimitSettings, metrics: Metrics, render: Render) -> None:
+    def __init__(
+        self, app: ASGIApp, limits: LimitSettings, metrics: Metrics, render: Render, most: int
+    ) -> None:
         self.app, self._limits, self._metrics, self._render = app, limits, metrics, render
+        self._most, self._answering = most, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass."""
@@ -63,33 +73,49 @@ class Gate:
             if message["type"] == "http.response.start":
                 visit.status = message["status"]
                 MutableHeaders(scope=message)["x-request-id"] = visit.id
+            elif not message.get("more_body", False):
+                self._uncount(visit)
             await send(message)
 
         running = self._metrics.running
         running.inc()
         try:
-            bounded = self._bounded(headers, receive)
+            bounded = self._bounded(visit, headers, receive)
             await self.app(scope, bounded, answered)
         except asyncio.CancelledError:
             if not visit.gone:
                 raise
+        except ClientDisconnect:
+            visit.gone = True
         except Exception as error:
-            problem = problem_of(error)
-            if problem.status == 500:
+            if problem_of(error).status == 500:
                 LOG.exception("mistake of the server", extra={"id": visit.id})
             if not visit.status:
-                await self._render(scope["path"], problem, visit.id)(scope, receive, answered)
+                response = self._render(scope["path"], problem_of(error), visit.id)
+                await response(scope, receive, answered)
         finally:
+            self._uncount(visit)
             running.dec()
             self._record(scope, visit, time.perf_counter() - began)
 
-    def _bounded(self, headers: Headers, receive: Receive) -> Receive:
-        """What receives a body, and refuses one that is too large or too slow.
+    def _check_room(self) -> None:
+        if self._answering >= self._most:
+            message = f"{self._answering} requests are being answered, as many as may: try again in a second"
+            raise Problem(503, "busy", message, retry_after=1.0)
+
+    def _uncount(self, visit: Visit) -> None:
+        self._answering -= visit.counted
+        visit.counted = False
+
+    def _bounded(self, visit: Visit, headers: Headers, receive: Receive) -> Receive:
+        """What receives a body, and refuses one that is too large, too slow, or one too many.
 
         Raises:
-            Problem: it says itself that it is too large.
+            Problem: there are too many already, or it says itself that it is too large.
         """
         limits = self._limits
+        if "content-length" in headers or "transfer-encoding" in headers:
+            self._check_room()
         form = headers.get("content-type", "").startswith("multipart/form-data")
         most = limits.document_bytes if form else limits.body_bytes
         stated = headers.get("content-length", "0")
@@ -111,6 +137,10 @@ class Gate:
             if seen > most:
                 raise too_large
             whole = not message.get("more_body", False)
+            if whole and seen:
+                self._check_room()
+                self._answering += 1
+                visit.counted = True
             return message
 
         return received

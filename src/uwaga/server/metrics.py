@@ -45,6 +45,16 @@ class Metrics:
             registry=r,
         )
         self.tokens = Counter("uwaga_tokens", "Target tokens that were made.", ["model"], registry=r)
+        self.steps = Counter("uwaga_batch_steps", "Steps of a model's running batch.", ["model"], registry=r)
+        self.rows = Counter(
+            "uwaga_batch_rows",
+            "Rows (sentences times beams) of these steps; by the steps, how full a batch is.",
+            ["model"],
+            registry=r,
+        )
+        self.sentences = Counter(
+            "uwaga_sentences", "Sentences that were searched to their end.", ["model"], registry=r
+        )
         self.running = Gauge(
             "uwaga_requests_running", "Requests being answered.", registry=r, multiprocess_mode="livesum"
         )
@@ -96,6 +106,8 @@ class ModelFigures:
     def __init__(self, metrics: Metrics, model: str) -> None:
         self._queue = metrics.queue.labels(model)
         self._waited, self._answered = metrics.stage.labels("waiting"), metrics.stage.labels("answered")
+        self._batch = [one.labels(model) for one in (metrics.steps, metrics.rows, metrics.sentences)]
+        self._counted = (0, 0, 0)
 
     def queued(self, client: str) -> None:
         """One more."""
@@ -109,6 +121,12 @@ class ModelFigures:
         """One is over."""
         self._queue.dec()
         self._answered.observe(seconds)
+
+    def stepped(self, steps: int, rows: int, sentences: int) -> None:
+        """What its batch has done from the beginning."""
+        counted, self._counted = self._counted, (steps, rows, sentences)
+        for counter, before, now in zip(self._batch, counted, self._counted, strict=True):
+            counter.inc(max(0, now - before))
 
 
 def forget_dead_workers() -> None:

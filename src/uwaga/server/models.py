@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, cast
 
 from uwaga.errors import ModelError, SettingsError, UwagaError
 from uwaga.server.offers import Hop, Offer, Route
@@ -42,6 +43,14 @@ class Loaded:
     legs: tuple[Loaded, ...] = ()
 
 
+class ModelObserver(Observer, Protocol):
+    """Is told of a model's requests, and after each of its steps."""
+
+    def stepped(self, steps: int, rows: int, sentences: int) -> None:
+        """As :attr:`uwaga.translator.asynchronous.AsyncTranslator.counters` has them, from the beginning."""
+        ...
+
+
 @dataclass
 class Failure:
     """A model that could not be loaded, and when it was tried."""
@@ -65,7 +74,7 @@ class ModelStore:
         load_offer: Loader,
         memory: int = 0,
         most_waiting: int = 2048,
-        observer: Callable[[str], Observer] | None = None,
+        observer: Callable[[str], ModelObserver] | None = None,
     ) -> None:
         self._load, self._memory, self._most_waiting = load_offer, memory * MEBIBYTE, most_waiting
         self._loaded: dict[Way, Loaded] = {}
@@ -91,6 +100,8 @@ class ModelStore:
             yield loaded.translator
         finally:
             loaded.uses -= 1
+            if (observer := loaded.translator.observer) is not None:
+                cast("ModelObserver", observer).stepped(*loaded.translator.counters)
 
     async def preload(self, offers: list[Offer]) -> None:
         """Load what the settings want at start; one that fails does not hold up the others."""

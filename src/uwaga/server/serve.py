@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import logging
@@ -11,7 +12,9 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -19,6 +22,8 @@ from uvicorn.supervisors import Multiprocess
 
 from uwaga.errors import SettingsError
 from uwaga.server.app import create_app
+from uwaga.server.connection import KEEP_ALIVE, WatchedConnection
+from uwaga.server.limits import RateLimiter, SharedBuckets
 from uwaga.server.logs import set_up_logs
 from uwaga.server.metrics import FOLDER, Metrics, forget_dead_workers
 from uwaga.server.models import ModelStore, loader
@@ -31,6 +36,8 @@ SWITCH = 0.001
 """Seconds that one thread's Python may hold up another's: long texts are taken apart beside short ones."""
 DRAIN = 30
 """Seconds that running requests have when the server is told to stop."""
+STUCK = 30
+"""Seconds after which a worker that says nothing is replaced; on a busy machine a healthy one takes some."""
 
 
 def run_server(settings: ServerSettings) -> None:
@@ -43,29 +50,46 @@ def run_server(settings: ServerSettings) -> None:
     read_offers(settings.models)  # speaks before a port is taken
     _raise_open_files()
     bound = _listen(settings.host, settings.port)
-    config = uvicorn.Config(
-        functools.partial(build_app, settings),
-        factory=True,
-        workers=settings.workers,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        backlog=2048,
-        timeout_graceful_shutdown=DRAIN,
-    )
-    with bound:
+    with bound, contextlib.ExitStack() as shared:
+        buckets = None
+        if settings.workers > 1:
+            shared.enter_context(_shared_figures())
+            folder = shared.enter_context(tempfile.TemporaryDirectory(prefix="uwaga-limits-"))
+            buckets = Path(folder) / "buckets"
+        config = _http(settings, functools.partial(build_app, settings, buckets))
         host, port = bound.getsockname()[:2]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         LOG.info("listening", extra={"url": url, "workers": settings.workers})
         if settings.workers == 1:
             uvicorn.Server(config).run(sockets=[bound])
         else:
-            with _shared_figures():
-                Multiprocess(config, sockets=[bound]).run()
+            Multiprocess(config, sockets=[bound]).run()
 
 
-def build_app(settings: ServerSettings) -> FastAPI:
+def _http(settings: ServerSettings, app: Callable[[], FastAPI]) -> uvicorn.Config:
+    connection = functools.partial(WatchedConnection, patience=settings.limits.body_seconds)
+    return uvicorn.Config(
+        app,
+        factory=True,
+        workers=settings.workers,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=2048,
+        http=cast("type[asyncio.Protocol]", connection),
+        ws="none",
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_worker_healthcheck=STUCK,
+        timeout_graceful_shutdown=DRAIN,
+    )
+
+
+def build_app(settings: ServerSettings, buckets: Path | None = None) -> FastAPI:
     """The application of one worker.
+
+    Args:
+        settings: of the server.
+        buckets: the file by which workers count a client's minute together, None for one that is alone.
 
     Raises:
         SettingsError: no model can be served, or the file of keys is damaged.
@@ -77,7 +101,9 @@ def build_app(settings: ServerSettings) -> FastAPI:
     metrics, limits = Metrics(), settings.limits
     load = loader(threads, settings.workers > 1)
     store = ModelStore(load, settings.memory, limits.waiting, metrics.of_model)
-    return create_app(Service(read_offers(settings.models), store, metrics.answered), settings, metrics)
+    service = Service(read_offers(settings.models), store, metrics.answered)
+    limiter = RateLimiter(None if buckets is None else SharedBuckets(buckets))
+    return create_app(service, settings, metrics, limiter)
 
 
 def _listen(host: str, port: int) -> socket.socket:

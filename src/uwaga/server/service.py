@@ -6,7 +6,7 @@ import asyncio
 import gc
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -155,7 +155,7 @@ class Service:
         )
 
     async def stream(self, request: TextRequest) -> AsyncGenerator[str, None]:
-        """Translate one text and give its translation piece by piece; greedy.
+        """Translate one text and give its translation piece by piece; greedy. With terms it is one piece.
 
         Raises:
             Problem: as :meth:`translate`, before the first piece or between two.
@@ -164,6 +164,13 @@ class Service:
         [found] = await self.sources(request)
         if found.code == target and self.atlas.route(found.code, target) is None:
             yield request.texts[0]
+            return
+        if request.glossary is not None:
+            whole = await self.translate(
+                replace(request, source=found.code, options={**request.options, "beam": 1})
+            )
+            whole.raise_first()
+            yield whole.translations[0].text
             return
         route = self._route(found.code, target)
         options: dict[str, Any] = {**_languages(route), **request.options}

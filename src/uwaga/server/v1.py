@@ -166,13 +166,7 @@ def check_streams(body: TranslateBody) -> None:
     """
     if not isinstance(body.text, str):
         raise Problem(400, "no_stream", "a stream is of one text, and this is a list", "text")
-    given = body.glossary or body.glossary_id
-    asked = {
-        "nbest": body.nbest > 1,
-        "beam": (body.beam or 1) > 1,
-        "format": body.format != "text",
-        "glossary": given,
-    }
+    asked = {"nbest": body.nbest > 1, "beam": (body.beam or 1) > 1, "format": body.format != "text"}
     for name, no in asked.items():
         if no:
             raise Problem(

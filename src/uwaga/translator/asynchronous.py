@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -284,6 +285,7 @@ class AsyncTranslator:
                 self._workers.remove(client, job)
             if self.observer is not None:
                 self.observer.done(client, time.monotonic() - began, how)
+            del outcome, job  # as in :meth:`_work`
 
     async def close(self, drain: bool = True) -> None:
         """Take no more requests, and end the threads.
@@ -319,13 +321,10 @@ class AsyncTranslator:
             request.check()
             made = function(self.translator.searched_by(self._models.way(request)))
         except BaseException as error:
-            answer: Made | BaseException = error
+            with suppress(InvalidStateError):  # nobody waits any more
+                outcome.set_exception(error)
         else:
-            answer = made
-        try:
-            if isinstance(answer, BaseException):
-                outcome.set_exception(answer)
-            else:
-                outcome.set_result(answer)
-        except Exception:  # nobody waits any more
-            return
+            with suppress(InvalidStateError):
+                outcome.set_result(made)
+        finally:
+            del outcome  # it holds the error, whose traceback holds this frame

@@ -1,0 +1,220 @@
+"""What the server bears: too much load, clients that are in the way, weeks, killed workers, strange requests.
+
+    python benchmarks/sturdy.py overload --seconds 120    # ten times what it can answer
+    python benchmarks/sturdy.py crowd                     # 5,000 open connections, slow ones, deaf ones
+    python benchmarks/sturdy.py soak --count 200000
+    python benchmarks/sturdy.py kill --seconds 120
+    python benchmarks/sturdy.py described --count 10000   # Schemathesis over the server's OpenAPI
+
+See ``benchmarks/serve.py`` for how fast it is, and for the arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from serve import body, common_arguments, sentences, uwaga_server
+from systems.http_load import Crowd, cancelled, post, run, run_at, run_clients
+from systems.processes import PeakMemory, command_line, handles, memory, tree
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def overload(arguments: argparse.Namespace) -> None:
+    """Ten times the sustainable load: each request answered as alone, or refused with a reason."""
+    texts = sentences(arguments.lines, 200)
+    requests = [post("/translate", body(text)) for text in texts]
+    wanted: dict[int, bytes] = {}
+    wrong = 0
+
+    def check(number: int, answer: tuple[int, bytes]) -> None:
+        nonlocal wrong
+        status, content = answer
+        if status == 200:
+            wrong += content != wanted.setdefault(number, content)
+        else:
+            wrong += status not in (429, 503, 504) or b'"error"' not in content
+
+    with uwaga_server(arguments, limits={"waiting": 128, "deadline": 30}) as (url, pid):
+        run(run_clients(url, requests, 1, check))  # what each gets alone
+        sustained = run(run_clients(url, requests, 32, check, seconds=10)).figures()["requests_per_s"]
+        run(run_clients(url, requests, 256, check, seconds=10))  # a full queue has its memory
+        before = memory(pid)
+        with PeakMemory(pid, every=1.0) as peak:
+            load = run(run_at(url, requests, 10 * sustained, arguments.seconds, check))
+        after = memory(pid)
+        began = time.perf_counter()
+        again = run(run_clients(url, requests[:32], 8, check))
+        recovered = time.perf_counter() - began
+    print(f"sustained {sustained:.0f}/s; offered {10 * sustained:.0f}/s for {arguments.seconds:.0f} s")
+    print(f"by status: {load.statuses}; wrong or without a reason: {wrong}; broken: {load.broken}")
+    figures = load.figures()
+    print(f"answered in p50 {figures['p50']:.0f} ms, p95 {figures['p95']:.0f} ms")
+    parts = [f"{one:.0f} ({100 * (one / before - 1):+.1f}%)" for one in (peak.mib, after)]
+    print(f"memory {before:.0f} MiB with a full queue before, at most {parts[0]}, after {parts[1]}")
+    print(f"then 32 requests in {recovered:.2f} s: {again.statuses}")
+
+
+def crowd(arguments: argparse.Namespace) -> None:
+    """Latency of eight clients beside others that are in the way."""
+    requests = [post("/translate", body(text)) for text in sentences(arguments.lines, 200)]
+    crowds = [
+        {},
+        {"silent": arguments.connections},
+        {"slow": 200},
+        {"deaf": 50},
+        {"silent": arguments.connections, "slow": 200, "deaf": 50},
+        {},
+    ]
+    with uwaga_server(arguments) as (url, pid):
+        run(run_clients(url, requests, 8))
+        print("in the way                                     req/s   p50 ms   p95 ms     MiB  files")
+
+        async def beside(**others: int) -> None:
+            async with Crowd(url, requests[0], **others):
+                load = await run_clients(url, requests, 8, seconds=arguments.seconds)
+                now = f"{memory(pid):7.0f} {handles(pid)[0]:6}"
+            one = load.figures()
+            named = ", ".join(f"{count} {name}" for name, count in others.items()) or "nobody"
+            print(f"{named:44} {one['requests_per_s']:7.1f} {one['p50']:8.1f} {one['p95']:8.1f} {now}")
+            if set(load.statuses) != {200}:
+                print(f"  not answered: {load.statuses} {load.broken}")
+
+        for others in crowds:
+            run(beside(**others))
+
+
+def soak(arguments: argparse.Namespace) -> None:
+    """Mixed requests, cancelled, malformed and huge ones among them: memory and handles stay level."""
+    draw = random.Random(3)
+    texts = sentences(arguments.lines, 500)
+    good = [post("/translate", body(text)) for text in texts]
+    short = [post("/translate", body(text[: draw.randint(1, 12)])) for text in texts]
+    asked = [{"text": one, "source": "en", "target": "de"} for one in texts[:50]]
+    own = [
+        post("/v1/translate", json.dumps({**one, **more}).encode())
+        for one in asked
+        for more in ({"stream": True}, {"nbest": 2}, {"alignment": True, "attention": True, "scores": True})
+    ]
+    marked = [
+        {"q": f"<p>{one}</p>", "source": "auto", "target": "de", "format": "html"} for one in texts[:50]
+    ]
+    html = [post("/translate", json.dumps(one).encode()) for one in marked]
+    bad = [post("/translate", b"{"), post("/v1/translate", b'{"text": 3}'), post("/nowhere", b"x")]
+    huge = [post("/translate", body("a " * 1_500_000)), post("/translate", body(" ".join(texts)[:3000]))]
+    kinds, weights = [good, short, own, html, bad, huge], [40, 20, 4, 3, 30, 0.1]
+    requests = [draw.choice(draw.choices(kinds, weights=weights)[0]) for _ in range(5000)]
+    with uwaga_server(arguments) as (url, pid):
+        run(run_clients(url, requests[:500], 16))
+        idle = handles(pid)
+        done, marks, statuses = 0, [], {}
+        while done < arguments.count:
+            load = run(run_clients(url, requests, 16))
+            run(cancelled(url, good[:50]))
+            done += sum(load.statuses.values()) + 50
+            statuses = {one: statuses.get(one, 0) + n for one, n in load.statuses.items()}
+            time.sleep(1)
+            marks.append((done, memory(pid), *handles(pid)))
+            print(
+                f"{done} requests: {marks[-1][1]:.1f} MiB, {marks[-1][2]} files, {marks[-1][3]} threads",
+                flush=True,
+            )
+        tenth = next(mark for mark in marks if mark[0] >= arguments.count / 10)
+        print(f"by status: {statuses}; files and threads at first {idle}, at last {marks[-1][2:]}")
+        print(f"from 10% to the end: {100 * (marks[-1][1] / tenth[1] - 1):+.1f}% memory")
+
+
+def kill(arguments: argparse.Namespace) -> None:
+    """A worker is killed every ten seconds; clients try again, and documents go on."""
+    import httpx
+
+    texts = sentences(arguments.lines, 300)
+    requests = [post("/translate", body(text)) for text in texts]
+    arguments.workers = max(2, arguments.workers)
+    with tempfile.TemporaryDirectory() as folder, uwaga_server(arguments, documents=folder) as (url, pid):
+        over = threading.Event()
+        killed: list[int] = []
+
+        def killer() -> None:
+            while not over.wait(10):
+                workers = [one for one in tree(pid)[1:] if "spawn_main" in command_line(one)]
+                os.kill(draw.choice(workers), signal.SIGKILL)
+                killed.append(1)
+
+        def asked(method: str, path: str, **what: object) -> httpx.Response:
+            """Once more where the worker that has it is killed."""
+            for _ in range(20):
+                with contextlib.suppress(httpx.TransportError):
+                    return httpx.request(method, f"{url}/v1/documents{path}", timeout=60, **what)
+                time.sleep(0.1)
+            raise SystemExit("no worker answers")
+
+        draw = random.Random(7)
+        document = "\n\n".join(draw.choice(texts) for _ in range(arguments.count)).encode()
+        sent = {"files": {"file": ("long.txt", document)}, "data": {"source": "en", "target": "de"}}
+        jobs = [asked("POST", "", **sent).json()["id"] for _ in range(2)]
+        thread = threading.Thread(target=killer)
+        thread.start()
+        load = run(run_clients(url, requests, 16, seconds=arguments.seconds, retries=3))
+        over.set()
+        thread.join()
+        states = [asked("GET", f"/{job}").json() for job in jobs]
+        print(f"{len(killed)} killed; documents when the load ends: {states}")
+        while any(one["state"] in ("queued", "running") for one in states):
+            time.sleep(0.5)
+            states = [asked("GET", f"/{job}").json() for job in jobs]
+        results = {asked("GET", f"/{job}/result").content for job in jobs}
+    print(f"answers by status (0: broken, and again): {load.statuses}; tried again: {load.retried}")
+    print(f"documents: {[one['state'] for one in states]}, results alike: {len(results) == 1}")
+
+
+def described(arguments: argparse.Namespace) -> None:
+    """Requests made from the server's own OpenAPI: no 5xx, and nothing that it does not say."""
+    import httpx
+
+    main = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {name: str(Path(folder) / name) for name in ("suggestions", "glossaries", "documents")}
+        with uwaga_server(arguments, limits={"characters": 2000, "deadline": 60}, **kept) as (url, _):
+            paths = httpx.get(f"{url}/openapi.json").json()["paths"]
+            each = -(-arguments.count * 11 // (10 * sum(map(len, paths.values()))))  # some make fewer
+            options = [
+                "--max-examples",
+                str(each),
+                "--request-timeout",
+                "120",
+                "--generation-database",
+                "none",
+            ]
+            command = [sys.executable, "-c", main, "--config-file", str(ROOT / "schemathesis.toml"), "run"]
+            subprocess.run([*command, f"{url}/openapi.json", "--no-color", *options], cwd=folder, check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    common = common_arguments()
+    verbs = parser.add_subparsers(required=True)
+    for verb in (overload, crowd, soak, kill, described):
+        one = verbs.add_parser(verb.__name__, parents=[common], help=verb.__doc__)
+        one.set_defaults(run=verb)
+        if verb is crowd:
+            one.add_argument("--connections", type=int, default=5000)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()
