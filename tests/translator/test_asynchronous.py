@@ -85,7 +85,7 @@ def test_a_deadline_that_has_passed(translator: Translator) -> None:
 
 def test_an_answered_request_leaves_nothing_for_the_collector_of_cycles(translator: Translator) -> None:
     def searches() -> int:
-        return sum(isinstance(one, SharedBeamSearch) for one in gc.get_objects())
+        return sum(type(one) is SharedBeamSearch for one in gc.get_objects())
 
     async def ask() -> int:
         async with AsyncTranslator(translator) as shared:
