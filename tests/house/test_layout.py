@@ -15,8 +15,8 @@ def test_every_package_has_its_folder_of_tests() -> None:
 
 
 def test_tests_stand_in_folders_and_their_names_differ() -> None:
-    """pytest imports them by their names alone, and what stands in support/ too."""
-    names = [path.stem for path in (ROOT / "tests").rglob("*.py")]
+    """pytest imports them by their names alone, and what stands in support/ too; a conftest by its folder."""
+    names = [path.stem for path in (ROOT / "tests").rglob("*.py") if path.stem != "conftest"]
     assert sorted(names) == sorted(set(names))
     assert not [path.name for path in (ROOT / "tests").glob("test_*.py")]
     assert not [path.name for path in (ROOT / "tests/support").rglob("test_*.py")]
