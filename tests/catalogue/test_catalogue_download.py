@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from marian_students import write_student
 from model_server import FAST, ModelServer, closed_port, contents, serving, storage
+from waiting import eventually
 
 import uwaga
 from uwaga import catalogue
@@ -413,19 +414,12 @@ def start(home: Path, server: ModelServer) -> subprocess.Popen[str]:
     )
 
 
-def until(what, seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_two_processes_bring_a_model_once(home, server):
     storage(server, {("en-pt", "tiny"): FILES})
     drop = len(server.paths[SENT].body) // 20
     server.paths[SENT].drip = (drop, 0.3)  # long enough for another process to start meanwhile
     first = start(home, server)
-    until(lambda: any(path == SENT for path, _ in server.requests))
+    eventually(lambda: any(path == SENT for path, _ in server.requests))
     second = start(home, server)
     ended = [one.communicate(timeout=60) for one in (first, second)]
     assert [first.returncode, second.returncode] == [0, 0], ended
@@ -439,7 +433,7 @@ def test_a_download_that_is_ended_leaves_nothing_half_installed_and_is_gone_on_w
     storage(server, {("en-pt", "tiny"): FILES})
     server.paths[SENT].drip = (20_000, 0.3)
     process = start(home, server)
-    until(lambda: (home / "models/.incomplete").exists() and kept(home) > 40_000)
+    eventually(lambda: (home / "models/.incomplete").exists() and kept(home) > 40_000)
     process.send_signal(how)
     out, errors = process.communicate(timeout=30)
     assert process.returncode == {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143}[how]

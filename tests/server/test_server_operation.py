@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from running_server import RunningServer, running_server
+from waiting import eventually
 
 import uwaga
 
@@ -45,13 +45,6 @@ def logged(server: RunningServer, event: str) -> list[dict[str, object]]:
         for one in map(json.loads, filter(lambda line: line.startswith("{"), lines))
         if one["event"] == event
     ]
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_what_was_taken_is_answered_before_the_end(tmp_path: Path):

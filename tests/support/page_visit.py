@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import waiting
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 """Assertions that wait until they hold: a page shows what it was told only after a moment."""
@@ -83,10 +83,7 @@ def word(page, text: str, at: int = 0):
 
 def eventually(page, holds) -> None:
     """Let the browser go on until this holds."""
-    until = time.monotonic() + 15
-    while not holds():
-        assert time.monotonic() < until
-        page.wait_for_timeout(10)
+    waiting.eventually(holds, 15, lambda seconds: page.wait_for_timeout(1000 * seconds))
 
 
 def marked(page):

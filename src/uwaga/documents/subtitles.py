@@ -13,7 +13,7 @@ from uwaga.documents.wrapping import balance
 from uwaga.markup import Inline, Tag, plain_text
 
 TAG = re.compile(r"</?[A-Za-z][^<>\r\n]*>|<\d[\d:.]*>|\{\\[^{}\r\n]*\}|\{/?[ibu]\}")
-LINE_END = re.compile(r"\r\n|\n|\r")
+LINE_END = r"(?:\r\n|\n|\r(?!\n))"
 NAME = re.compile(r"[<{]/?([A-Za-z]+)")
 END = re.compile(r"[.!?…:;♪♫。！？」\])][\"'”’»)\]]*$")
 """What a sentence ends with."""
@@ -69,10 +69,15 @@ def _sentences(text: str, cues: Sequence[Cue]) -> Iterator[list[Cue]]:
         yield group
 
 
+def end_of_line(found: re.Match[str]) -> int:
+    """Where the line ends that was found with its line end: a cue may be empty, and end with the same one."""
+    return found.start() + len(found[0].rstrip("\r\n"))
+
+
 def _speakers(text: str, cue: Cue, escaped: bool) -> Iterator[Piece]:
     """A cue alone; where several speak, each line by itself."""
     raw = text[cue.start : cue.end]
-    lines = re.split(r"(\r\n|\n|\r)", raw)
+    lines = re.split(f"({LINE_END})", raw)
     if len([line for line in lines[::2] if SPEAKER.match(line)]) < 2:
         yield _unit(text, [cue], escaped)
         return
@@ -93,8 +98,8 @@ def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
         return raw
     between = [text[one.end : following.start] for one, following in pairwise(group)]
     shares = [max(1, len(plain_text(one).strip())) for one in inlines]
-    counts = [len(LINE_END.findall(text[cue.start : cue.end].strip())) + 1 for cue in group]
-    found = LINE_END.search(text, max(0, group[0].start - 2), group[-1].end)
+    counts = [len(re.findall(LINE_END, text[cue.start : cue.end].strip())) + 1 for cue in group]
+    found = re.search(LINE_END, text[max(0, group[0].start - 2) : group[-1].end])
     end = found[0] if found else "\n"
 
     def write(made: Sequence[Inline]) -> str:
@@ -122,7 +127,7 @@ def _read(raw: str, escaped: bool) -> Inline:
 
 
 def _words(raw: str, escaped: bool) -> str:
-    text = re.sub(r"[ \t]*(?:\r\n|\n|\r)[ \t]*", " ", raw)
+    text = re.sub(rf"[ \t]*{LINE_END}[ \t]*", " ", raw)
     return html.unescape(text) if escaped else text
 
 

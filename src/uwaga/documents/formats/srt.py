@@ -7,18 +7,19 @@ import re
 from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.registry import DocumentFormat
-from uwaga.documents.subtitles import Cue, subtitle_pieces
+from uwaga.documents.subtitles import LINE_END, Cue, end_of_line, subtitle_pieces
 from uwaga.errors import DataError
 
-END = r"(?:\r\n|\n|\r(?!\n))"
 TIMES = re.compile(
     r"(?:^|(?<=\r))[ \t]*(\d+):(\d{1,2}):(\d{1,2})[,.](\d{1,3})[ \t]*-->[ \t]*"
     r"(\d+):(\d{1,2}):(\d{1,2})[,.](\d{1,3})[^\r\n]*"
-    rf"(?:{END}|\Z)",
+    rf"(?:{LINE_END}|\Z)",
     re.MULTILINE,
 )
 NEXT = re.compile(
-    rf"{END}[ \t]*{END}|{END}[ \t]*\d+[ \t]*{END}(?=[ \t]*\d+:\d{{1,2}}:\d{{1,2}}[,.]\d)|{END}?\Z"
+    rf"{LINE_END}[ \t]*{LINE_END}"
+    rf"|{LINE_END}[ \t]*\d+[ \t]*{LINE_END}(?=[ \t]*\d+:\d{{1,2}}:\d{{1,2}}[,.]\d)"
+    rf"|{LINE_END}?\Z"
 )
 
 
@@ -32,7 +33,7 @@ def read(source: DocumentSource) -> Reading:
     cues = []
     for found in TIMES.finditer(text):
         begin = found.end()
-        end = NEXT.search(text, len(found[0].rstrip("\r\n")) + found.start())
+        end = NEXT.search(text, end_of_line(found))
         assert end is not None
         times = [int(one) for one in found.groups()]
         cues.append(

@@ -7,17 +7,16 @@ import re
 from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.registry import DocumentFormat
-from uwaga.documents.subtitles import Cue, subtitle_pieces
+from uwaga.documents.subtitles import LINE_END, Cue, end_of_line, subtitle_pieces
 from uwaga.errors import DataError
 
-END = r"(?:\r\n|\n|\r(?!\n))"
 TIMES = re.compile(
     r"(?:^|(?<=\r))[ \t]*(?:(\d+):)?(\d{2}):(\d{2})\.(\d{3})[ \t]+-->[ \t]+"
     r"(?:(\d+):)?(\d{2}):(\d{2})\.(\d{3})[^\r\n]*"
-    rf"{END}",
+    rf"{LINE_END}",
     re.MULTILINE,
 )
-BLANK = re.compile(rf"{END}[ \t]*(?={END})|{END}?\Z")
+BLANK = re.compile(rf"{LINE_END}[ \t]*(?={LINE_END})|{LINE_END}?\Z")
 
 
 def read(source: DocumentSource) -> Reading:
@@ -31,7 +30,7 @@ def read(source: DocumentSource) -> Reading:
         raise DataError(f"{source.name}: does not begin with WEBVTT: is it a file of WebVTT?")
     cues = []
     for found in TIMES.finditer(text):
-        end = BLANK.search(text, len(found[0].rstrip("\r\n")) + found.start())
+        end = BLANK.search(text, end_of_line(found))
         assert end is not None
         times = [int(one or 0) for one in found.groups()]
         if end.start() > found.end():
