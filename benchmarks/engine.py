@@ -27,6 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from systems.environments import installed
 from systems.machine import machine
 from systems.opus_size import SHAPE, sources, write_marian
 
@@ -205,14 +206,12 @@ def cold(rounds: int) -> dict[str, Any]:
     """Wall time and peak memory of `uwaga translate` with the bundled model from a fresh process."""
     taken, peaks = [], []
     code = (
-        "import sys\nfrom uwaga.cli.main import main\n"
-        "try: main(sys.argv[1:])\nfinally: print(next(line.split()[1] for line in "
+        "import sys\nfrom uwaga.cli.start import start\n"
+        "try: start()\nfinally: print(next(line.split()[1] for line in "
         "open('/proc/self/status') if line.startswith('VmHWM')), file=sys.stderr)"
     )
     command = [sys.executable, "-c", code, "translate", BUNDLED]
-    with tempfile.TemporaryDirectory() as bytecode:
-        # As of an installed package, whatever this process was told.
-        compiled = dict(os.environ, PYTHONDONTWRITEBYTECODE="", PYTHONPYCACHEPREFIX=bytecode)
+    with installed() as compiled:
         for number in range(rounds + 1):
             start = time.perf_counter()
             done = subprocess.run(command, env=compiled, capture_output=True, text=True, check=True)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from systems.environments import python_of
+from systems.environments import installed, python_of
 from systems.machine import machine
 
 import uwaga
@@ -55,7 +55,9 @@ def main() -> None:
     if host["load"] > BUSY:
         print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
     runs: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, installed() as environment:
+        os.environ.update(environment)
+        command(folder)
         for name, count in (("single", SINGLE), ("bulk", BULK)):
             (Path(place) / name).write_text("\n".join(texts[:count]) + "\n", encoding="utf-8")
         for number in range(arguments.rounds):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 # JoeyNMT 2.3 asks for protobuf < 3.21, and so runs with a SentencePiece of that time; it imports
@@ -47,3 +51,13 @@ def python_of(peer: str, folder: Path) -> Path:
                 raise SystemExit(f"{peer} could not be installed, see {log}; --systems can leave it out")
     marker.write_text(json.dumps(wanted), encoding="utf-8")
     return python
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[dict[str, str]]:
+    """The environment of a new process as of an installed package: bytecode is kept, whatever we were told.
+
+    The first process writes it, and so is not one to be measured.
+    """
+    with tempfile.TemporaryDirectory() as bytecode:
+        yield {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": bytecode}

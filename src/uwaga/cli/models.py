@@ -46,6 +46,7 @@ class Models(TyperGroup):
 
 models = typer.Typer(
     name="models",
+    add_completion=False,
     cls=Models,
     help="List the models on this machine, and `list`, `download` and `remove` those of catalogues.\n\n"
     "Alone, or with folders to look in too, it lists what is on this machine and asks no network. "

@@ -12,6 +12,7 @@ from uwaga.errors import SettingsError
 
 serve = typer.Typer(
     name="serve",
+    add_completion=False,
     help="Serve translations over HTTP, or manage the `keys` of the clients.",
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},

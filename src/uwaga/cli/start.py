@@ -20,4 +20,7 @@ def start() -> None:
 
     gc.freeze()
     gc.enable()
-    main()
+    try:
+        main()
+    finally:
+        gc.freeze()  # or Python would look through all of it once more, before the process gives it back

@@ -9,7 +9,6 @@ import fcntl
 import glob
 import os
 import re
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
@@ -81,7 +80,7 @@ def _open_beside(place: Path) -> tuple[Path, int]:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     while True:
-        temporary = place.with_name(f".{place.name[:LONGEST_STEM]}.{secrets.token_hex(8)}.part")
+        temporary = place.with_name(f".{place.name[:LONGEST_STEM]}.{os.urandom(8).hex()}.part")
         try:
             handle = os.open(temporary, flags, 0o666)
         except OSError as error:
@@ -181,7 +180,7 @@ def remove_leftovers(folder: Path) -> None:
 def _begin(folder: Path) -> tuple[int, Path]:
     """A hidden sibling to write into, and a lock that says somebody does; -1 where there are no locks."""
     while True:
-        fresh = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.part"
+        fresh = folder.parent / f".{folder.name}.{os.urandom(4).hex()}.part"
         fresh.mkdir(parents=True)
         try:
             handle = _claim(fresh)
