@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.alignment import WordAligner, align_corpus, grow_diagonal
+from uwaga.alignment import WordAligner, align_corpus, corpus_lexicon, grow_diagonal
 from uwaga.alignment.aligner import digamma
 from uwaga.alignment.diagonal import NULL, diagonal_prior, distances
 from uwaga.errors import DataError
@@ -41,6 +41,16 @@ def made(
 def test_a_dictionary_is_found(turned: bool) -> None:
     sources, targets, links = made(400, turned)
     assert align_corpus(sources, targets) == links
+
+
+def test_a_lexicon_has_what_the_words_were_made_by() -> None:
+    sources, targets, _ = made(400, True)
+    lexicon = corpus_lexicon(sources, targets)
+    assert set(lexicon.partners) == {word for source in sources for word in source}
+    for source, partners in lexicon.partners.items():
+        ahead, back = partners[f"{source[0]}t"]
+        assert ahead > 0.9 and back > 0.9
+        assert all(0 <= chance <= 1 for both in partners.values() for chance in both)
 
 
 def test_each_target_word_has_one_partner_at_most_and_pairs_do_not_matter_to_each_other() -> None:

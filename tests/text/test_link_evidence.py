@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uwaga.settings import LinkModel
+from uwaga.errors import ModelError
+from uwaga.settings import LinkModel, WordLexicon
 from uwaga.text.link_evidence import (
     FIRST_ALONE,
+    LEXICAL,
     SECOND,
     first_evidence,
     link_probabilities,
@@ -58,6 +60,46 @@ def test_words_that_are_spelt_alike_count():
     assert set(map(tuple, np.argwhere(equal).tolist())) == {(0, 0), (3, 4)}
     assert begins[0, 0] == 1.0 and begins[1, 1] == pytest.approx(1 / 5)
     assert marks[3, 0] == marks[0, 4] == 1.0 and marks[3, 4] == 0.0
+
+
+LEXICON = WordLexicon.of(
+    3, {("see", "sie"): (0.8, 0.6), ("a", "hun"): (0.012, 0.0), ("dog", "hun"): (0.5, 0.9)}
+)
+
+
+def test_a_lexicon_counts_by_first_letters_and_against_the_likeliest_beside():
+    maps = some_maps()
+    plain, first = first_evidence(maps, SOURCE, TARGET), first_evidence(maps, SOURCE, TARGET, LEXICON)
+    np.testing.assert_array_equal(first[..., : plain.shape[-1]], plain)
+    lexical = first[..., plain.shape[-1] :]
+    assert lexical.shape == (4, 5, LEXICAL)
+    np.testing.assert_allclose(lexical[1, 1, :3], [0.8, 0.6, 0.48**0.5])
+    assert not lexical[[0, 3]][..., :5].any()  # words that it does not know
+    np.testing.assert_allclose(lexical[2, 2, :2], [0.01, 0.0])
+    assert (lexical[..., 5:] <= 0).all() and not lexical[1, 1, 5:].any()
+
+
+def test_a_lexicon_is_read_as_it_was_made():
+    assert WordLexicon.model_validate_json(LEXICON.model_dump_json()).partners == {
+        "see": {"sie": (0.8, 0.6)},
+        "a": {"hun": (0.01, 0.0)},
+        "dog": {"hun": (0.5, 0.9)},
+    }
+    assert WordLexicon.of(4, {("a", "b"): (0.001, 0.004)}).words == {}
+
+
+@pytest.mark.parametrize("line", ["sie 80", "sie 80 x", "sie 80 60 er 1"])
+def test_a_damaged_lexicon_is_refused_by_its_word(line):
+    damaged = WordLexicon(letters=3, words={"see": line})
+    model = model_of(2, [0.5] * (4 + FIRST_ALONE + LEXICAL), [0.1] * SECOND)
+    with pytest.raises(ModelError, match=r"'see'.*--choose"):
+        link_probabilities(model.model_copy(update={"lexicon": damaged}), some_maps(), SOURCE, TARGET)
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, SECOND), (4 + FIRST_ALONE, SECOND + 1)])
+def test_a_model_with_another_number_of_weights_is_refused(first, second):
+    with pytest.raises(ModelError, match="weights for links where"):
+        link_probabilities(model_of(2, [0.5] * first, [0.1] * second), some_maps(), SOURCE, TARGET)
 
 
 def test_links_are_what_is_likelier_than_not_and_the_rest_is_remembered():

@@ -12,9 +12,9 @@ import uwaga
 from uwaga.checkpoints.alignment_head import read_head, write_head
 from uwaga.models.build import build_model
 from uwaga.settings import AlignmentHead
-from uwaga.translator import Translator
+from uwaga.translator import Translator, link_choice
 from uwaga.translator.head_choice import head_errors
-from uwaga.translator.link_choice import FEWEST, choose_links
+from uwaga.translator.link_choice import FEWEST, choose_links, known_links
 
 pytestmark = pytest.mark.numerical
 JOINT = tiny.tokeniser()
@@ -63,6 +63,25 @@ def test_words_are_linked_by_several_heads_of_every_model(name, tmp_path):
 
 def test_few_pairs_teach_nothing():
     assert learned(a_model(), FEWEST - 1)[0].links is None
+
+
+def test_a_lexicon_comes_from_other_pairs_than_the_links_and_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(link_choice, "LEXICON_FROM", 4 * FEWEST)
+    theirs = [("one two three", "eins zwei drei"), *[("me", "mich")] * 3] * (FEWEST // 2)
+    corpus = [pair for both in zip(theirs, pairs_of(2 * FEWEST), strict=True) for pair in both]
+    pairs, gold, lexicon = known_links(corpus, FEWEST)
+    assert len(pairs) == len(gold) == FEWEST and set(pairs) <= set(pairs_of(2 * FEWEST))
+    assert lexicon is not None and {"one", "two", "thre", "me"} >= set(lexicon.partners)
+    assert known_links(corpus[1 : 4 * FEWEST], FEWEST)[2] is None  # one too few
+    translator = a_model()
+    errors = head_errors(translator, pairs, gold)
+    head = choose_links(translator, errors, pairs, gold, lexicon=lexicon, again=True)
+    assert head.links is not None and head.links.lexicon == lexicon
+    (tmp_path / "model").mkdir()
+    write_head(tmp_path / "model", head)
+    assert read_head(tmp_path / "model") == head
+    translator.alignment_head = head
+    assert all(one.links for one in translator.align(pairs[:3]))
 
 
 def test_the_bundled_model_links_by_all_heads_on_both_engines():

@@ -1,6 +1,6 @@
 """Word alignment of a parallel corpus: a statistical aligner, and links read, written and made symmetric."""
 
-from uwaga.alignment.aligner import WordAligner, align_corpus
+from uwaga.alignment.aligner import WordAligner, align_corpus, corpus_lexicon
 from uwaga.alignment.symmetrise import grow_diagonal
 
-__all__ = ["WordAligner", "align_corpus", "grow_diagonal"]
+__all__ = ["WordAligner", "align_corpus", "corpus_lexicon", "grow_diagonal"]

@@ -18,6 +18,7 @@ from uwaga.alignment.diagonal import FIRST, NULL, ascend, diagonal_prior, distan
 from uwaga.alignment.symmetrise import Links, grow_diagonal
 from uwaga.contracts import Floats, Ids
 from uwaga.errors import DataError
+from uwaga.settings import WordLexicon
 
 ITERATIONS = 5
 CONCENTRATION = 0.01
@@ -27,6 +28,8 @@ STEM = 4
 LONGEST = 200
 """Words of a sentence that is aligned; a longer one gets no links."""
 CELLS = 1 << 21
+LEAST_LIKELY = 0.01
+"""What a lexicon leaves out is less likely, in both directions."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,21 @@ class WordAligner:
                 links[pair] = frozenset((at - 1, word) for word, at in enumerate(row) if at)
         return links
 
+    def probabilities(self, least: float) -> dict[tuple[str, str], float]:
+        """How likely a target word is where a source word stands: by both, in lower case and cut to the
+        letters that count; those that are ``least`` likely or more.
+        """
+        sides = [[*known] for known in (self._sources, self._targets)]
+        kept = np.flatnonzero(self._table >= least)
+        rows = np.divmod(self._keys[kept], len(self._targets))
+        return {
+            (sides[0][source], sides[1][target]): chance
+            for source, target, chance in zip(
+                *(side.tolist() for side in rows), self._table[kept].tolist(), strict=True
+            )
+            if source
+        }
+
     def _posteriors(self, group: _Group, place: NDArray[np.int32]) -> Floats:
         """(pairs, target, source + 1) of each partner."""
         found: Floats = self._table[place] * diagonal_prior(group.away, self.tension).astype(np.float32)
@@ -160,6 +178,25 @@ def align_corpus(
         grow_diagonal(one, frozenset((source, target) for target, source in other))
         for one, other in zip(ahead, back, strict=True)
     ]
+
+
+def corpus_lexicon(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> WordLexicon:
+    """Which words stand for one another in a corpus, by both directions.
+
+    Args:
+        sources: words of each source.
+        targets: words of each target.
+
+    Raises:
+        DataError: there is no pair with words on both sides.
+    """
+    ahead, back = WordAligner(), WordAligner()
+    ahead.fit(sources, targets)
+    back.fit(targets, sources)
+    known = ahead.probabilities(LEAST_LIKELY)
+    turned = {(source, target): one for (target, source), one in back.probabilities(LEAST_LIKELY).items()}
+    both = {pair: (known.get(pair, 0.0), turned.get(pair, 0.0)) for pair in known | turned}
+    return WordLexicon.of(STEM, both)
 
 
 def _unique(parts: Iterable[Ids]) -> Ids:

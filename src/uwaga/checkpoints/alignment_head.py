@@ -64,7 +64,7 @@ def write_head(place: Path, head: AlignmentHead) -> Path:
 
 def head_bytes(head: AlignmentHead) -> bytes:
     """The contents of the file."""
-    return (json.dumps(head.model_dump(exclude={"links"} if head.links is None else None)) + "\n").encode()
+    return (json.dumps(head.model_dump(exclude_none=True), ensure_ascii=False) + "\n").encode()
 
 
 def _read(path: Path) -> AlignmentHead:

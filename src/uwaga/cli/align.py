@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uwaga.translator.loading import LoadOptions
 
 MOST_PAIRS = 3000
-MOST_LEARNED = 100_000
+MOST_LEARNED = 200_000
 """Pairs that a head is chosen by: more change nothing."""
 Pair = tuple[str, str]
 
@@ -195,10 +195,11 @@ def _choose(
     from uwaga.cli.meter import counter
     from uwaga.evaluation.alignment_error import check_pairs, chosen_lines, read_gold
     from uwaga.translator.head_choice import head_errors
-    from uwaga.translator.link_choice import FEWEST, choose_links
+    from uwaga.translator.link_choice import FEWEST, choose_links, known_links
 
     pairs = list(_pairs_or_translated(translator, files))
     others = pairs
+    links: list[tuple[Links, Links]] = []
     if gold is not None:
         made = read_gold(gold)
         if any(one.checksum for one in made):
@@ -206,10 +207,13 @@ def _choose(
         by_hand = {one.line for one in made}
         others = [pair for line, pair in enumerate(pairs, start=1) if line not in by_hand]
         pairs = chosen_lines(pairs, made, str(files[0]) if files else "the input")
-        links: Sequence[tuple[Links, Links]] = [(one.sure, one.possible) for one in made]
-    learned = [] if gold is not None and len(others) < FEWEST else _own_links(others, words)
+        links = [(one.sure, one.possible) for one in made]
+    learned = gold is None or len(others) >= FEWEST
+    examples, known, lexicon = pairs, links, None
+    if learned:
+        examples, known, lexicon = known_links(others[:MOST_LEARNED], MOST_PAIRS, words.value)
     if gold is None:
-        pairs, links = [pair for pair, _ in learned], [own for _, own in learned]
+        pairs, links = examples, known
     done = 0
     with counter(len(pairs), "aligning") as show:
 
@@ -219,25 +223,13 @@ def _choose(
             show(done)
 
         errors = head_errors(translator, pairs, links, words.value, advance)
-    known = learned or list(zip(pairs, links, strict=True))
-    best = choose_links(
-        translator, errors, [pair for pair, _ in known], [own for _, own in known], words.value
-    )
+    best = choose_links(translator, errors, examples, known, words.value, lexicon, again=learned)
     error = next(iter(errors.values()))
     against = f"{gold}" if gold is not None else "uwaga's own aligner"
     typer.echo(f"alignment error of every head against {against}, {len(pairs)} pairs:\n")
     _show(errors)
     place = write_head(Path(find_model(name)), best)
     typer.echo(f"\nchosen: {best}, error {error:.3f} alone; kept in {place}")
-
-
-def _own_links(pairs: list[Pair], words: WordsChoice) -> list[tuple[Pair, tuple[Links, Links]]]:
-    """Pairs and what our own aligner links in them: it learns from all, and some of them are enough."""
-    from uwaga.translator.head_choice import own_links
-
-    pairs = pairs[:MOST_LEARNED]
-    step = max(1, -(-len(pairs) // MOST_PAIRS))
-    return list(zip(pairs, own_links(pairs, words.value), strict=True))[::step]
 
 
 def _show(errors: dict[AlignmentHead, float]) -> None:

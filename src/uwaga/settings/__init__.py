@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from uwaga.settings.adapt import AdaptSettings, LoraSettings
-    from uwaga.settings.alignment import AlignmentHead, LinkModel
+    from uwaga.settings.alignment import AlignmentHead, LinkModel, WordLexicon
     from uwaga.settings.base import Probability, StrictModel
     from uwaga.settings.corpora import CorpusSettings, DataSettings, FilterSettings
     from uwaga.settings.parsing import change_setting, load_settings, parse, read_yaml
@@ -72,6 +72,7 @@ __all__ = [
     "TextSettings",
     "TrainingSettings",
     "TransformerSettings",
+    "WordLexicon",
     "change_setting",
     "load_settings",
     "parse",
@@ -85,7 +86,7 @@ _HOMES = {
         "AdaptSettings",
         "LoraSettings",
     ),
-    "alignment": ("AlignmentHead", "LinkModel"),
+    "alignment": ("AlignmentHead", "LinkModel", "WordLexicon"),
     "base": (
         "Probability",
         "StrictModel",

@@ -2,13 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field, PositiveInt
 
+from uwaga.errors import ModelError
 from uwaga.settings.base import StrictModel
 
 Step = Literal["predicting", "reading"]
+
+
+class WordLexicon(StrictModel):
+    """Which words of two languages stand for one another, as an aligner has learned from a corpus."""
+
+    letters: PositiveInt = Field(description="of a word, in lower case, that count: its forms are one word")
+    words: dict[str, str] = Field(
+        description="of each source word its partners, three fields each: the target word, and in hundredths "
+        "how likely it is where the source word stands, and the source word where it stands"
+    )
+
+    @classmethod
+    def of(cls, letters: int, chances: Mapping[tuple[str, str], tuple[float, float]]) -> WordLexicon:
+        """The lexicon of pairs of words, source and target, and how likely each is of the other."""
+        words: dict[str, list[str]] = {}
+        for (source, target), both in sorted(chances.items()):
+            rounded = [round(100 * one) for one in both]
+            if any(rounded):
+                words.setdefault(source, []).append(f"{target} {rounded[0]} {rounded[1]}")
+        return cls(letters=letters, words={source: " ".join(found) for source, found in words.items()})
+
+    @cached_property
+    def partners(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """Of each source word its target words, and how likely each is of the other.
+
+        Raises:
+            ModelError: an entry is not made of threes.
+        """
+        return {source: _partners(source, line.split()) for source, line in self.words.items()}
+
+
+def _partners(source: str, fields: list[str]) -> dict[str, tuple[float, float]]:
+    try:
+        return {
+            target: (int(ahead) / 100, int(back) / 100)
+            for target, ahead, back in zip(*[iter(fields)] * 3, strict=True)
+        }
+    except ValueError:
+        raise ModelError(
+            f"the lexicon of the model's alignment head: {source!r}: not words with two whole numbers each; "
+            "make another with `uwaga align --choose`"
+        ) from None
 
 
 class LinkModel(StrictModel):
@@ -24,6 +69,9 @@ class LinkModel(StrictModel):
     )
     second: tuple[float, ...] = Field(
         description="weights of what the first one says of the pair and of those around it, and the constant"
+    )
+    lexicon: WordLexicon | None = Field(
+        None, description="what the first one is told of the words themselves"
     )
 
 

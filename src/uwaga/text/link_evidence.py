@@ -1,10 +1,11 @@
 """How likely two words are linked, by what several heads of a model say together.
 
 No single head aligns as well as all do: one finds nouns, another the articles before them, a third looks a
-step too far. So each pair of words has evidence, and a logistic regression says what it is worth. A second
-one looks at what the first has made of the pair, of those around it, since words go on side by side, and of
-the other partners that either word might have (as the fertility and distortion of Brown 1993). The weights
-are a :class:`uwaga.settings.LinkModel`, which :mod:`uwaga.translator.link_choice` finds.
+step too far. So each pair of words has evidence, that of a lexicon too where there is one, and a logistic
+regression says what it is worth. A second one looks at what the first has made of the pair, of those around
+it, since words go on side by side, and of the other partners that either word might have (as the fertility
+and distortion of Brown 1993). The weights are a :class:`uwaga.settings.LinkModel`, which
+:mod:`uwaga.translator.link_choice` finds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.contracts import Floats
-from uwaga.settings import LinkModel
+from uwaga.errors import ModelError
+from uwaga.settings import LinkModel, WordLexicon
 
 SHARED = 0.05
 """Attention that a source word must have in all for its share to count."""
@@ -23,6 +25,10 @@ DIAGONALS = ((1, 1), (-1, -1), (1, -1), (-1, 1))
 SIDES = ((1, 0), (-1, 0)), ((0, 1), (0, -1))
 FIRST_ALONE, SECOND = 8, 11
 """Weights of the first regression beside two a head, and of the second; a constant each among them."""
+LEXICAL = 9
+"""Weights that the first one has more where there is a lexicon."""
+UNLIKELY = -3.0
+"""Power of ten below which no chance of a lexicon goes: that of words which it does not know."""
 Evidence = NDArray[np.float64]
 
 
@@ -47,23 +53,31 @@ def word_maps(maps: Floats, sources: Sequence[range], targets: Sequence[range]) 
     return found
 
 
-def first_evidence(maps: Evidence, source: Sequence[str], target: Sequence[str]) -> Evidence:
+def first_evidence(
+    maps: Evidence, source: Sequence[str], target: Sequence[str], lexicon: WordLexicon | None = None
+) -> Evidence:
     """What attention and spelling say: (target words, source words, evidence).
 
     Of each head its attention, and its share of all that the source word gets; whether the words are equal,
     what share of their letters begins both, and whether one alone is a word and not a mark; and the first
-    head's attention at the four corners around.
+    head's attention at the four corners around. Of a lexicon how likely each word is of the other and both
+    together, as they are and as powers of ten, and how far that is below the likeliest of its row and column.
 
     Args:
         maps: (heads, target words, source words), the best head first.
         source: the words of the source.
         target: the words of the translation.
+        lexicon: what words stand for one another.
+
+    Raises:
+        ModelError: the lexicon is damaged.
     """
     shares = maps / (maps.sum(axis=1, keepdims=True) + SHARED)
     spelt = np.array([[_likeness(one, other) for one in source] for other in target])
     spelt = spelt.reshape(len(target), len(source), 3).transpose(2, 0, 1)
     around = [_shifted(maps[0], *by) for by in DIAGONALS]
-    return np.stack([*maps, *shares, *spelt, *around], axis=-1)
+    lexical = [] if lexicon is None else _lexical(source, target, lexicon)
+    return np.stack([*maps, *shares, *spelt, *around, *lexical], axis=-1)
 
 
 def second_evidence(logits: Evidence) -> Evidence:
@@ -75,7 +89,7 @@ def second_evidence(logits: Evidence) -> Evidence:
     Args:
         logits: (target words, source words) of the first regression.
     """
-    found = _logistic(logits)
+    found = logistic(logits)
     others = [found.sum(axis=axis, keepdims=True) - found for axis in (1, 0)]
     most = [_most_other(found, axis) for axis in (1, 0)]
     along = [_shifted(found, *by) for by in DIAGONALS[:2]]
@@ -93,20 +107,34 @@ def link_probabilities(
         maps: (heads, target words, source words) of the model's heads.
         source: the words of the source.
         target: the words of the translation.
+
+    Raises:
+        ModelError: the model has another number of weights, or its lexicon is damaged.
     """
     if not source or not target:
         return np.zeros((len(target), len(source)))
-    logits = weighed(first_evidence(maps, source, target), model.first)
-    return _logistic(weighed(second_evidence(logits), model.second))
+    logits = weighed(first_evidence(maps, source, target, model.lexicon), model.first)
+    return logistic(weighed(second_evidence(logits), model.second))
 
 
 def weighed(evidence: Evidence, weights: Sequence[float]) -> Evidence:
-    """The logits: evidence by its weights, and the constant, which is the last of these."""
+    """The logits: evidence by its weights, and the constant, which is the last of these.
+
+    Raises:
+        ModelError: there are not as many weights.
+    """
+    wanted = evidence.shape[-1] + 1
+    if len(weights) != wanted:
+        raise ModelError(
+            f"the model's alignment head has {len(weights)} weights for links where {wanted} are wanted; "
+            "choose another with `uwaga align --choose`"
+        )
     found: Evidence = evidence @ np.array(weights[:-1]) + weights[-1]
     return found
 
 
-def _logistic(logits: Evidence) -> Evidence:
+def logistic(logits: Evidence) -> Evidence:
+    """The probabilities that logits stand for."""
     found: Evidence = 1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0)))
     return found
 
@@ -132,6 +160,20 @@ def _most_other(table: Evidence, axis: int) -> Evidence:
     second, first = np.moveaxis(np.partition(table, (-2, -1), axis=axis), axis, 0)[-2:]
     first, second = np.expand_dims(first, axis), np.expand_dims(second, axis)
     return np.where(table >= first, second, first)
+
+
+def _lexical(source: Sequence[str], target: Sequence[str], lexicon: WordLexicon) -> list[Evidence]:
+    """What a lexicon says of each pair of words: :data:`LEXICAL` arrays of (target words, source words)."""
+    known = [lexicon.partners.get(word.lower()[: lexicon.letters], {}) for word in source]
+    written = [word.lower()[: lexicon.letters] for word in target]
+    chances = np.array([[partners.get(word, (0.0, 0.0)) for partners in known] for word in written])
+    chances = chances.transpose(2, 0, 1)  # (2, target words, source words)
+    both = np.sqrt(chances.prod(axis=0))
+    powers = 1.0 - np.log10(np.maximum(chances, 10.0**UNLIKELY)) / UNLIKELY
+    relative = [
+        one - one.max(axis=axis, keepdims=True) for one in (both, powers.mean(axis=0)) for axis in (0, 1)
+    ]
+    return [*chances, both, *powers, *relative]
 
 
 def _likeness(one: str, other: str) -> tuple[float, float, float]:
