@@ -42,6 +42,16 @@ Changes = Annotated[
     ),
 ]
 
+Sweep = Annotated[
+    Path | None,
+    typer.Option(
+        "--sweep",
+        help="Try settings: a YAML file of parameters and their ranges. Runs that promise little are stopped "
+        "early.",
+        show_default=False,
+    ),
+]
+
 
 def train(
     settings: SettingsFile,
@@ -49,6 +59,7 @@ def train(
     preset: Preset = None,
     estimate: Estimate = None,
     set_: Changes = None,
+    sweep: Sweep = None,
 ) -> None:
     """Train a translator on your own sentence pairs.
 
@@ -76,6 +87,10 @@ def train(
 
         uwaga train my-model.yaml --set data.temperature=5
 
+    Look for good settings (the guide "Look for good settings" has the file):
+
+        uwaga train my-model.yaml --sweep sweep.yaml
+
     Use what came out:
 
         uwaga translate --model runs/my-model/model "A sentence."
@@ -85,6 +100,9 @@ def train(
         return
     if preset is not None:
         raise SettingsError(f"--preset goes with --init; else say --set model={preset}")
+    if sweep is not None:
+        _sweep(settings, set_ or [], sweep)
+        return
     from uwaga.settings import Settings, parse
 
     checked = parse(Settings, _values(settings, set_ or []), str(settings))
@@ -94,6 +112,17 @@ def train(
     if estimate:
         typer.echo(f"{checked.training.steps:,} updates: {estimate_time(checked)}")
     elif train_model(checked) is None:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _sweep(path: Path, changes: list[str], sweep: Path) -> None:
+    """Try settings; see :mod:`uwaga.sweep`."""
+    from uwaga.settings import SweepSettings, parse, read_yaml
+
+    asked = parse(SweepSettings, read_yaml(sweep), str(sweep))
+    with needing("sweep", "trying settings"):
+        from uwaga.sweep import sweep as try_settings
+    if try_settings(asked, path, _values(path, changes), typer.echo) is None:
         raise typer.Exit(INTERRUPTED)
 
 

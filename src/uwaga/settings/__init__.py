@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         RecurrentSettings,
         SutskeverSettings,
     )
+    from uwaga.settings.sweep import ParameterSettings, SweepSettings
     from uwaga.settings.tag import TAG
     from uwaga.settings.training import (
         FAMILIES,
@@ -62,6 +63,7 @@ __all__ = [
     "LoraSettings",
     "LuongSettings",
     "ModelSettings",
+    "ParameterSettings",
     "Probability",
     "ProphetNetSettings",
     "RecurrentSettings",
@@ -69,6 +71,7 @@ __all__ = [
     "Settings",
     "StrictModel",
     "SutskeverSettings",
+    "SweepSettings",
     "TextSettings",
     "TrainingSettings",
     "TransformerSettings",
@@ -88,6 +91,7 @@ _HOMES = {
     ),
     "alignment": ("AlignmentHead", "LinkModel", "WordLexicon"),
     "base": (
+        "ParameterSettings",
         "Probability",
         "StrictModel",
     ),
@@ -116,6 +120,7 @@ _HOMES = {
         "LuongSettings",
         "RecurrentSettings",
         "SutskeverSettings",
+        "SweepSettings",
     ),
     "training": (
         "FAMILIES",
@@ -134,6 +139,7 @@ _HOMES = {
         "EncoderOnlySettings",
         "TransformerSettings",
     ),
+    "sweep": ("ParameterSettings", "SweepSettings"),
     "tag": ("TAG",),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
