@@ -111,7 +111,9 @@ void BeamSearch::add_wanted(Request& request) {
     for (const SentenceSearch& sentence : running_) {
         for (int64_t beam = 0; beam < rules_.beams; ++beam) {
             every.emplace_back();
-            sentence.wanted(beam, every.back());
+            // Before the first token the others stand where the first does, and none of them counts: alike, they
+            // need not be computed.
+            sentence.wanted(sentence.steps() == 1 ? 0 : beam, every.back());
             most = std::max(most, every.back().size());
         }
     }

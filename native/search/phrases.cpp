@@ -63,10 +63,15 @@ Held PhraseTracker::reach(int64_t beam, int32_t token, bool inside, int32_t* cou
     return made;
 }
 
+int64_t PhraseTracker::last() const {
+    const int64_t places = static_cast<int64_t>(held_.size()), groups = std::min(banks(), places);
+    return (places + groups - 1) / groups;
+}
+
 void PhraseTracker::share(const std::vector<Claim>& claims, std::vector<uint8_t>& taken) const {
-    const int64_t places = static_cast<int64_t>(held_.size()), banks = phrases_->forced() ? phrases_->total + 1 : 1, groups = std::min(banks, places);
+    const int64_t places = static_cast<int64_t>(held_.size()), count = banks(), groups = std::min(count, places);
     const auto bank_of = [&](std::size_t i) { return phrases_->forced() ? claims[i].bank : 0; };
-    const auto group_of = [&](std::size_t i) { return banks > places ? bank_of(i) * places / banks : bank_of(i); };
+    const auto group_of = [&](std::size_t i) { return count > places ? bank_of(i) * places / count : bank_of(i); };
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < claims.size(); ++i) {
         if (claims[i].eligible) order.push_back(i);

@@ -52,10 +52,13 @@ class PhraseTracker {
     Held reach(int64_t beam, int32_t token, bool inside, int32_t* counts) const;
     // Claims, the best ranked first, that get one of the beam's places: `taken`, which stays where it is set, is set.
     void share(const std::vector<Claim>& claims, std::vector<uint8_t>& taken) const;
+    // Places of the bank that holds everything, from which hypotheses end.
+    int64_t last() const;
     // Let the beams go on with what they have reached: nodes, and counts (beams, count).
     void follow(std::vector<Held> held, std::vector<int32_t> counts);
 
   private:
+    int64_t banks() const { return phrases_->forced() ? phrases_->total + 1 : 1; }
     int64_t counted(const int32_t* counts, int32_t node, int64_t phrase) const;
 
     PhrasesPtr phrases_;

@@ -15,9 +15,11 @@ constexpr int32_t root = -1;         // the node before the first token
 }  // namespace
 
 SentenceSearch::SentenceSearch(int64_t number, const BeamRules& rules, Entry entry)
-    : number_(number), rules_(&rules), entry_(std::move(entry)), beams_(static_cast<std::size_t>(rules.beams), Beam{nothing, root, rules.start}) {
+    : number_(number), rules_(&rules), entry_(std::move(entry)), enough_(rules.enough), beams_(static_cast<std::size_t>(rules.beams), Beam{nothing, root, rules.start}) {
     beams_[0].rank = 0;  // before the first token all beams are alike: one goes on
-    if (entry_.phrases) phrases_.emplace(entry_.phrases, rules.beams);
+    if (!entry_.phrases) return;
+    phrases_.emplace(entry_.phrases, rules.beams);
+    enough_ = std::min(rules.enough, std::max(rules.nbest, phrases_->last() + 1));
 }
 
 int64_t SentenceSearch::forced() const {
@@ -143,7 +145,7 @@ void SentenceSearch::finish(int32_t first_node) {
 void SentenceSearch::add(const Finished& one) {
     const auto better = [](const Finished& a, const Finished& b) { return a.score > b.score; };
     finished_.insert(std::upper_bound(finished_.begin(), finished_.end(), one, better), one);
-    if (finished_.size() > static_cast<std::size_t>(rules_->enough)) finished_.pop_back();
+    if (finished_.size() > static_cast<std::size_t>(enough_)) finished_.pop_back();
 }
 
 // The best candidates that did not end become the beams.
@@ -183,7 +185,7 @@ bool SentenceSearch::is_done() const {
         }
     }
     if (beams_.size() == 1) return false;
-    const bool full = finished_.size() == static_cast<std::size_t>(rules_->enough);
+    const bool full = finished_.size() == static_cast<std::size_t>(enough_);
     const auto at = [&](std::size_t i) { return i < finished_.size() ? finished_[i].score : nothing; };
     if (rules_->stopping == Stopping::full) return full;
     if (rules_->stopping == Stopping::estimate) return full && best / divisor(steps_) <= finished_.back().score;

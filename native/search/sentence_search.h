@@ -108,10 +108,11 @@ class SentenceSearch {
     int64_t number_;
     const BeamRules* rules_;
     Entry entry_;
+    int64_t enough_;  // finished hypotheses that it waits for
     int64_t steps_ = 0;
     std::vector<Node> nodes_;
     std::vector<Beam> beams_;
-    std::vector<Finished> finished_;  // best first, at most `enough`
+    std::vector<Finished> finished_;  // best first, at most `enough_`
     std::vector<Candidate> candidates_;  // of this step, best first
     std::optional<PhraseTracker> phrases_;
     std::vector<int32_t> counts_;  // of the phrases of what was looked at in this step

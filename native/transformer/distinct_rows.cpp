@@ -6,13 +6,15 @@ namespace uwaga {
 
 namespace {
 
-// Whether a step may ask the same of two rows: samples, lists, attention and what phrases want are each row's own.
+// Whether a step may ask the same of two rows: samples, lists and attention are each row's own.
 bool may_be_alike(const State& state, const Request& request, const Answer& answer) {
-    return state.beams > 1 && !state.model->shape.recurrent && !state.listed() && !request.whole && !request.uniform && !request.wanted && !answer.attention;
+    return state.beams > 1 && !state.model->shape.recurrent && !state.listed() && !request.whole && !request.uniform && !answer.attention;
 }
 
 bool asks_alike(const Request& request, int64_t one, int64_t other) {
     if (request.forced && request.forced[one] != request.forced[other]) return false;
+    const int64_t *wanted = request.wanted, count = request.wanted_count;
+    if (!std::equal(wanted + one * count, wanted + (one + 1) * count, wanted + other * count)) return false;
     if (request.banned_first.empty()) return true;
     const int32_t *banned = request.banned.data(), *first = request.banned_first.data();
     return std::equal(banned + first[one], banned + first[one + 1], banned + first[other], banned + first[other + 1]);
@@ -38,21 +40,25 @@ DistinctRows::DistinctRows(const State& state, const int32_t* tokens, const Requ
         rows_.push_back(row);
         tokens_.push_back(tokens[row]);
         if (request.forced) forced_.push_back(request.forced[row]);
+        wanted_.insert(wanted_.end(), request.wanted + row * request.wanted_count, request.wanted + (row + 1) * request.wanted_count);
         if (request.banned_first.empty()) continue;
         const auto first = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row)];
         request_.banned.insert(request_.banned.end(), first, request.banned.begin() + request.banned_first[static_cast<std::size_t>(row) + 1]);
         request_.banned_first.push_back(static_cast<int32_t>(request_.banned.size()));
     }
     if (request.forced) request_.forced = forced_.data();
-    chosen_.resize(rows_.size() * static_cast<std::size_t>(answer.k));
+    if (request.wanted) request_.wanted = wanted_.data();
+    request_.wanted_count = request.wanted_count;
+    chosen_.resize(rows_.size() * static_cast<std::size_t>(answer.k + answer.wanted));
     log_probs_.resize(chosen_.size());
     answer_.k = answer.k;
+    answer_.wanted = answer.wanted;
     answer_.tokens = chosen_.data();
     answer_.log_probs = log_probs_.data();
 }
 
 void DistinctRows::spread(const Answer& whole) const {
-    const int64_t k = whole.k;
+    const int64_t k = whole.k + whole.wanted;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
         const int64_t copies = alone_[static_cast<std::size_t>(rows_[i] / beams_)] ? beams_ : 1;
         for (int64_t row = rows_[i]; row < rows_[i] + copies; ++row) {

@@ -32,7 +32,7 @@ class DistinctRows {
     std::vector<bool> alone_;    // (sentences,)
     std::vector<int64_t> rows_;  // empty if all are to be computed
     std::vector<int32_t> tokens_;
-    std::vector<int64_t> forced_, chosen_;
+    std::vector<int64_t> forced_, wanted_, chosen_;
     std::vector<float> log_probs_;
     Request request_;
     Answer answer_;

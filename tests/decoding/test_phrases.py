@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toy_decoders import JoiningToy, RecurrentToy, TableToy, teacher_forced
 
 from uwaga.decoding import SearchOptions, search
-from uwaga.decoding.banks import MOST_BANKS, WIDENED_BY, places_for
+from uwaga.decoding.banks import MOST_BANKS, WIDENED_BY, Banks, places_for
 from uwaga.decoding.phrases import Phrase, Phrases
 from uwaga.errors import SettingsError
 
@@ -137,6 +137,17 @@ def test_M27_a_sentence_waits_for_no_more_hypotheses_than_asked_for(seed, phrase
     [[last]] = search(long, [source], replace(options, beam=wide), phrases=[wanted])
     assert holds(first.tokens, phrases)
     assert short.calls["step"] <= long.calls["step"] and first.score <= last.score
+
+
+@given(many, st.integers(1, 16), st.none() | st.just(1.5))
+def test_M27_the_last_bank_has_so_many_places(phrases, beams, bonus):
+    wanted = Phrases(phrases, None, bonus)
+    count = 1 if bonus is not None else wanted.total + 1
+    banks = Banks([wanted], beams, 30)
+    banks.admit(np.array([0]))
+    held = np.repeat(np.arange(count), beams)[None]  # as many candidates of each as there are places
+    taken = banks.share(held, np.ones(held.shape, dtype=bool))
+    assert (taken & (held == count - 1)).sum() == banks.last[0]
 
 
 @given(many, st.integers(1, 40))

@@ -100,6 +100,12 @@ class Banks:
         self._indices: Ids = np.zeros(0, dtype=np.int64)
         self._here = Reached(nothing, np.zeros((0, beams, width), dtype=np.int64), nothing)
 
+    @property
+    def last(self) -> Ids:
+        """(all sentences,) places of the bank that holds everything, from which hypotheses end."""
+        banks = np.where(self._forced, self.totals + 1, 1)
+        return np.asarray(-(-self._beams // np.minimum(banks, self._beams)))
+
     def admit(self, indices: Ids) -> None:
         """Let sentences in."""
         here, width = self._here, self._here.counts.shape[2]

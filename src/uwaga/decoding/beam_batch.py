@@ -60,13 +60,15 @@ class BeamBatch:
 
     Args:
         limits: (sentences,) most steps of each sentence.
-        enough: finished hypotheses that a sentence waits for, at most as many as its beams.
+        enough: finished hypotheses that a sentence waits for, at most as many as its beams; fewer where its
+            phrases leave few places to those that hold them all (:attr:`uwaga.decoding.banks.Banks.last`).
         phrases: what the target of each must contain; None where none must contain anything.
         ranking: how lengths count; as the options say, if None.
         uncounted: (sentences,) first tokens that do not count in scores; likewise.
     """
 
-    # _starts, _lengths (all sentences,): steps of the batch before a sentence's first; its source tokens.
+    # _starts, _lengths, _enough (all sentences,): steps of the batch before a sentence's first; its source
+    # tokens; finished hypotheses that it waits for.
     # _indices (sentences,): which of the batch's sentences are now decoded.
     # _ranks, _nodes, _tokens (sentences, beams): of each running hypothesis the log-probability as ranked
     # (-inf where none runs), the trellis node and the last token.
@@ -96,6 +98,7 @@ class BeamBatch:
         self._ranking = ranking or Ranking(options.length_formula, options.length_penalty)
         self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
         self._pool = FinishedHypotheses(sentences, enough)
+        self._enough: Ids = np.full(sentences, enough, dtype=np.int64)
         self._trellis = Trellis()
         self._clock = self._entered = 0
         self._starts: Ids = np.zeros(sentences, dtype=np.int64)
@@ -107,6 +110,8 @@ class BeamBatch:
         if options.no_repeat_ngram:
             self._history = np.zeros((0, beams, 0), dtype=np.int64)
         self._banks = None if phrases is None else Banks(phrases, beams, decoder.vocabulary)
+        if self._banks is not None:
+            self._enough = np.minimum(enough, np.maximum(options.nbest, self._banks.last + 1))
         self._state: State | None = None
 
     @property
@@ -384,8 +389,9 @@ class BeamBatch:
         if self._options.sample or self._options.beam == 1 or not going.any():
             return going
         longest = self._constraints.limits[self._indices] - self._constraints.uncounted[self._indices]
-        finished = self._pool.scores[self._indices]
-        return going & ~is_done(self._options, self._ranking, best, finished, self._counted(steps), longest)
+        finished, enough = self._pool.scores[self._indices], self._enough[self._indices]
+        counted = self._counted(steps)
+        return going & ~is_done(self._options, self._ranking, best, finished, enough, counted, longest)
 
 
 def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:

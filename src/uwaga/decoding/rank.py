@@ -115,6 +115,7 @@ def is_done(
     ranking: Ranking,
     running: Scores,
     finished: Scores,
+    enough: Ids,
     length: Ids,
     longest: Ids,
 ) -> Flags:
@@ -124,17 +125,19 @@ def is_done(
         options: when to stop, and for how many hypotheses.
         ranking: the length formula.
         running: (sentences,) log-probability of each sentence's best running hypothesis, as ranked.
-        finished: (sentences, enough) scores of its finished ones, best first, -inf for none.
+        finished: (sentences, slots) scores of its finished ones, best first, -inf for none.
+        enough: (sentences,) how many of them it waits for.
         length: (sentences,) tokens of the running hypotheses that count in the length.
         longest: (sentences,) most tokens that could come to count.
 
     Returns:
         (sentences,) True where the sentence is done.
     """
-    full = finished[:, -1] > -np.inf
+    worst = finished[np.arange(len(finished)), enough - 1]  # (sentences,)
+    full = worst > -np.inf
     if options.early_stopping is True:
         return full
     if options.early_stopping == "estimate":
-        return full & (running / ranking.divisor(length) <= finished[:, -1])
+        return full & (running / ranking.divisor(length) <= worst)
     last = finished[:, options.nbest - 1]
     return ranking.bound(running, length + 1, longest) <= last

@@ -76,9 +76,10 @@ def search(
             ``options.first``.
         on_token: called with each token as it is decided; greedy or a single sample only.
         phrases: per sentence, what its target must contain (M27). The beam of a sentence is as wide as
-            ``options.beam``, or wider where its banks need it (:func:`uwaga.decoding.banks.places_for`); it
-            waits for ``options.beam`` finished hypotheses all the same. One without them all is found only
-            where the limits leave no room for them.
+            ``options.beam``, or wider where its banks need it (:func:`uwaga.decoding.banks.places_for`).
+            It waits for one finished hypothesis more than the last of its banks has places, between
+            ``options.nbest`` and ``options.beam``. One without them all is found only where the limits
+            leave no room for them.
 
     Returns:
         For each sentence in the order given, up to ``options.nbest`` hypotheses, best first: distinct
