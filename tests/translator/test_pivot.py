@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import tiny_models as tiny
+from chained_models import chained
 
 import uwaga
-from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.errors import SettingsError, TextTooLongError
-from uwaga.settings import TextSettings
 from uwaga.text.sentences import split_sentences
-from uwaga.text.training import train_tokeniser
 from uwaga.translator.guards import UNLIKE
 from uwaga.translator.segmentation import LINE_BREAK
 
@@ -34,28 +29,8 @@ TEXT = (
 )
 
 
-@cache
-def tokeniser():
-    """Without bytes: what a random model says with it is text that another model reads in as many tokens."""
-    settings = TextSettings(kind="bpe", size=200, byte_fallback=False)
-    with tempfile.TemporaryDirectory() as folder:
-        return train_tokeniser([*tiny.ENGLISH, *tiny.GERMAN, "3.14 42"], settings, Path(folder) / "tiny")
-
-
-@cache
-def make(source, target, seed, longest=40):
-    settings = tiny.TINY.model_copy(update={"tie": "none", "max_length": longest})
-    both = tokeniser()
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / f"{source}-{target}"
-        model = tiny.transformer(settings, both, both, seed=seed)
-        decoding = tiny.DECODING.model_copy(update={"max_length": 12})
-        save_model(place, model, settings, decoding, both, both, (source, target), "card")
-        return uwaga.load(place, engine="native")
-
-
-FIRST, SECOND, THIRD = make("pt", "en", 1), make("en", "de", 2), make("de", "pt", 3)
-SHORT = make("en", "de", 2, longest=8)
+FIRST, SECOND, THIRD = chained("pt", "en", 1), chained("en", "de", 2), chained("de", "pt", 3)
+SHORT = chained("en", "de", 2, longest=8)
 CHAINS = [(FIRST, SECOND), (FIRST, SECOND, THIRD)]
 
 
@@ -108,9 +83,9 @@ def test_a_text_is_taken_apart_once_and_put_together_once(chain, text):
 
 def test_spaces_between_sentences_are_the_last_languages():
     text = "Where is the station? It is not far."
-    middle = make("pt", "zh", 1)
-    spaced = uwaga.Translator.pivot(middle, make("zh", "en", 2)).translate(text, split="sentences")
-    first, second = by_hand((middle, make("zh", "en", 2)), split_sentences(text, "pt"))
+    middle = chained("pt", "zh", 1)
+    spaced = uwaga.Translator.pivot(middle, chained("zh", "en", 2)).translate(text, split="sentences")
+    first, second = by_hand((middle, chained("zh", "en", 2)), split_sentences(text, "pt"))
     assert spaced.text == " ".join(one.text for one in second)
     assert spaced.steps[0].text == "".join(one.text for one in first)
 
@@ -183,7 +158,7 @@ def test_a_text_that_fails_does_not_hold_up_the_others(on_error):
 
 
 def test_warnings_of_both_steps_say_which():
-    pivot = uwaga.Translator.pivot(make("ru", "el", 1), make("el", "de", 2))
+    pivot = uwaga.Translator.pivot(chained("ru", "el", 1), chained("el", "de", 2))
     found = pivot.translate(TEXTS[0])
     strange = [one for one in found.warnings if one.startswith(UNLIKE)]
     assert [one.partition(" (in")[2] for one in strange] == [" the step ru → el)", " the step el → de)"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from uwaga.cli import options as the
-from uwaga.errors import NotInstalledError, SettingsError
+from uwaga.errors import NotInstalledError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,14 +78,9 @@ def with_terms(
     """What was loaded, holding to a glossary if one is given.
 
     Raises:
-        SettingsError: several models follow each other.
         DataError: the glossary is damaged or does not fit the model.
     """
     if glossary is None:
         return loaded
-    from uwaga.translator import Translator
-
     translator, own = loaded
-    if not isinstance(translator, Translator):
-        raise SettingsError("--glossary is for a single model, and these translate one after the other")
     return translator.with_glossary(glossary, mode.value), own

@@ -62,7 +62,7 @@ def translate_file(
         RunInUseError: another process makes ``target``.
         MissingExtraError: the format needs a library that is not installed.
     """
-    from uwaga.translator import Translator
+    from uwaga.translator import PivotTranslator, Translator
 
     wanted = translator.options(**search)
     kept = kept_placeholders(placeholders)
@@ -73,7 +73,7 @@ def translate_file(
         "placeholders": "none" if kept is None else kept.pattern.pattern,
         "split": split,
     }
-    if isinstance(translator, Translator) and translator.terms is not None:
+    if isinstance(translator, Translator | PivotTranslator) and translator.terms is not None:
         told["glossary"] = translator.terms.fingerprint
     job = replace(document_job(source, target, format, said, told), batch=batch)
     return run_document_job(job, inline_translator(translator, wanted, kept, split), progress)

@@ -237,7 +237,7 @@ class Service:
         def work(translator: Translator | PivotTranslator) -> DocumentReport:
             ours = translator.between(languages.get("source"), languages.get("target"))
             if glossary is not None:
-                ours = _with_terms(ours, glossary)
+                ours = ours.with_glossary(glossary)
             return translate_file(ours, document, output, format=format, options=options, progress=progress)
 
         async with self.models.translator(route) as translator:
@@ -336,10 +336,3 @@ def _languages(route: Route) -> dict[str, str]:
 
 def _copied(text: str) -> Translation:
     return Translation(text, 0.0, (), (), source=text, warnings=(ALREADY,))
-
-
-def _with_terms(translator: Translator | PivotTranslator, glossary: GivenTerms) -> Translator:
-    if isinstance(translator, PivotTranslator):
-        message = "a glossary needs a model that translates directly between the languages"
-        raise Problem(400, "glossary_refused", message, "glossary")
-    return translator.with_glossary(glossary)

@@ -74,18 +74,27 @@ class TermFinder:
         target: spells them.
         vocabulary: tokens of the model's target side.
         mode: ``forced``, so that they are in every translation, or ``soft``.
+        last: False of a model whose translation another one translates: it is held to the terms that stay as
+            they are, if it can spell them, and nothing is said of them.
 
     Raises:
         DataError: a term that the tokeniser cannot spell; names where it is.
     """
 
     def __init__(
-        self, glossary: Glossary, target: Subwords, vocabulary: int, mode: GlossaryMode = "forced"
+        self,
+        glossary: Glossary,
+        target: Subwords,
+        vocabulary: int,
+        mode: GlossaryMode = "forced",
+        last: bool = True,
     ) -> None:
         check_one_of("glossary_mode", mode, get_args(GlossaryMode))
         self.glossary, self._target, self._vocabulary = glossary, target, vocabulary
         self._bonus = None if mode == "forced" else BONUS
-        _check_spelt(glossary, target)
+        self.last = last
+        if last:
+            _check_spelt(glossary, target)
 
     @property
     def fingerprint(self) -> str:
@@ -96,6 +105,8 @@ class TermFinder:
     def terms_of(self, sentence: str) -> SentenceTerms | None:
         """The terms of a sentence; None where there are none."""
         matches = self.glossary.find(sentence)
+        if not self.last:
+            matches = [one for one in matches if one.term.kept and self._spells(*_forms_of(one, sentence))]
         if not matches:
             return None
         numbers: dict[tuple[tuple[int, ...], ...], int] = {}
@@ -113,6 +124,9 @@ class TermFinder:
         inside = word_parts(self._target, self._vocabulary)
         made = Phrases(_with_nested(phrases), inside, self._bonus)
         return SentenceTerms(tuple(matches), tuple(forms), tuple(of_phrase), made)
+
+    def _spells(self, form: str) -> bool:
+        return self._target.symbols.unknown not in self._target.encode(form)
 
     def _spellings(self, form: str, glued: bool) -> list[tuple[int, ...]]:
         """The tokens of a form behind a space; of one that is glued to what stands before it also without."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from uwaga.errors import TextTooLongError, shown
 
@@ -41,6 +41,29 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
             part for part, _ in _fitting([piece for piece, _ in pieces[first:last]], limit, limit, count)
         ]
     return parts
+
+
+def share_out(
+    text: str, sizes: Sequence[int], whole: Callable[[str], Sequence[tuple[int, int]]] | None = None
+) -> list[str]:
+    """A text in parts that are about as long to each other as ``sizes``; joined, they are the text.
+
+    Args:
+        text: the text.
+        sizes: one for each part; none for no part at all.
+        whole: from the text to the places in it that no part may end in.
+    """
+    if len(sizes) < 2:
+        return [text] * len(sizes)
+    inside = [range(start + 1, end) for start, end in whole(text)] if whole else []
+    cuts = [one.start() for one in WORD.finditer(text)]
+    allowed = [0, *(at for at in cuts if not any(at in places for places in inside)), len(text)]
+    bounds = [0]
+    for size in accumulate(sizes[:-1]):
+        wanted = len(text) * size / sum(sizes)
+        _, nearest = min((abs(at - wanted), at) for at in allowed)
+        bounds.append(nearest)
+    return [text[first:last] for first, last in pairwise([*bounds, len(text)])]
 
 
 def _pieces(

@@ -106,4 +106,5 @@ def _whole(
         source=text,
         warnings=tuple(dict.fromkeys(warning for one in found for warning in one.warnings)),
         entropies=tuple(entropy for one in found for entropy in one.entropies),
+        terms=tuple(use for one in found for use in one.terms),
     )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from uwaga.contracts import Translation
 from uwaga.decoding import SearchOptions, SearchOverrides
-from uwaga.errors import SettingsError
 from uwaga.markup import Tag
 from uwaga.markup.placeholders import Placeholders
 from uwaga.translator.pipeline import OnError
@@ -40,8 +39,6 @@ def taken_apart(options: TextOverrides) -> tuple[TextMarkup, SearchOverrides]:
     Raises:
         SettingsError: what it says of its texts is impossible.
     """
-    if options.get("glossary") is not None:
-        raise SettingsError("glossary is for a single model, and these translate one after the other")
     search: SearchOverrides = options.copy()
     markup = TextMarkup.of(
         options.get("format"),

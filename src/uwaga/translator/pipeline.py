@@ -119,7 +119,11 @@ class Pipeline:
             TextTooLongError, SettingsError: as :meth:`Segmenter.cut`.
         """
         split: Split = "never" if self.split == "never" else "auto"
-        return self.segmenter.cut_translated(made.passage, made.sentences, made.translation.text, split, name)
+        sentences = made.sentences
+        if self.terms is not None:  # of a sentence that has become nothing, the terms stay
+            given = [one.text if one.origin is None else one.origin for one in made.passage.sentences]
+            sentences = tuple(map(self._with_something, sentences, given))
+        return self.segmenter.cut_translated(made.passage, sentences, made.translation.text, split, name)
 
     def grow(self, passage: Passage, prefix: str) -> Generator[str, None, bool]:
         """The translation of a passage piece by piece; returns whether a limit has cut it."""
@@ -144,14 +148,18 @@ class Pipeline:
         prefixes = prefix_ids(passages, prefix, self.target)
         flat = [tokens for each in prefixes for tokens in each]
         sentences = [sentence for passage in passages for sentence in passage.sentences]
-        copied = [one.copy is not None and not tokens for one, tokens in zip(sentences, flat, strict=True)]
+        every = [self._terms_of(sentence) for sentence in sentences]
+        copied = [
+            one.copy is not None and not tokens and found is None
+            for one, tokens, found in zip(sentences, flat, every, strict=True)
+        ]
         searched = [at for at, is_copied in enumerate(copied) if not is_copied]
         ids, begun = [sentences[at].ids for at in searched], [flat[at] for at in searched]
         options = self.options
         seeing, decoder = options.attention == "all", self.decoder
         if seeing or options.alignment:
             decoder = recorder(decoder, whole=seeing)
-        terms = [self._terms_of(sentences[at]) for at in searched]
+        terms = [every[at] for at in searched]
         phrases = [None if one is None else one.phrases for one in terms] if any(terms) else None
         ways = search_texts(decoder, ids, options, begun, self._text, phrases)
         ways = with_attentions(decoder, ids, ways, options.start) if seeing else ways
@@ -161,8 +169,7 @@ class Pipeline:
             ways = with_alignments(decoder, self.head, ids, ways, options.start)
         lists = iter(ways)
         found = iter([[COPIED] if is_copied else next(lists) for is_copied in copied])
-        of_searched = iter(terms)
-        of_sentences = iter([None if is_copied else next(of_searched) for is_copied in copied])
+        of_sentences = iter(every)
         made = []
         for passage in passages:
             own = list(islice(found, len(passage.sentences)))
@@ -182,7 +189,7 @@ class Pipeline:
                 (sentence.copy or "") if hypothesis is COPIED else self._text(hypothesis.tokens)
                 for sentence, hypothesis in zip(passage.sentences, best, strict=True)
             )
-            if self.terms is not None:
+            if self.terms is not None and self.terms.last:
                 from uwaga.terms.apply import with_terms
 
                 one = with_terms(one, glossary, best, texts)
@@ -190,7 +197,15 @@ class Pipeline:
         return made
 
     def _terms_of(self, sentence: Sentence) -> SentenceTerms | None:
-        return None if self.terms is None else self.terms.terms_of(sentence.text)
+        if self.terms is None:
+            return None
+        return self.terms.terms_of(sentence.text if sentence.origin is None else sentence.origin)
+
+    def _with_something(self, sentence: str, origin: str) -> str:
+        """A sentence; what it was made of where it holds nothing to read, and that holds terms."""
+        if self.terms is None or self.segmenter.ids(sentence) or self.terms.terms_of(origin) is None:
+            return sentence
+        return origin
 
     def _text(self, tokens: Sequence[int]) -> str:
         return sentence_text(tokens, self.target)

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NoReturn, Protocol, Unpack, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Unpack, overload
 
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
 from uwaga.contracts import Decoder, Translation
@@ -27,12 +27,16 @@ from uwaga.translator.pivot_options import PivotOptions
 from uwaga.translator.segmentation import Split, listed, listed_prefixes
 from uwaga.translator.text_markup import TextMarkup
 
+if TYPE_CHECKING:
+    from uwaga.terms.apply import GivenGlossary, GlossaryMode, TermFinder
+
 
 class PivotStep(Protocol):
     """One of the models, as :class:`uwaga.translator.Translator` is one."""
 
     languages: LanguagePair
     decoding: SearchOptions
+    terms: TermFinder | None
 
     @property
     def aligns(self) -> bool:
@@ -41,6 +45,10 @@ class PivotStep(Protocol):
 
     def between(self, source: str | None = ..., target: str | None = ...) -> PivotStep:
         """The model from one language to another."""
+        ...
+
+    def with_glossary(self, glossary: GivenGlossary, mode: GlossaryMode | None, last: bool) -> PivotStep:
+        """The same model, held to the terms of a glossary."""
         ...
 
     def pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
@@ -95,6 +103,33 @@ class PivotTranslator:
         made = copy.copy(self)
         made.steps = tuple(step.searched_by(way) for step in self.steps)
         return made
+
+    def with_glossary(self, glossary: GivenGlossary, mode: GlossaryMode | None = None) -> PivotTranslator:
+        """The same translators, whose last translation of a sentence holds the terms that its text has.
+
+        The last model is led by terms of the first one's language, sentence by sentence. A term that is not
+        translated is held to by every model that can spell it. All else is as
+        :meth:`uwaga.translator.Translator.with_glossary` has it.
+
+        Raises:
+            DataError, SettingsError: likewise.
+        """
+        if glossary is None:
+            return self
+        from uwaga.terms.glossary import Glossary
+
+        known, made = Glossary.of(glossary, self.languages), copy.copy(self)
+        *before, last = self.steps
+        made.steps = (
+            *(step.with_glossary(known, mode, False) for step in before),
+            last.with_glossary(known, mode, True),
+        )
+        return made
+
+    @property
+    def terms(self) -> TermFinder | None:
+        """Those of a glossary that its translations hold."""
+        return self.steps[-1].terms
 
     @property
     def route(self) -> tuple[str, ...]:
@@ -170,8 +205,9 @@ class PivotTranslator:
         """
         given = text if isinstance(text, str) else listed(text)
         self.between(known_source(source, given, self.languages), target)
+        here = self.with_glossary(options.pop("glossary", None), options.pop("glossary_mode", None))
         markup, search = taken_apart(options)
-        return translate_given(self, given, self.options(**search), markup, prefix, split, on_error)
+        return translate_given(here, given, here.options(**search), markup, prefix, split, on_error)
 
     def translate_named(
         self,
@@ -274,7 +310,8 @@ class PivotTranslator:
         wanted = _own(options)
         for one in wanted.steps:
             one.check_streams()
-        if (whole := streamed_whole(self, line, wanted, markup, prefix, split, name)) is not None:
+        held = self.terms is not None
+        if (whole := streamed_whole(self, line, wanted, markup, prefix, split, name, held)) is not None:
             return whole
         *ways, last = self._pipelines(wanted, split)
         [begin] = listed_prefixes(prefix, 1)

@@ -17,7 +17,7 @@ from uwaga.text.normalisation import in_capitals
 from uwaga.text.options import TextOptions
 from uwaga.text.sentences import split_sentences
 from uwaga.text.subwords import Subwords
-from uwaga.translator.cutting import cut_to_fit
+from uwaga.translator.cutting import cut_to_fit, share_out
 from uwaga.translator.guards import is_copied, translates, unlike_language
 from uwaga.word_alignment import Span
 
@@ -41,7 +41,7 @@ class Sentence:
     ``ids`` are its tokens, end symbol included; ``after`` stands between its translation and the next.
     ``copy`` is its translation where that is the text itself, else None. ``glued``: it is a part of a
     sentence that was cut inside a word, which goes on in the next. ``place`` is where it stands in the text,
-    ``text`` what stands there.
+    ``text`` what stands there; ``origin`` what the first of several models was given for it, None there.
     """
 
     ids: tuple[int, ...]
@@ -50,6 +50,7 @@ class Sentence:
     glued: bool = False
     place: Span = (0, 0)
     text: str = ""
+    origin: str | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,9 @@ class Segmenter:
         for number, (sentence, translated) in enumerate(zip(passage.sentences, sentences, strict=True), 1):
             added = list(self._line(translated, start, split, name, warnings))
             start += len(translated) + len(sentence.after)
+            origin = sentence.text if sentence.origin is None else sentence.origin
+            shares = share_out(origin, [len(one.text) for one in added], self.whole)
+            added = [replace(one, origin=share) for one, share in zip(added, shares, strict=True)]
             if added and sentence.glued:
                 added[-1] = replace(added[-1], after="", glued=True)
             line += added

@@ -55,8 +55,7 @@ class Translator(KnownTargets):
         text: how the model wants its texts.
         known: the languages that calls may choose from; None for a model of the one pair.
         usual: what its scores usually are, where that has been measured.
-        alignment_head: whose attention aligns words; None for the mean of the heads of the last layer but
-            one.
+        alignment_head: whose attention aligns words; None for the mean of the last layer but one.
     """
 
     def __init__(
@@ -113,9 +112,8 @@ class Translator(KnownTargets):
             engine: ``native``, in C++ on the CPU, for Transformers; ``torch``, which runs every model on
                 every device; ``auto`` is native wherever it can be. The native engine gives the same bits
                 in any batch and with any number of threads; torch the same tokens, in float32.
-            source_language: code of the language to translate from unless a call says otherwise, as a
-                multilingual model calls it (``en``, ``en_XX``, ``eng_Latn``); None where the model states or
-                needs none, or each call chooses.
+            source_language: code of the language to translate from unless a call says otherwise, as the model
+                calls it (``en_XX``, ``eng_Latn``); None where it states or needs none, or each call chooses.
             target_language: code of the language to translate to, likewise.
             shortlist: a file that ``uwaga shortlist`` has made for this model, or Marian's: each sentence
                 becomes only what the list of its own tokens lets it, which is faster. None is the one beside
@@ -305,13 +303,16 @@ class Translator(KnownTargets):
         """Whether it can tell which words of a translation mean which of its text."""
         return self.decoder.cross_attention is not None
 
-    def with_glossary(self, glossary: GivenGlossary, mode: GlossaryMode | None = None) -> Translator:
+    def with_glossary(
+        self, glossary: GivenGlossary, mode: GlossaryMode | None = None, last: bool = True
+    ) -> Translator:
         """The same translator, whose translations hold the terms of a glossary.
 
         Args:
             glossary: a mapping from source to target terms, a file (``.tsv``, ``.csv``, ``.tbx``), or a
                 :class:`uwaga.terms.Glossary`; None changes nothing.
             mode: ``forced``, the default: a term of the source is in every translation; ``soft``: preferred.
+            last: False where another model goes on: only terms that stay as they are count.
 
         Raises:
             DataError: a file cannot be read, terms contradict each other, or one cannot be spelt.
@@ -325,7 +326,7 @@ class Translator(KnownTargets):
         here = self.between()
         known = Glossary.of(glossary, here.languages)
         made = copy.copy(here)
-        made.terms = TermFinder(known, here.target, here.decoder.vocabulary, mode or "forced")
+        made.terms = TermFinder(known, here.target, here.decoder.vocabulary, mode or "forced", last)
         made._segmenter = replace(here._segmenter, whole=known.spans)
         return made
 
@@ -406,8 +407,8 @@ class Translator(KnownTargets):
     ) -> Generator[str, None, bool]:
         """As :meth:`stream`, with ``decoding.for_stream``'s options; ``name`` is for error messages."""
         options.check_streams()
-        whole = streamed_whole(self, line, options, markup, prefix, split, name, self.terms is not None)
-        if whole is not None:
+        held = self.terms is not None
+        if (whole := streamed_whole(self, line, options, markup, prefix, split, name, held)) is not None:
             return whole
         way = self.pipeline(options, split)
         [passage] = way.segmenter.cut_all([line], split, [name])

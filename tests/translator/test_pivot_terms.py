@@ -1,0 +1,129 @@
+"""A glossary from the first language to the last, held to by several models one after the other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from chained_models import chained
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import uwaga
+from uwaga import Translator
+from uwaga.term_use import TermUse
+from uwaga.terms import Glossary
+from uwaga.translator.cutting import share_out
+
+FIRST, SECOND, THIRD = chained("pt", "en", 1), chained("en", "de", 2), chained("de", "pt", 3)
+SHORT = chained("en", "de", 2, longest=8)
+TEXTS = [
+    "I want to buy a car.",
+    "",
+    "The dog sees the cat and the cat sees the dog.",
+    "3.14",
+    "Do you know what time it is? My brother never drinks coffee.",
+]
+CHAINS = [(FIRST, SECOND), (FIRST, SECOND, THIRD), (FIRST, SHORT)]
+TERMS = {"car": "Wagen", "cat": "Katze|Katzen", "coffee": "Kaffee", "dog": "dog", "time": "die zeit"}
+WORDS = sorted({word for text in TEXTS for word in re.findall(r"\w+", text)})
+
+
+def count(form: str, text: str) -> int:
+    return len(re.findall(rf"(?<!\w){re.escape(form)}(?!\w)", text))
+
+
+def held(glossary: Glossary, text: str, translation: uwaga.Translation, whole: bool = True) -> None:
+    """Every term of a text is in its translation, as often as in the text; ``whole``: as a word."""
+    assert [one.source for one in translation.terms] == [one.term.source for one in glossary.find(text)]
+    assert all(one.applied for one in translation.terms), translation
+    for term in {match.term for match in glossary.find(text)}:
+        times = sum(match.term == term for match in glossary.find(text))
+        forms = {way for form in term.targets for way in (form, form[:1].upper() + form[1:])}
+        made = translation.text
+        assert sum(count(form, made) if whole else made.count(form) for form in forms) >= times
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=["two", "three", "cut further"])
+def test_terms_of_the_text_are_in_the_last_translation(chain):
+    pivot, glossary = Translator.pivot(*chain), Glossary.of(TERMS)
+    found = pivot.translate(TEXTS, glossary=TERMS)
+    for text, made in zip(TEXTS, found, strict=True):
+        held(glossary, text, made, whole=chain[-1] is not SHORT)
+    assert [pivot.translate(text, glossary=TERMS) for text in TEXTS] == found
+    assert list(pivot.with_glossary(TERMS).translate_lines(TEXTS, chunk=2)) == found
+    without = pivot.translate(TEXTS)
+    assert [made for made, other in zip(found, without, strict=True) if not made.terms] == [
+        other for other, made in zip(without, found, strict=True) if not made.terms
+    ]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=4),
+    st.dictionaries(st.sampled_from(WORDS), st.sampled_from(WORDS), min_size=1, max_size=4),
+    st.sampled_from(CHAINS),
+)
+def test_any_terms_of_any_text_are_in_its_translation(texts, terms, chain):
+    glossary = Glossary.of(terms)
+    for text, made in zip(
+        texts, Translator.pivot(*chain).translate(texts, glossary=terms, max_length=39), strict=True
+    ):
+        assert all(one.applied for one in made.terms)
+        assert len(made.terms) == len(glossary.find(text))
+
+
+def test_what_stays_as_it_is_goes_through_every_model():
+    made = Translator.pivot(FIRST, SECOND, THIRD).translate(TEXTS[2], glossary={"dog": "dog"})
+    assert all(count("dog", step.text) for step in made.steps)
+    assert [step.terms for step in made.steps[:2]] == [(), ()]
+    assert made.terms == (TermUse("dog", "dog", True),) * 2
+    translated = Translator.pivot(FIRST, SECOND).translate(TEXTS[2], glossary={"dog": "car"})
+    assert translated.steps[0] == FIRST.translate(TEXTS[2])
+
+
+def test_tags_and_placeholders_stand_beside_terms():
+    bundled = Translator.load(threads=1)
+    back = Translator(bundled.decoder, bundled.source, bundled.target, bundled.decoding, ("de", "en"))
+    pivot = Translator.pivot(bundled, back)
+    page = (
+        "<p>A man in a <b>blue <i>shirt</i></b> sees {n} dogs.</p><p>The dog barks at <a href='x'>%s</a>.</p>"
+    )
+    made = pivot.translate(
+        page, format="html", glossary={"dogs": "Rüden", "shirt": "Kittel", "dog": "Dackel"}
+    )
+    assert [(one.target, one.applied) for one in made.terms] == [
+        ("Kittel", True),
+        ("Rüden", True),
+        ("Dackel", True),
+    ]
+    assert all(count(word, made.text) == 1 for word in ("Kittel", "Rüden", "Dackel"))
+    assert sorted(re.findall(r"<[^>]+>|\{n\}|%s", made.text)) == sorted(re.findall(r"<[^>]+>|\{n\}|%s", page))
+
+
+def test_a_sentence_of_which_nothing_was_made_keeps_its_terms():
+    end = FIRST.target.symbols.end
+    others = tuple(token for token in range(FIRST.decoder.vocabulary) if token != end)
+    silent = Translator(
+        FIRST.decoder, FIRST.source, FIRST.target, replace(FIRST.decoding, banned=others), ("pt", "en")
+    )
+    pivot = Translator.pivot(silent, SECOND)
+    assert pivot.translate(TEXTS[0]).text == ""
+    made = pivot.translate(TEXTS[0], glossary=TERMS, alignment=True)
+    held(Glossary.of(TERMS), TEXTS[0], made)
+
+
+def test_streams_hold_the_terms_too():
+    pivot = Translator.pivot(FIRST, SECOND).with_glossary(TERMS)
+    assert "".join(pivot.stream(TEXTS[0])) == pivot.translate(TEXTS[0], beam=1).text
+    assert pivot.with_glossary(None) is pivot
+
+
+@given(st.text("ab ", max_size=30), st.lists(st.integers(1, 9), max_size=5))
+def test_shares_are_the_text_and_cut_no_term(text, sizes):
+    shares = share_out(text, sizes, lambda line: [one.span() for one in re.finditer("a b", line)])
+    assert len(shares) == len(sizes)
+    if sizes:
+        assert "".join(shares) == text
+        assert sum(share.count("a b") for share in shares) == text.count("a b")
