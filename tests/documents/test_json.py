@@ -46,3 +46,56 @@ def test_chosen_keys_and_metadata():
 def test_refused(text, says):
     with pytest.raises(DataError, match=says):
         texts("a.json", text.encode())
+
+
+PLURALS = """{
+  "menu": {
+    "files_one": "{{count}} file",
+    "files_other": "{{count}} files",
+    "place_ordinal_one": "the {{count}}st",
+    "place_ordinal_other": "the {{count}}th"
+  },
+  "each_other": "Each other", "one": "One", "other": "Other"
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "forms"),
+    [
+        (None, ("one", "other")),
+        ("de", ("one", "other")),
+        ("pl", ("one", "few", "many", "other")),
+        ("ja", ("other",)),
+        ("ar", ("zero", "one", "two", "few", "many", "other")),
+    ],
+)
+def test_plurals_of_i18next_are_those_of_the_target(target, forms):
+    options = DocumentOptions(target=target)
+    same = render("a.json", PLURALS.encode(), unchanged, options).decode()
+    if len(forms) == 2:
+        assert same == PLURALS
+    expected = json.loads(PLURALS)
+    menu = expected["menu"]
+    ordinals = {key: value for key, value in menu.items() if "ordinal" in key}
+    plurals = {f"files_{form}": menu["files_one" if form == "one" else "files_other"] for form in forms}
+    expected["menu"] = plurals | ordinals
+    assert json.loads(same) == expected
+    assert list(json.loads(same)["menu"]) == [*plurals, *ordinals]
+    assert same.count("\n    ") == len(forms) + 2  # a line each, as the file has them
+    assert json.loads(render("a.json", PLURALS.encode(), swapped, options)) == swap(expected)
+
+
+def test_plurals_that_are_none():
+    for text in (
+        '{"a_one": "x", "b": "y", "a_other": "z"}',
+        '{"a_one": "x", "a_few": "y"}',
+        '{"a_one": "x", "a_other": ["z"]}',
+        '["a_one", "a_other"]',
+        '{"a_one": "1", "a_other": "2"}',
+        '{"a_one": "x", "a_\\u006fther": "y"}',
+    ):
+        assert render("a.json", text.encode(), unchanged, DocumentOptions(target="pl")) == text.encode()
+    zero = '{"a_zero": "none", "a_one": "one", "a_other": "some"}'
+    made = json.loads(render("a.json", zero.encode(), unchanged, DocumentOptions(target="ja")))
+    assert made == {"a_zero": "none", "a_other": "some"}

@@ -88,3 +88,44 @@ def test_chosen_keys():
 def test_refused(text, says):
     with pytest.raises(DataError, match=says):
         texts("a.yml", text.encode())
+
+
+RAILS = """en:
+  files:
+    one: "%{count} file"
+    other: '%{count} files'
+  flow: {one: a file, other: some files}
+  long:
+    one: |
+      A file
+      of ours
+    other: Files
+  choice:
+    one: One
+    other: Other
+    three: Three
+"""
+
+
+def test_plurals_of_rails_are_those_of_the_target():
+    for target in (None, "de"):
+        options = DocumentOptions(target=target)
+        assert render("a.yml", RAILS.encode(), unchanged, options).decode() == RAILS
+    polish = render("a.yml", RAILS.encode(), unchanged, DocumentOptions(target="pl")).decode()
+    own = yaml.safe_load(polish)["en"]
+    assert own["files"] == {
+        "one": "%{count} file",
+        **dict.fromkeys(("few", "many", "other"), "%{count} files"),
+    }
+    assert own["flow"] == {"one": "a file", **dict.fromkeys(("few", "many", "other"), "some files")}
+    assert own["long"] == {"one": "A file\nof ours\n", **dict.fromkeys(("few", "many", "other"), "Files")}
+    assert own["choice"] == {"one": "One", "other": "Other", "three": "Three"}
+    assert "    few: '%{count} files'\n    many: '%{count} files'\n    other: '%{count} files'\n" in polish
+    assert "{one: a file, few: some files, many: some files, other: some files}" in polish
+    japanese = render("a.yml", RAILS.encode(), swapped, DocumentOptions(target="ja")).decode()
+    assert yaml.safe_load(japanese)["en"]["flow"] == {"other": "SOME FILES"}
+
+
+def test_a_comment_between_plurals_stays():
+    text = "a:\n  one: file # single\n  other: files\n"
+    assert render("a.yml", text.encode(), unchanged, DocumentOptions(target="pl")).decode() == text

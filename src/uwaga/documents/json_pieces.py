@@ -5,21 +5,29 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from uwaga.documents.document import Piece, text_unit
+from uwaga.documents.plural_members import ORDER, PluralMember, plural_unit
 from uwaga.errors import DataError
 from uwaga.markup import Inline, plain_text
 
+PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(ORDER)})", re.DOTALL)
+"""A key of i18next for one form of a plural."""
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
 
 
 class JsonText(NamedTuple):
-    """A value that is text: its path of keys (of a list's items numbers), and where its quotes stand."""
+    """A value that is text: its path of keys (of a list's items numbers), and where its quotes stand.
+
+    ``key`` is where that of its key begins; of an item of a list, where any before it does.
+    """
 
     path: tuple[str, ...]
     start: int
     end: int
+    key: int = 0
 
 
 def check_json(text: str, where: str) -> None:
@@ -42,7 +50,7 @@ def json_texts(text: str) -> Iterator[JsonText]:
     """The texts of a sound document that are values, in its order."""
     path: list[str | int] = []
     objects: list[bool] = []
-    is_key = False
+    is_key, key = False, 0
     for found in TOKEN.finditer(text):
         sign = found[0]
         if sign in "{[":
@@ -59,33 +67,54 @@ def json_texts(text: str) -> Iterator[JsonText]:
         elif sign == ":":
             is_key = False
         elif is_key:
-            path[-1] = str(json.loads(sign))
+            path[-1], key = str(json.loads(sign)), found.start()
         else:
-            yield JsonText(tuple(map(str, path)), found.start(), found.end())
+            yield JsonText(tuple(map(str, path)), found.start(), found.end(), key)
 
 
-def json_pieces(text: str, chosen: Callable[[Sequence[str]], bool], where: str) -> Iterator[Piece]:
+def json_pieces(
+    text: str, chosen: Callable[[Sequence[str]], bool], where: str, target: str | None = None
+) -> Iterator[Piece]:
     """The pieces of a document.
 
     Args:
         text: the document.
         chosen: says of a path of keys whether its value is translated.
         where: the file, for messages.
+        target: the language whose plurals i18next's keys are to have; None to leave them as they are.
 
     Raises:
         DataError: it is no JSON.
     """
     check_json(text, where)
     at = 0
-    for one in json_texts(text):
-        if not chosen(one.path):
+    for stem, group in groupby((one for one in json_texts(text) if chosen(one.path)), _stem):
+        own = [_member(text, one) for one in group]
+        plural = plural_unit(text, own, target) if stem is not None else None
+        if plural is not None:
+            yield text[at : own[0].key]
+            yield plural
+            at = own[-1].end
             continue
-        raw = text[one.start : one.end]
-        ascii_only = raw.isascii() and "\\u" in raw
-        yield text[at : one.start]
-        yield text_unit(raw, (str(json.loads(raw)),), _writer(ascii_only))
-        at = one.end
+        for one in own:
+            yield text[at : one.value]
+            yield text_unit(text[one.value : one.end], one.inline, one.write)
+            at = one.end
     yield text[at:]
+
+
+def _stem(one: JsonText) -> tuple[str, ...] | None:
+    """What the keys of a plural's forms have in common; None of any other key."""
+    found = PLURAL.fullmatch(one.path[-1]) if one.path else None
+    return None if found is None else (*one.path[:-1], found[1])
+
+
+def _member(text: str, one: JsonText) -> PluralMember:
+    raw = text[one.start : one.end]
+    found = PLURAL.fullmatch(one.path[-1]) if one.path else None
+    write = _writer(raw.isascii() and "\\u" in raw)
+    category = "" if found is None else found[2]
+    return PluralMember(category, one.key, one.start, one.end, (str(json.loads(raw)),), write)
 
 
 def _writer(ascii_only: bool) -> Callable[[Inline], str]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 import yaml
 
 from uwaga.documents.document import Piece, text_unit
+from uwaga.documents.plural_members import ORDER, PluralMember, plural_unit
 from uwaga.errors import DataError, reason
 from uwaga.markup import Inline, plain_text
 
@@ -27,65 +29,103 @@ class _Scalar(NamedTuple):
     value: str
     style: str | None
     indent: int
+    key: str = ""
+    key_start: int = 0
+    mapping: int = 0  # number of the mapping that it is a value of, 0 for none
 
 
-def yaml_pieces(text: str, chosen: Callable[[Sequence[str]], bool], where: str) -> Iterator[Piece]:
+def yaml_pieces(
+    text: str, chosen: Callable[[Sequence[str]], bool], where: str, target: str | None = None
+) -> Iterator[Piece]:
     """The pieces of a document, or of several in one file.
 
     Args:
         text: the file.
         chosen: says of a path of keys whether its value is translated.
         where: the file, for messages.
+        target: the language whose plurals mappings such as ``one: ..., other: ...`` are to have; None to
+            leave them as they are.
 
     Raises:
         DataError: it is no YAML (names the line), or has an alias, whose text would have to change in two
             places.
     """
     at = 0
-    for scalar in _scalars(text, chosen, where):
-        yield text[at : scalar.start]
-        raw = text[scalar.start : scalar.end]
-        yield text_unit(raw, (scalar.value,), _writer(scalar, raw, text[scalar.end : scalar.end + 1] == "\n"))
-        at = scalar.end
+    others: set[int] = set()  # mappings with a key that is no plural form
+    every = list(_scalars(text, chosen, where, others))
+    for mapping, group in groupby(every, lambda one: one.mapping):
+        own = [_member(text, one) for one in group]
+        plural = None if mapping == 0 or mapping in others else plural_unit(text, own, target)
+        if plural is not None:
+            yield text[at : own[0].key]
+            yield plural
+            at = own[-1].end
+            continue
+        for one in own:
+            yield text[at : one.value]
+            yield text_unit(text[one.value : one.end], one.inline, one.write)
+            at = one.end
     yield text[at:]
 
 
-def _scalars(text: str, chosen: Callable[[Sequence[str]], bool], where: str) -> Iterator[_Scalar]:
+def _member(text: str, scalar: _Scalar) -> PluralMember:
+    write = _writer(scalar, text[scalar.start : scalar.end])
+    return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, (scalar.value,), write)
+
+
+def _scalars(
+    text: str, chosen: Callable[[Sequence[str]], bool], where: str, others: set[int]
+) -> Iterator[_Scalar]:
+    """The scalars that are translated; mappings with other keys than plural forms are put into ``others``."""
+    numbers, last, key_start = list[int](), 0, 0  # of the open nodes, 0 of a list
     keys: list[list[str | None]] = []  # of the open nodes; None waits for a key; a list's holds its number
     path: list[str] = []
     resolver: Any = yaml.SafeLoader("")
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                raise DataError(
-                    f"{where}: line {_mark(event).line + 1} has the alias *{event.anchor}; write the "
-                    "text itself there, for a translation stands in one place"
-                )
+            _check(event, len(keys), where)
             if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-                if len(keys) >= DEEPEST:
-                    raise DataError(
-                        f"{where}: line {_mark(event).line + 1} is nested more than {DEEPEST} deep"
-                    )
                 path = _entered(keys, path)
+                last += 1
+                numbers.append(0 if isinstance(event, yaml.SequenceStartEvent) else last)
+                others.update(numbers[-2:-1])  # what holds more than texts is no plural
                 keys.append([] if isinstance(event, yaml.SequenceStartEvent) else [None])
             elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
                 keys.pop()
+                numbers.pop()
                 path = _left(keys, path)
             elif isinstance(event, yaml.ScalarEvent):
                 if keys and keys[-1] == [None]:
-                    keys[-1][0] = event.value
+                    keys[-1][0], key_start = event.value, _mark(event).index
+                    if event.value not in ORDER:
+                        others.add(numbers[-1])
                     continue
                 here = [*path, (keys[-1][0] or "") if keys[-1] else ""] if keys else path
+                key = here[-1] if keys and keys[-1] else ""
                 if keys and keys[-1]:
                     keys[-1][0] = None
                 tag = event.tag or resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
                 if tag == TEXT and chosen(here):
-                    yield _placed(text, event)
+                    number = numbers[-1] if numbers else 0
+                    yield _placed(text, event)._replace(key=key, key_start=key_start, mapping=number)
+                elif numbers:
+                    others.add(numbers[-1])
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark is not None else ""
         problem = getattr(error, "problem", None) or reason(error)
         raise DataError(f"{where}: {line}no YAML that can be read: {problem}") from None
+
+
+def _check(event: yaml.Event, depth: int, where: str) -> None:
+    """Refuse aliases, and what is too deep."""
+    if isinstance(event, yaml.AliasEvent):
+        raise DataError(
+            f"{where}: line {_mark(event).line + 1} has the alias *{event.anchor}; write the text itself "
+            "there, for a translation stands in one place"
+        )
+    if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent) and depth >= DEEPEST:
+        raise DataError(f"{where}: line {_mark(event).line + 1} is nested more than {DEEPEST} deep")
 
 
 def _entered(keys: list[list[str | None]], path: list[str]) -> list[str]:
@@ -122,7 +162,7 @@ def _placed(text: str, event: yaml.ScalarEvent) -> _Scalar:
     return _Scalar(start, start + len(kept), event.value, event.style, 0)
 
 
-def _writer(scalar: _Scalar, raw: str, alone: bool) -> Callable[[Inline], str]:
+def _writer(scalar: _Scalar, raw: str) -> Callable[[Inline], str]:
     def write(made: Inline) -> str:
         text = plain_text(made)
         for attempt in _attempts(scalar, raw, text):

@@ -10,9 +10,13 @@ from uwaga.documents.registry import DocumentFormat
 
 
 def read(source: DocumentSource) -> Reading:
-    """Take a file apart into its values that are text, or those whose keys are chosen."""
+    """Take a file apart into its values that are text, or those whose keys are chosen.
+
+    Plurals of i18next (``files_one``, ``files_other``) become those of the target language.
+    """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
-    return Reading(json_pieces(text, KeyChoice(source.options.keys), source.name), encoding, mark=mark)
+    chosen, target = KeyChoice(source.options.keys), source.options.target
+    return Reading(json_pieces(text, chosen, source.name, target), encoding, mark=mark)
 
 
 FORMAT = DocumentFormat("json", (".json",), read)

@@ -10,9 +10,13 @@ from uwaga.documents.yaml_pieces import yaml_pieces
 
 
 def read(source: DocumentSource) -> Reading:
-    """Take a file apart into its values that are text; a key whose value is a number or a date is left."""
+    """Take a file apart into its values that are text; a key whose value is a number or a date is left.
+
+    A mapping of plural forms, as Rails has them, gets those of the target language.
+    """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
-    return Reading(yaml_pieces(text, KeyChoice(source.options.keys), source.name), encoding, mark=mark)
+    chosen, target = KeyChoice(source.options.keys), source.options.target
+    return Reading(yaml_pieces(text, chosen, source.name, target), encoding, mark=mark)
 
 
 FORMAT = DocumentFormat("yaml", (".yaml", ".yml"), read)
