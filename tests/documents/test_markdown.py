@@ -98,6 +98,18 @@ def test_text_that_would_be_markup_is_escaped():
         assert all(one.type in ("text", "text_special") for one in tokens[1].children)
 
 
+def test_escaped_bars_in_tables_stay_in_their_cells():
+    text = "| a \\| b | `c \\| d` |\n|---|---|\n| one \\| two | three |\n"
+    assert render("a.md", text.encode(), unchanged).decode() == text
+    assert texts("a.md", text.encode())[0] == ("a | b",)
+    made = render("a.md", text.encode(), lambda inlines: [("x | y", *one[1:]) for one in inlines]).decode()
+    rows = [line for line in made.splitlines() if "---" not in line]
+    tables = MarkdownIt("commonmark").enable("table").parse(made)
+    cells = [one.content for at, one in enumerate(tables) if tables[at - 1].type in ("th_open", "td_open")]
+    assert len(rows) == 2 and len(cells) == 4
+    assert cells[0].replace("\\|", "|") == "x | y"
+
+
 def test_emphasis_that_could_not_open_there_is_written_as_html():
     def moved(inlines):
         return [("a", one[1], "b.", one[3], "c") if len(one) > 3 else one for one in inlines]

@@ -77,6 +77,26 @@ def test_apple_strings_as_a_property_list(mark):
         texts("a.strings", b"bplist00\xd1\x01")
 
 
+def test_apple_arrays_and_data():
+    text = (
+        b'<?xml version="1.0"?><plist version="1.0"><dict><key>one</key><array><string>first of it</string>'
+        b"<string>second of it</string><dict><key>id</key><string>left alone</string></dict>"
+        b"<string>third of it</string></array><key><![CDATA[other]]></key>"
+        b"<string><![CDATA[Fish & <chips>]]></string><key>else</key><string>left too</string></dict></plist>"
+    )
+    made = check_laws("a.stringsdict", text)
+    assert texts("a.stringsdict", text) == [
+        (one,) for one in ("first of it", "second of it", "third of it", "Fish & <chips>")
+    ]
+    assert b"<![CDATA[fISH & <CHIPS>]]>" in made
+
+    def ends(inlines):
+        return [("a ]]> b",) if "&" in one[0] else one for one in inlines]
+
+    ended = render("a.stringsdict", text, ends)
+    assert texts("a.stringsdict", ended)[3:] == [("a ]]",), ("> b",)]
+
+
 def test_apple_plurals():
     text = (
         b'<?xml version="1.0"?><plist version="1.0"><dict><key>files</key><dict>'

@@ -110,6 +110,7 @@ def test_xml() -> None:
     assert units(fragment) == ["Press [o]Save[c] & [k][v] [k] now[v]"]
     assert fragment.written(fragment.inlines) == XML
     assert units(reader("xml")("a <q>b</q> <m translate='no'>c</m>", frozenset(["q"]))) == ["a [k] [k]"]
+    assert units(reader("xml")("<?xml-stylesheet href='a'?>b <i>c</i>", frozenset())) == ["[v]b [o]c[c]"]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from collections.abc import Generator, Iterator
 from typing import Literal, NamedTuple
 
 from uwaga.documents.document import Piece, balanced, joined, nested_unit, text_unit
-from uwaga.documents.tags import attribute_span, attributes
+from uwaga.documents.tags import attribute_span
 from uwaga.documents.xml import escape, escape_attribute
 from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.tag_attributes import INSIDE, html_attributes
 
 # ruff: noqa: SIM905 (a list of names is easier to read as one text)
 
@@ -39,7 +40,7 @@ BUTTONS = frozenset(("submit", "button", "reset"))
 TOKEN = re.compile(
     r"<!--.*?(?:-->|$)|<!\[CDATA\[.*?\]\]>|<[!?][^<>]*>"
     r"|</([A-Za-z][^\s/<>]*)[^<>]*>"
-    r"""|<([A-Za-z][^\s/<>]*)(?:[^"'<>]|"[^"]*"|'[^']*')*>"""
+    rf"|<([A-Za-z][^\s/<>]*){INSIDE}>"
     r"|<[A-Za-z/][^<>]*>?",
     re.DOTALL,
 )
@@ -154,7 +155,7 @@ def _is_kept(raw: str) -> bool:
     """Whether a tag says that what it holds is not to be translated."""
     if "translate" not in raw:
         return False
-    named = {name.lower(): value for name, value in attributes(raw).items()}
+    named = html_attributes(raw)
     return named.get("translate", "").lower() == "no" or bool(NO_CLASS.search(named.get("class", "")))
 
 
@@ -205,10 +206,10 @@ def _read_names(tag: _Tag) -> tuple[str, ...]:
     if tag.kind == "close" or "=" not in tag.raw or _is_kept(tag.raw):
         return ()
     if tag.name == "meta":
-        named = {name.lower(): value.lower() for name, value in attributes(tag.raw).items()}
+        named = {name: value.lower() for name, value in html_attributes(tag.raw).items()}
         asked = named.get("name") or named.get("property") or ""
         return ("content",) if asked in META else ()
-    if tag.name == "input" and attributes(tag.raw).get("type", "").lower() in BUTTONS:
+    if tag.name == "input" and html_attributes(tag.raw).get("type", "").lower() in BUTTONS:
         return (*WORDS, "value")
     return WORDS if tag.name != "link" else ()
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import DocumentSource, Piece, Reader, Reading
-from uwaga.documents.tags import attributes
 from uwaga.documents.xml import xml_text
 from uwaga.errors import DataError
+from uwaga.markup.tag_attributes import attributes
 
 CONTENT_TYPES = "[Content_Types].xml"
 RELATIONS = "_rels/.rels"

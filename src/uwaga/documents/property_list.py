@@ -9,6 +9,9 @@ from uwaga.documents.elements import write_xml
 from uwaga.documents.tags import xml_tokens
 from uwaga.documents.xml import unescape, xml_text
 from uwaga.errors import DataError
+from uwaga.markup import Inline, plain_text
+
+CDATA, CDATA_END = "<![CDATA[", "]]>"
 
 
 def read_property_list(source: DocumentSource, reads: Callable[[str], bool]) -> Reading:
@@ -28,23 +31,38 @@ def read_property_list(source: DocumentSource, reads: Callable[[str], bool]) -> 
 
 
 def _pieces(text: str, reads: Callable[[str], bool]) -> Iterator[Piece]:
-    at, key, inside = 0, "", ""
+    at, inside = 0, ""
+    keys = [""]  # of the dictionaries and arrays that are open; an array's is that of all its strings
     for token in xml_tokens(text):
+        raw = text[token.start : token.end]
         if token.kind == "open":
             inside = token.name
+            if inside in ("dict", "array"):
+                keys.append(keys[-1] if inside == "array" else "")
         elif token.kind == "close":
-            key = "" if token.name == "string" else key
             inside = ""
-        elif token.kind == "text" and inside == "key":
-            key = text[token.start : token.end]
-        elif token.kind == "text" and inside == "string" and reads(key):
-            raw = text[token.start : token.end]
+            if token.name in ("dict", "array") and len(keys) > 1:
+                keys.pop()
+        elif token.kind in ("text", "cdata") and inside == "key":
+            keys[-1] = raw.removeprefix(CDATA).removesuffix(CDATA_END)
+        elif token.kind in ("text", "cdata") and inside == "string" and reads(keys[-1]):
             yield text[at : token.start]
-            # A variable such as %#@files@ is no word, and a text of nothing else stays.
-            yield (
-                raw
-                if raw.startswith("%#@") and raw.endswith("@") and raw.count("@") == 2
-                else text_unit(raw, (unescape(raw),), write_xml)
-            )
+            yield _string(raw, token.kind == "cdata")
             at = token.end
     yield text[at:]
+
+
+def _string(raw: str, is_data: bool) -> Piece:
+    bare = raw[len(CDATA) : -len(CDATA_END)] if is_data else raw
+    # A variable such as %#@files@ is no word, and a text of nothing else stays.
+    if bare.startswith("%#@") and bare.endswith("@") and bare.count("@") == 2:
+        return raw
+    if is_data:
+        return text_unit(raw, (bare,), _write_data)
+    return text_unit(raw, (unescape(raw),), write_xml)
+
+
+def _write_data(made: Inline) -> str:
+    """A text that ends such a section is parted between two."""
+    parted = f"{CDATA_END[:2]}{CDATA_END}{CDATA}{CDATA_END[2:]}"
+    return f"{CDATA}{plain_text(made).replace(CDATA_END, parted)}{CDATA_END}"

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from uwaga.markup.tag_attributes import ATTRIBUTE, INSIDE
+
 Kind = Literal["text", "open", "close", "empty", "comment", "cdata", "other"]
 
-_ATTRIBUTES = r"""(?:[^"'<>]|"[^"]*"|'[^']*')*"""
 XML = re.compile(
     r"(?P<comment><!--.*?-->)|(?P<cdata><!\[CDATA\[.*?\]\]>)"
     r"|(?P<other><\?.*?\?>|<!(?:[^\[>\"']|\"[^\"]*\"|'[^']*'|\[.*?\]\s*(?=>))*>)"
-    rf"|</(?P<close>[^\s>/]+)\s*>|<(?P<open>[^\s>/!?]+){_ATTRIBUTES}>",
+    rf"|</(?P<close>[^\s>/]+)\s*>|<(?P<open>[^\s>/!?]+){INSIDE}>",
     re.DOTALL,
 )
-ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
 
 
 class Token(NamedTuple):
@@ -52,18 +52,10 @@ def xml_tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[To
         yield Token("text", "", at, stop)
 
 
-def attributes(tag: str) -> dict[str, str]:
-    """The attributes of a tag, as they are written."""
-    found: dict[str, str] = {}
-    for name, double, single, bare in ATTRIBUTE.findall(tag):
-        found.setdefault(name, double or single or bare)
-    return found
-
-
 def attribute_span(tag: str, name: str) -> tuple[int, int] | None:
     """Where the value of an attribute stands in a tag, without its quotes; None where it has none."""
     for found in ATTRIBUTE.finditer(tag):
-        if found[1].lower() == name and found.start() and tag[found.start() - 1].isspace():
+        if found[1].lower() == name:
             group = found.lastindex or 0
             return found.span(group)
     return None

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from uwaga.markup.fragments import Attribute, Fragment, TextUnit, escaping
 from uwaga.markup.inline import Tag, TagKind
 from uwaga.markup.matching import matched
+from uwaga.markup.tag_attributes import ATTRIBUTE, INSIDE, html_attributes
 
 # ruff: noqa: SIM905 (names are easier to read as one text)
 
@@ -34,10 +35,9 @@ READ = ("alt", "title", "placeholder", "aria-label", "aria-description")
 """Attributes that people read."""
 TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[!?][^<>]*>"
-    r"""|<(?P<slash>/?)(?P<name>[A-Za-z][^\s/<>]*)(?:[^"'<>]|"[^"]*"|'[^']*')*>""",
+    rf"|<(?P<slash>/?)(?P<name>[A-Za-z][^\s/<>]*){INSIDE}>",
     re.DOTALL,
 )
-ATTRIBUTE = re.compile(r"""\s([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
 SPACES = re.compile(r"[ \t\r\n\f]+")
 UNTRANSLATED = re.compile(r"(?:^|\s)(?:notranslate|skiptranslate)(?:\s|$)")
 
@@ -131,7 +131,7 @@ class _Reading:
         """Note the texts in the attributes of a tag."""
         if token.kind == "close" or "=" not in token.raw or token.raw in self._attributes:
             return
-        named = _attributes(token.raw)
+        named = html_attributes(token.raw)
         read: tuple[str, ...] = READ
         if token.name == "input" and named.get("type", "").lower() in ("submit", "button", "reset"):
             read = (*READ, "value")
@@ -168,16 +168,11 @@ def _next_tag(text: str, at: int) -> _Token | None:
     return _Token(name, kind, found.group(), *found.span())
 
 
-def _attributes(raw: str) -> dict[str, str]:
-    found = ATTRIBUTE.findall(raw)
-    return {name.lower(): double or single or bare for name, double, single, bare in reversed(found)}
-
-
 def _left_alone(raw: str) -> bool:
     """Whether a tag says that nothing in it is to be translated."""
     if "translate" not in raw:
         return False
-    named = _attributes(raw)
+    named = html_attributes(raw)
     return named.get("translate", "").lower() == "no" or bool(UNTRANSLATED.search(named.get("class", "")))
 
 

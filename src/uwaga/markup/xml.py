@@ -13,15 +13,18 @@ from uwaga.errors import DataError, shown
 from uwaga.markup.fragments import Fragment, TextUnit, escaping
 from uwaga.markup.inline import Tag, TagKind
 from uwaga.markup.placing import joined
+from uwaga.markup.tag_attributes import INSIDE
 
 CODES = frozenset(("ph", "bpt", "ept", "it", "sub"))
 """Elements of XLIFF 1.2 and TMX that hold what another format writes."""
 XML_TOKEN = re.compile(
     r"<!--.*?-->|<!\[CDATA\[(?P<data>.*?)\]\]>|<\?.*?\?>"
-    r"""|<(?P<slash>/?)(?P<name>[^\s/<>!?]+)(?:[^"'<>]|"[^"]*"|'[^']*')*>""",
+    rf"|<(?P<slash>/?)(?P<name>[^\s/<>!?]+){INSIDE}>",
     re.DOTALL,
 )
 PROTECTED = re.compile(r"""\s(?:translate\s*=\s*["']no["']|mtype\s*=\s*["']protected["'])""")
+DOCUMENT = re.compile(r"\s*<(?:\?xml\s|!DOCTYPE)")
+"""What a whole document begins with; other instructions may stand in a fragment."""
 ROOT = "fragment"
 
 
@@ -102,7 +105,7 @@ def check_xml(text: str) -> None:
 
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-    whole = text if text.lstrip().startswith(("<?xml", "<!DOCTYPE")) else f"<{ROOT}>{text}</{ROOT}>"
+    whole = text if DOCUMENT.match(text) else f"<{ROOT}>{text}</{ROOT}>"
     try:
         parser.Parse(whole, True)
     except expat.ExpatError as error:

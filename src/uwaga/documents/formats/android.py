@@ -18,10 +18,11 @@ from uwaga.documents.document import (
 from uwaga.documents.elements import Element, Treatment, elements, write_xml, xml_inline
 from uwaga.documents.plurals import plural_categories
 from uwaga.documents.registry import DocumentFormat
-from uwaga.documents.tags import Token, attributes, xml_tokens
+from uwaga.documents.tags import Token, xml_tokens
 from uwaga.documents.xml import xml_text
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
+from uwaga.markup.tag_attributes import attributes
 
 NAMES = ("string", "string-array", "plurals", "array")
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))|(\s+)", re.DOTALL)

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from uwaga.documents.document import DocumentSource, Piece, Reading, Unit, joined, peeled, translatable
 from uwaga.documents.elements import Element, Treatment, child, elements, write_xml, xml_inline
 from uwaga.documents.registry import DocumentFormat
-from uwaga.documents.tags import Token, attributes, xml_tokens
+from uwaga.documents.tags import Token, xml_tokens
 from uwaga.documents.xml import escape_attribute, xml_text
 from uwaga.errors import DataError
 from uwaga.markup import Inline
+from uwaga.markup.tag_attributes import attributes
 
 PAIRS = frozenset(("g", "mrk", "pc"))
 BEGUN = frozenset(("new", "needs-translation", "initial", ""))
