@@ -1,13 +1,15 @@
 """What a glossary does to translations: whether its terms are there, what it costs, and what it gains.
 
     python benchmarks/terms.py CORPUS.tsv[.gz] TRAIN.tsv[.gz] [--model MODEL] [--cases 1000] [--beam 5]
+        [--first MODEL]
 
 A line of a corpus is a source and, behind a tab, its reference. Terms are words of the references that are
 rare in the training corpus, and their sources the words that go with them most (Dice's coefficient over its
 lines): what a user would put into a glossary, made without looking at what the model does.
 
 1. ``forced``: so many cases, a sentence with a word of another sentence's reference each, which the model has
-   no reason to say; whether it stands in the translation.
+   no reason to say; whether it stands in the translation. With ``--first`` through two models, that one and
+   then the other, and nothing else is measured.
 2. BLEU without a glossary, and with the sentences' own rare words, forced and soft.
 3. Seconds of a plain beam and of the same with the terms, in turns, the median of the rounds; and whether a
    sentence gets the same bits alone as together.
@@ -27,10 +29,11 @@ from pathlib import Path
 import sacrebleu
 
 import uwaga
-from uwaga import Translator
+from uwaga import PivotTranslator, Translator
 from uwaga.terms import Glossary, Term
 
 Pairs = list[tuple[str, str]]
+Way = Translator | PivotTranslator
 WORD = re.compile(r"[^\W\d_]{3,}")
 RARE, COMMON = 2, 40
 """A term's word stands in so many lines of the training corpus."""
@@ -89,7 +92,9 @@ def foreign_terms(pairs: Pairs, count: int) -> list[tuple[str, dict[str, str]]]:
     return cases
 
 
-def satisfied(translator: Translator, cases: list[tuple[str, dict[str, str]]], beam: int) -> int:
+def satisfied(
+    translator: Translator | PivotTranslator, cases: list[tuple[str, dict[str, str]]], beam: int
+) -> int:
     """In how many cases the term stands in the translation as a word."""
     found = 0
     for source, terms in cases:
@@ -107,6 +112,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("train", type=Path)
     parser.add_argument("--model")
+    parser.add_argument("--first", help="a model that translates to the other one's source language")
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--lines", type=int, default=2000)
@@ -117,13 +123,14 @@ def main() -> None:
     given = parser.parse_args()
     translator = uwaga.load(given.model, threads=given.threads)
     assert isinstance(translator, Translator)
+    way = translator if given.first is None else PivotTranslator([uwaga.load(given.first), translator])
     pairs, known = read(given.corpus, given.lines), dictionary(read(given.train))
-    print(f"{translator!r}, beam {given.beam}")
+    print(f"{way!r}, beam {given.beam}")
     if given.cases:
         cases = foreign_terms(pairs, given.cases)
-        print(
-            f"forced: the term is there in {satisfied(translator, cases, given.beam)} of {len(cases)} cases"
-        )
+        print(f"forced: the term is there in {satisfied(way, cases, given.beam)} of {len(cases)} cases")
+    if given.first is not None:
+        return
 
     own = own_terms(pairs, known)
     chosen = [at for at, terms in enumerate(own) if terms]
