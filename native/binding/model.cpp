@@ -35,7 +35,7 @@ class Builder {
         link_prefetches();
         const int64_t page = page_entries * model_.key_value_width() * static_cast<int64_t>(model_.decoder.size()) * model_.cache_element_size();
         model_.pages.configure(page, int64_t{16} << 20);
-        model_.chunks.configure(page / page_entries * group_rows, int64_t{4} << 20);
+        model_.chunks.configure(page, int64_t{4} << 20);
     }
 
   private:

@@ -16,18 +16,29 @@ void PagePool::configure(int64_t piece, int64_t least) {
 
 Page PagePool::take(int64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto fits = [bytes](const std::unique_ptr<Slab>& slab) { return !slab->free.empty() && slab->piece >= bytes; };
-    const auto found = std::find_if(slabs_.begin(), slabs_.end(), fits);
-    Slab& slab = found == slabs_.end() ? add(bytes) : **found;
+    const int64_t piece = size_of(bytes);
+    Slab* found = nullptr;
+    for (const auto& one : slabs_) {
+        const bool fits = !one->free.empty() && one->piece >= piece && one->piece <= 2 * piece;
+        if (fits && (!found || one->piece < found->piece)) found = one.get();
+    }
+    Slab& slab = found ? *found : add(piece);
     if (static_cast<int64_t>(slab.free.size()) == slab.count) most_ = std::max(most_, used_ += slab.piece * slab.count);
     const Page page{slab.free.back(), &slab};
     slab.free.pop_back();
     return page;
 }
 
-Slab& PagePool::add(int64_t bytes) {
+// What is too large for two in a huge page has a size of its own.
+int64_t PagePool::size_of(int64_t bytes) const {
+    int64_t piece = piece_;
+    while (piece < bytes && piece < huge_page) piece *= 2;
+    return 2 * piece <= huge_page ? piece : std::max(rounded(bytes, bytes < huge_page ? huge_page / 4 : huge_page), piece_);
+}
+
+Slab& PagePool::add(int64_t piece) {
     auto slab = std::make_unique<Slab>();
-    slab->piece = std::max(rounded(bytes, alignment), piece_);
+    slab->piece = piece;
     slab->count = slab->piece >= least_cut && slab->piece < huge_page ? huge_page / slab->piece : 1;
     slab->memory.ensure(slab->count > 1 ? huge_page : slab->piece);
     for (int64_t i = slab->count; i-- > 0;) slab->free.push_back(slab->memory.get() + i * slab->piece);

@@ -24,8 +24,9 @@ struct Page {
     Slab* slab = nullptr;
 };
 
-// Pieces of memory of one size at least. What is given back is kept for the next sentence: the first touch of fresh
-// memory costs more than what is written to it. Pieces that are not small are cut from huge pages. Kept are three
+// Pieces of memory of one size, or of that twice, four times and so on. What is given back is kept for the next
+// sentence: the first touch of fresh memory costs more than what is written to it. Pieces that are not small are cut
+// from huge pages. A piece may be lent where half of it would do, but none that is larger still. Kept are three
 // quarters of what each of the last periods needed at once, and a little in any case: what was needed for a moment, or
 // once by many callers together, goes back to the system.
 class PagePool {
@@ -39,7 +40,8 @@ class PagePool {
     int64_t held();  // bytes, in use or kept
 
   private:
-    Slab& add(int64_t bytes);
+    int64_t size_of(int64_t bytes) const;
+    Slab& add(int64_t piece);
     void put_back(Page page, std::vector<std::unique_ptr<Slab>>& surplus);
     void begin_period();
 

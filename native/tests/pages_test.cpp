@@ -84,6 +84,19 @@ void test_pages_of_a_larger_size_are_their_own() {
     REQUIRE(pool.take(2 * slab).data == large.data);
 }
 
+void test_small_needs_do_not_take_large_pieces() {
+    PagePool pool;
+    pool.configure(page / 4, 0);
+    pool.give(pool.take(slab / 2));
+    std::vector<Page> taken;
+    for (int i = 0; i < 32; ++i) taken.push_back(pool.take(page / 4));
+    REQUIRE(pool.held() == 2 * slab);  // one of halves, one of pieces
+    for (const Page& one : taken) REQUIRE(one.slab == taken[0].slab && one.slab->piece == page / 4);
+    const Page half = pool.take(slab / 2 - 1), lent = pool.take(slab / 4 + 1);
+    REQUIRE(half.slab == lent.slab && pool.held() == 2 * slab);
+    REQUIRE(pool.take(slab / 8 + 1).slab->piece == slab / 4);
+}
+
 int64_t resident() {
     long long size = 0, pages = 0;
     std::FILE* file = std::fopen("/proc/self/statm", "r");
@@ -145,6 +158,7 @@ int main() {
     test_a_little_is_kept_in_any_case();
     test_a_slab_stays_while_one_of_its_pages_is_used();
     test_pages_of_a_larger_size_are_their_own();
+    test_small_needs_do_not_take_large_pieces();
     test_what_goes_back_is_no_longer_resident();
     test_a_buffer_grows_by_half_at_least();
     test_entries_do_not_overlap_and_stay();
