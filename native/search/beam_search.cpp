@@ -12,11 +12,13 @@ BeamSearch::BeamSearch(ModelPtr model, BeamRules rules) : model_(std::move(model
 
 int64_t BeamSearch::enter(const Memory& memory, std::vector<Entry> entries) {
     const int64_t first = entered_;
+    whole_ = false;
     state_ = running_.empty() ? start(memory, rules_.beams) : admit(std::move(state_), memory);
     for (std::size_t i = 0; i < entries.size(); ++i) {
         entries[i].source = model_->has_source() ? memory.sentences[i].length : static_cast<int64_t>(memory.prompts[i].offsets.size()) + 1;
         running_.emplace_back(entered_++, rules_, std::move(entries[i]));
     }
+    whole_ = true;
     return first;
 }
 
@@ -45,9 +47,50 @@ void BeamSearch::run(int64_t tokens) {
 }
 
 void BeamSearch::step() {
+    for (SentenceSearch& sentence : running_) sentence.begin_step();
+    int64_t k = 0, wanted = 0;
+    State next;
+    try {
+        next = next_state(k, wanted);
+    } catch (...) {
+        for (SentenceSearch& sentence : running_) sentence.undo_begin();
+        throw;
+    }
+    whole_ = false;
+    settle(std::move(next), k, wanted);
+    whole_ = true;
+}
+
+std::vector<int64_t> BeamSearch::failing() {
+    std::vector<int64_t> found;
+    if (!std::exchange(whole_, false)) return found;
+    const State state = std::move(state_);
+    std::vector<SentenceSearch> every = std::move(running_);
+    for (std::size_t s = 0; s < every.size(); ++s) {
+        const int64_t at = static_cast<int64_t>(s);
+        running_.clear();
+        running_.push_back(std::move(every[s]));
+        running_[0].begin_step();
+        try {
+            state_ = select(state, &at, 1);
+            int64_t k = 0, wanted = 0;
+            next_state(k, wanted);
+        } catch (...) {
+            found.push_back(running_[0].number());
+        }
+        running_[0].undo_begin();
+        every[s] = std::move(running_[0]);
+    }
+    state_ = state;
+    running_ = std::move(every);
+    whole_ = true;
+    return found;
+}
+
+// The state behind the coming step, whose candidates stand in tokens_ and log_probs_; the search stays as it was.
+State BeamSearch::next_state(int64_t& k, int64_t& of_phrases) {
     std::vector<int32_t> fed;
-    for (SentenceSearch& sentence : running_) {
-        sentence.begin_step();
+    for (const SentenceSearch& sentence : running_) {
         for (const Beam& beam : sentence.beams()) fed.push_back(beam.token);
     }
     if (!model_->has_source()) feed_last_of_prompts(state_, fed.data());
@@ -62,7 +105,9 @@ void BeamSearch::step() {
     answer.log_probs = log_probs_.data();
     State next = uwaga::step(state_, fed.data(), wanted, answer);
     check_numbers(static_cast<std::size_t>(rules_.beams * width));
-    settle(std::move(next), answer.k, answer.wanted);
+    k = answer.k;
+    of_phrases = answer.wanted;
+    return next;
 }
 
 void BeamSearch::check_numbers(std::size_t of_each) {
@@ -79,7 +124,6 @@ void BeamSearch::check_numbers(std::size_t of_each) {
         i += of_each - i % of_each - 1;
     }
     if (wrong.empty()) return;
-    for (SentenceSearch& sentence : running_) sentence.undo_begin();
     throw NotNumbers(message, std::move(wrong));
 }
 

@@ -43,6 +43,9 @@ class BeamSearch {
     void leave(const std::function<bool(int64_t)>& gone);
     // One more token of every hypothesis of every sentence that is being decoded.
     void step();
+    // After a step that has failed: the sentences of which none can be made even alone. None where the search has lost
+    // its state, or where each can be made.
+    std::vector<int64_t> failing();
     // At least one step, and then until the sentences that are being decoded have `tokens` source tokens or fewer.
     void run(int64_t tokens);
     const std::vector<SentenceSearch>& running() const { return running_; }
@@ -51,6 +54,7 @@ class BeamSearch {
     std::vector<Decided> take_decided() { return std::exchange(decided_, {}); }
 
   private:
+    State next_state(int64_t& k, int64_t& wanted);
     Request request();
     void add_wanted(Request& request);
     void check_numbers(std::size_t of_each);
@@ -62,6 +66,7 @@ class BeamSearch {
     State state_;
     std::vector<SentenceSearch> running_;
     int64_t entered_ = 0;
+    bool whole_ = true;  // whether state_ and running_ are those of a step's end
     std::vector<Done> done_;
     std::vector<Decided> decided_;
     std::vector<int64_t> forced_, wanted_, tokens_;  // (rows,), (rows, wanted) and (rows, k + wanted), of a step

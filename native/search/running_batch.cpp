@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -11,8 +12,10 @@ namespace uwaga {
 
 namespace {
 
+constexpr const char* closed_message = "the batch was closed";
 // Source tokens that are encoded between two steps: while sentences run, and where none does.
 constexpr int64_t beside_others = 128, alone = 1024;
+constexpr std::size_t most_idle = 4;  // searches of a thread that wait for the next sentence by their rules
 constexpr int64_t least_rows = 8;  // of a thread, in a model of which few rows are decoded by all threads together
 
 }  // namespace
@@ -39,7 +42,7 @@ void RunningBatch::serve() {
 
 // Until the batch is closed, which an error here does too.
 void RunningBatch::run(Server& server) {
-    auto error = std::make_exception_ptr(std::runtime_error("the batch was closed"));
+    auto error = std::make_exception_ptr(std::runtime_error(closed_message));
     try {
         decode(server);
     } catch (...) {
@@ -78,9 +81,16 @@ void RunningBatch::decode(Server& server) {
         if (!sentences.empty()) admit(server, std::move(sentences));
         let_go(server);
         for (const auto& own : server.searches) advance(server, *own);
-        server.searches.erase(std::remove_if(server.searches.begin(), server.searches.end(), [](const auto& own) { return own->seats.empty(); }),
-                              server.searches.end());
+        rest(server);
     }
+}
+
+// Searches without sentences are kept with their buffers, a few of them.
+void RunningBatch::rest(Server& server) {
+    const auto empty = std::stable_partition(server.searches.begin(), server.searches.end(), [](const auto& own) { return !own->seats.empty(); });
+    server.idle.insert(server.idle.end(), std::make_move_iterator(empty), std::make_move_iterator(server.searches.end()));
+    server.searches.erase(empty, server.searches.end());
+    if (server.idle.size() > most_idle) server.idle.erase(server.idle.begin(), server.idle.end() - most_idle);
 }
 
 // How many threads are worth having for the rows that there are; the mutex is held, as in what follows.
@@ -115,7 +125,7 @@ void RunningBatch::close() {
 
 void RunningBatch::hand(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources, std::vector<Entry> entries) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (closed_) throw std::runtime_error("the batch was closed");
+    if (closed_) throw std::runtime_error(closed_message);
     if (ticket->gone) return;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         entries[i].streams = ticket->streams;
@@ -129,6 +139,8 @@ News RunningBatch::take(const TicketPtr& ticket, double seconds) {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto told = [&] { return ticket->gone || closed_ || ticket->news.error || !ticket->news.done.empty() || !ticket->news.decided.empty(); };
     ticket->changed.wait_for(lock, std::chrono::duration<double>(seconds), told);
+    const bool none = !ticket->news.error && ticket->news.done.empty() && ticket->news.decided.empty();
+    if (none && closed_ && !ticket->gone) throw std::runtime_error(closed_message);
     return std::exchange(ticket->news, {});
 }
 
@@ -196,9 +208,9 @@ void RunningBatch::admit(Server& server, std::vector<Handed> entering) {
     } catch (...) {
         if (entering.size() == 1) return fail(entering[0].ticket, std::current_exception());
         for (Handed& one : entering) {
-            std::vector<Handed> alone_;
-            alone_.push_back(std::move(one));
-            admit(server, std::move(alone_));
+            std::vector<Handed> by_itself;
+            by_itself.push_back(std::move(one));
+            admit(server, std::move(by_itself));
         }
         return;
     }
@@ -208,7 +220,13 @@ void RunningBatch::admit(Server& server, std::vector<Handed> entering) {
 RunningBatch::LaneSearch& RunningBatch::search_of(Server& server, const std::shared_ptr<Lane>& lane) {
     const auto at = std::find_if(server.searches.begin(), server.searches.end(), [&](const auto& one) { return one->lane == lane; });
     if (at != server.searches.end()) return **at;
-    server.searches.push_back(std::make_unique<LaneSearch>(lane));
+    const auto kept = std::find_if(server.idle.begin(), server.idle.end(), [&](const auto& one) { return one->lane == lane; });
+    if (kept == server.idle.end()) {
+        server.searches.push_back(std::make_unique<LaneSearch>(lane));
+    } else {
+        server.searches.push_back(std::move(*kept));
+        server.idle.erase(kept);
+    }
     return *server.searches.back();
 }
 
@@ -247,13 +265,9 @@ void RunningBatch::advance(Server& server, LaneSearch& own) {
     try {
         own.search->step();
     } catch (const NotNumbers& error) {
-        std::vector<TicketPtr> wrong;
-        for (const int64_t number : error.sentences) wrong.push_back(own.seats.at(number).ticket);
-        for (const TicketPtr& ticket : wrong) fail(ticket, std::current_exception());
-        let_go(server);
-        return;
+        return fail(server, own, error.sentences, std::current_exception());
     } catch (...) {
-        return fail(own, std::current_exception());
+        return fail(server, own, own.search->failing(), std::current_exception());
     }
     deliver(own, own.search->take_done(), own.search->take_decided(), rows);
 }
@@ -287,7 +301,16 @@ void RunningBatch::fail(const TicketPtr& ticket, const std::exception_ptr& error
     leave(ticket);
 }
 
-// A search has failed, nobody knows through which of its sentences.
+// A step has failed through these sentences, and is made again without them; nobody knows through which, if none.
+void RunningBatch::fail(Server& server, LaneSearch& own, const std::vector<int64_t>& sentences, const std::exception_ptr& error) {
+    if (sentences.empty()) return fail(own, error);
+    std::vector<TicketPtr> wrong;
+    for (const int64_t number : sentences) wrong.push_back(own.seats.at(number).ticket);
+    for (const TicketPtr& ticket : wrong) fail(ticket, error);
+    let_go(server);
+}
+
+// A search has failed: all of its sentences go, and the next that come get one that is new.
 void RunningBatch::fail(LaneSearch& own, const std::exception_ptr& error) {
     for (const auto& [number, seat] : own.seats) fail(seat.ticket, error);
     own.seats.clear();

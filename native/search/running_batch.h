@@ -75,7 +75,7 @@ class RunningBatch {
     void close();
 
     void hand(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources, std::vector<Entry> entries);
-    // What is new, waited for if it must be, for so many seconds.
+    // What is new, waited for if it must be, for so many seconds. Throws where nothing is and the batch was closed.
     News take(const TicketPtr& ticket, double seconds);
     // Its sentences go, at once if they wait, before the next step if they run.
     void leave(const TicketPtr& ticket);
@@ -97,6 +97,7 @@ class RunningBatch {
     // A thread that serves. What follows the searches belongs to whoever holds the mutex.
     struct Server {
         std::vector<std::unique_ptr<LaneSearch>> searches;  // those with sentences
+        std::vector<std::unique_ptr<LaneSearch>> idle;      // a few without, of the rules that come again, the latest last
         int64_t rows = 0;                                   // of them, and of sentences on their way there
         bool sleeps = false;
         std::vector<TicketPtr> left;  // whose sentences may still run
@@ -113,10 +114,12 @@ class RunningBatch {
     void admit(Server& server, std::vector<Handed> entering);
     Memory encoded(const std::vector<std::vector<int32_t>>& sources) const;
     static LaneSearch& search_of(Server& server, const std::shared_ptr<Lane>& lane);
+    static void rest(Server& server);
     void enter(Server& server, std::vector<Handed> sentences, const Memory& memory);
     void advance(Server& server, LaneSearch& own);
     void deliver(LaneSearch& own, std::vector<Done> done, const std::vector<Decided>& decided, int64_t rows);
     void fail(const TicketPtr& ticket, const std::exception_ptr& error);
+    void fail(Server& server, LaneSearch& own, const std::vector<int64_t>& sentences, const std::exception_ptr& error);
     void fail(LaneSearch& own, const std::exception_ptr& error);
 
     ModelPtr model_;

@@ -13,12 +13,13 @@ from native_models import native, random_model, sentences, shapes
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 from toy_decoders import RecurrentToy
 
+from uwaga.contracts import BeamRules
 from uwaga.decoding import SearchOptions, search, stream
 from uwaga.decoding.places import Places
 from uwaga.decoding.request import Request
 from uwaga.decoding.shared_decoder import SharedDecoder
 from uwaga.decoding.shared_search import SharedSearch
-from uwaga.errors import CancelledRequestError, ModelError
+from uwaga.errors import CancelledRequestError, DataError, ModelError, UwagaError
 from uwaga.settings import TransformerSettings
 
 SHAPE = TransformerSettings(
@@ -238,6 +239,79 @@ def test_one_thread_serves_and_closing_tells_those_who_wait():
     batch.close()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def rules(beams=1, min_length=0):
+    return BeamRules(
+        beams=beams,
+        enough=beams,
+        nbest=1,
+        start=1,
+        never=np.zeros(0, dtype=np.int64),
+        min_length=min_length,
+        early_stopping=True,
+        force_end=False,
+        score_forced=True,
+        renormalise=False,
+        divisors=np.maximum(np.arange(64.0), 1.0),
+    )
+
+
+def hand(ticket, sources, limit):
+    every = np.full(len(sources), limit, dtype=np.int64)
+    nothing = np.zeros(len(sources), dtype=np.int64)
+    ticket.hand(sources, every, nothing, np.zeros((len(sources), 0), dtype=np.int64), [None] * len(sources))
+
+
+def taken(ticket, count):
+    """What is found of so many sentences, or the error."""
+    done = {}
+    try:
+        while len(done) < count:
+            done.update(ticket.take(60.0)[0])
+    except UwagaError as error:
+        return error
+    return done
+
+
+def test_closing_tells_those_whose_sentences_have_not_entered():
+    """Each time, at once: whoever waits in a loop gets out of it."""
+    batch = native(random_model(SHAPE)).running_batch()
+    ticket, without = batch.ticket(rules()), batch.ticket(rules())
+    hand(ticket, sentences(3), 5)
+    batch.close()
+    for one in (ticket, without, ticket):
+        with pytest.raises(CancelledRequestError, match="closed"):
+            one.take(60.0)
+    ticket.leave()
+    assert ticket.take(60.0) == ([], [])
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_step_that_fails_through_one_sentence_is_made_again_without_it(beams):
+    """A target longer than the model can make; others of the same rules enter before, with and after it."""
+    batch = native(random_model(SHAPE, spread=3.0)).running_batch()
+    never_ending = rules(beams, min_length=40)
+    before, bad, after = (batch.ticket(never_ending) for _ in range(3))
+    every = sentences(200)
+    hand(before, every[:50], 23)
+    hand(bad, every[50:51], 40)
+    hand(after, every[51:], 23)
+    thread = threading.Thread(target=batch.serve)
+    thread.start()
+    error = taken(bad, 1)
+    assert isinstance(error, DataError)
+    assert "longer than the model can make" in str(error)
+    found = taken(before, 50), taken(after, 149)
+    again = batch.ticket(never_ending)
+    hand(again, every[:50], 23)
+    assert taken(again, 50) == found[0]
+    for ticket, those in ((before, every[:50]), (after, every[51:])):
+        alone = batch.ticket(never_ending)
+        hand(alone, those, 23)
+        assert taken(alone, len(those)) == found[ticket is after]
+    batch.close()
+    thread.join(10)
 
 
 def test_divisors_of_any_length_begin_alike():
