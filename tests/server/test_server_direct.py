@@ -7,8 +7,13 @@ import json
 
 import httpx
 import pytest
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
 
 from uwaga.server import app as application
+from uwaga.server.direct import direct_routes
+from uwaga.server.exchange import EventStream
 from uwaga.server.models import ModelStore, loader
 from uwaga.server.offers import read_offers
 from uwaga.server.service import Service
@@ -78,3 +83,29 @@ def test_the_short_way_answers_alike(monkeypatch: pytest.MonkeyPatch):
     assert [one[0] for one in made[:3]] == [200, 400, 400]
     for (method, path, *_), one, other in zip(REQUESTS, made, law, strict=True):
         assert one == other, (method, path)
+
+
+def test_a_route_is_reached_the_short_way_by_what_its_function_takes():
+    routes = APIRouter()
+
+    @routes.get("/short")
+    async def short(request: Request) -> Response:
+        return Response()
+
+    @routes.get("/named")
+    async def named(asked: Request) -> EventStream:
+        raise NotImplementedError
+
+    @routes.get("/parameter")
+    async def parameter(q: str) -> Response:
+        return Response(q)
+
+    @routes.get("/rendered")
+    async def rendered(request: Request) -> dict[str, str]:
+        return {}
+
+    @routes.get("/untold", response_model=None)
+    async def untold(request):  # type: ignore[no-untyped-def]
+        return Response()
+
+    assert set(direct_routes(routes.routes)) == {("GET", "/short"), ("GET", "/named")}

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 import uwaga
-from uwaga.errors import ModelError, SettingsError
+from uwaga.errors import BusyError, ModelError, SettingsError
 from uwaga.server.language_names import language_name, offered_codes
 from uwaga.server.models import ModelStore
-from uwaga.server.offers import Atlas, Offer, read_offers
+from uwaga.server.offers import Atlas, Offer, Route, read_offers
 from uwaga.server.problems import Problem
-from uwaga.server.service import Service, TextRequest
+from uwaga.server.service import Detected, Service, TextRequest
 from uwaga.server.settings import ModelSettings, server_settings
 from uwaga.translator import PivotTranslator, Translator
 
@@ -244,3 +246,34 @@ def test_settings_name_the_key():
     with pytest.raises(SettingsError, match=r"limits.texts"):
         server_settings({"limits": {"texts": 0}}, "here")
     assert uwaga.__version__
+
+
+def test_texts_of_a_request_that_has_failed_are_given_up():
+    """Those of another language than the one whose model is busy."""
+    ended: list[str] = []
+
+    class Translating:
+        def __init__(self, source: str) -> None:
+            self.source = source
+
+        async def translate(self, texts: list[str], **options: object) -> None:
+            try:
+                await asyncio.sleep(0 if self.source == "en" else 60)
+            except asyncio.CancelledError:
+                ended.append(self.source)
+                raise
+            raise BusyError("too many")
+
+    class Store:
+        @asynccontextmanager
+        async def translator(self, route: Route) -> AsyncIterator[Translating]:
+            yield Translating(route[0].source)
+
+    class Detecting(Service):
+        async def sources(self, request: TextRequest) -> list[Detected]:
+            return [Detected(text, 1.0) for text in request.texts]
+
+    ours = Detecting([offer("a", "en", "pl"), offer("b", "de", "pl")], cast("ModelStore", Store()))
+    with pytest.raises(Problem, match="too many"):
+        run(lambda: asyncio.wait_for(ours.translate(TextRequest(["en", "de"], "pl")), 20))
+    assert ended == ["de"]

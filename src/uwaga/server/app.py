@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -24,7 +25,7 @@ from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.deepl import dialect as deepl
 from uwaga.server.direct import DirectRoutes, direct_routes
 from uwaga.server.document_upload import document_suffixes
-from uwaga.server.exchange import json_response, request_id
+from uwaga.server.exchange import JSON, json_response, request_id
 from uwaga.server.gate import Gate, Render
 from uwaga.server.kept import open_kept
 from uwaga.server.keys import KeyRing
@@ -39,6 +40,7 @@ from uwaga.server.suggestions import Suggestions
 
 DIALECTS: tuple[Dialect, ...] = (v1.DIALECT, libretranslate.DIALECT, deepl.DIALECT)
 """Those there are, by their names in the settings; the first renders what belongs to none."""
+OPENAPI = "/openapi.json"
 DESCRIPTION = "Machine translation by uwaga. Texts in, translations out; everything stays on this server."
 
 
@@ -72,6 +74,7 @@ def create_app(
         title="uwaga",
         version=__version__,
         description=DESCRIPTION,
+        openapi_url=None,  # it would be rendered anew for each request
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
         lifespan=_lifespan(context),
@@ -197,6 +200,15 @@ def _add_operation(app: FastAPI, context: ServerContext) -> None:
         content = {"status": "ok" if service.ready else "loading", "failed": failed}
         return json_response(content, 200 if service.ready else 503)
 
+    description: list[bytes] = []
+
+    @app.get(OPENAPI, include_in_schema=False)
+    async def openapi() -> Response:
+        """What all routes take and answer; rendered once."""
+        if not description:
+            description.append(to_json(app.openapi()))
+        return Response(description[0], media_type=JSON)
+
     if context.settings.metrics:
         figures: dict[int | str, dict[str, Any]] = {
             200: {"content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -211,7 +223,7 @@ def _add_operation(app: FastAPI, context: ServerContext) -> None:
         )
         async def metrics() -> Response:
             """Requests, latency by stage, batches, tokens."""
-            body, kind = context.metrics.text()
+            body, kind = await asyncio.to_thread(context.metrics.text)  # it may read every worker's files
             return Response(body, media_type=None, headers={"content-type": kind})
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
+from typing import get_type_hints
 
 from fastapi.routing import APIRoute
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -22,9 +24,11 @@ def direct_routes(routes: Iterable[BaseRoute]) -> dict[tuple[str, str], APIRoute
 
 
 def _reads_by_itself(route: APIRoute) -> bool:
-    wanted = inspect.signature(route.endpoint)
-    answers = wanted.return_annotation in ("Response", "EventStream")
-    return answers and list(wanted.parameters) == ["request"] and not route.dependencies
+    parameters, types = inspect.signature(route.endpoint).parameters, get_type_hints(route.endpoint)
+    answer = types.pop("return", None)
+    answers = isinstance(answer, type) and issubclass(answer, Response)
+    wanted = len(parameters) == 1 and list(types.values()) == [Request]
+    return answers and wanted and not route.dependencies
 
 
 class DirectRoutes:

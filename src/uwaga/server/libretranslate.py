@@ -212,12 +212,16 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
             }
         )
 
+    description: list[Response] = []
+
     @routes.get("/spec", summary="This description")
     async def spec(request: Request) -> Response:
-        """OpenAPI of this dialect's routes alone."""
-        whole = request.app.openapi()
-        own = {path: routes for path, routes in whole["paths"].items() if owns(path)}
-        return json_response({**whole, "paths": own})
+        """OpenAPI of this dialect's routes alone; rendered once."""
+        if not description:
+            whole = request.app.openapi()
+            own = {path: routes for path, routes in whole["paths"].items() if owns(path)}
+            description.append(json_response({**whole, "paths": own}))
+        return Response(description[0].body, media_type=JSON)
 
 
 async def read_fields(request: Request, context: ServerContext) -> Mapping[str, Any]:

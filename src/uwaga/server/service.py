@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from uwaga.contracts import Translation
 from uwaga.decoding import SearchOverrides
@@ -29,6 +29,7 @@ from uwaga.translator.segmentation import Split
 
 ALREADY = "the text is in the target language already"
 GivenTerms = Glossary | Mapping[str, str]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,8 @@ class Service:
             parts = [await self._group(request, request.texts, sources[0], target)]
         else:
             each = [[request.texts[number] for number in numbers] for numbers in groups.values()]
-            parts = await asyncio.gather(
-                *(self._group(request, texts, code, target) for texts, code in zip(each, groups, strict=True))
+            parts = await _together(
+                self._group(request, texts, code, target) for texts, code in zip(each, groups, strict=True)
             )
         made: list[Translation | None] = [None] * len(sources)
         for numbers, (translations, _) in zip(groups.values(), parts, strict=True):
@@ -325,6 +326,16 @@ class Service:
         if self._answered is not None:
             self._answered(name, sum(map(len, texts)), sum(len(one.tokens) for one in made))
         return made, name
+
+
+async def _together(works: Iterable[Coroutine[Any, Any, Made]]) -> list[Made]:
+    """What each makes, side by side; where one fails the others are given up, and it is what failed."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 def _languages(route: Route) -> dict[str, str]:
