@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -71,6 +73,21 @@ def test_more_than_may_wait_are_refused(translator: Translator) -> None:
     assert all(one.retry_after > 0 for one in refused)
     expected = translator.translate(TEXTS[0])
     assert all(one == expected for one in made if not isinstance(one, BusyError))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities of their own")
+def test_threads_of_the_engine_step_back_as_far_as_they_are_told(translator: Translator) -> None:
+    async def run() -> None:
+        async with AsyncTranslator(translator, nice=3) as ours:
+            await ours.translate(TEXTS[0])
+            ids = [one.native_id for one in threading.enumerate() if one.name == "uwaga-batch"]
+            assert usual + 3 in [os.getpriority(os.PRIO_PROCESS, one) for one in ids if one is not None]
+            assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == usual
+
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    asyncio.run(run())
+    with pytest.raises(SettingsError, match="nice"):
+        AsyncTranslator(translator, nice=20)
 
 
 def test_a_deadline_that_has_passed(translator: Translator) -> None:

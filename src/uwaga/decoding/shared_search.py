@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 
 from uwaga.contracts import Decoder
 from uwaga.decoding.collected_batch import CollectedBatch
@@ -36,15 +38,17 @@ class SharedSearch:
     Args:
         decoder: the model.
         places: who may enter, and when.
+        nice: by how much the threads of an engine's batch step back where cores are busy, as nice(1) has it;
+            on Linux. Those that hold Python's lock at their work do not.
 
     Attributes:
         places: what it has made.
         waiting: threads that wait for the batch.
     """
 
-    def __init__(self, decoder: Decoder, places: Callable[[], Places] = Places) -> None:
+    def __init__(self, decoder: Decoder, places: Callable[[], Places] = Places, nice: int = 0) -> None:
         self.decoder = decoder
-        self._made = places
+        self._made, self._nice = places, nice
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._batch: RunningBatch | None = None
@@ -61,11 +65,13 @@ class SharedSearch:
                 raise CancelledRequestError("the interpreter ends")
             if self._batch is None:
                 decoder: object = self.decoder
+                nice = 0
                 if isinstance(decoder, Batching):
-                    self._batch = decoder.running_batch()
+                    self._batch, nice = decoder.running_batch(), self._nice
                 else:
                     self._batch = CollectedBatch(self.decoder)
-                thread = threading.Thread(target=self._batch.serve, name="uwaga-batch", daemon=True)
+                given = self._batch, nice
+                thread = threading.Thread(target=_serve, args=given, name="uwaga-batch", daemon=True)
                 thread.start()
                 self._end = weakref.finalize(self, _close, self._batch, thread, os.getpid(), self.waiting)
                 atexit.register(_over.append, True)  # it is called before finalisers are
@@ -90,6 +96,15 @@ class SharedSearch:
             end, self._end, self._batch = self._end, None, None
         if end is not None:
             end()
+
+
+def _serve(batch: RunningBatch, nice: int) -> None:
+    """Serve a batch in this thread, which steps back, and with it those that it begins."""
+    if nice and sys.platform == "linux":
+        this = threading.get_native_id()
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, this, os.getpriority(os.PRIO_PROCESS, this) + nice)
+    batch.serve()
 
 
 def _close(batch: RunningBatch, thread: threading.Thread, process: int, waiting: set[int]) -> None:

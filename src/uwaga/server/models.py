@@ -67,6 +67,7 @@ class ModelStore:
         memory: MiB that they may take together, 0 for any. What is in use is never let go.
         most_waiting: requests that wait for one model before more are refused.
         observer: makes what is told of a model's requests, from the model's name.
+        nice: as of :class:`uwaga.AsyncTranslator`.
     """
 
     def __init__(
@@ -75,7 +76,9 @@ class ModelStore:
         memory: int = 0,
         most_waiting: int = 2048,
         observer: Callable[[str], ModelObserver] | None = None,
+        nice: int = 0,
     ) -> None:
+        self._nice = nice
         self._load, self._memory, self._most_waiting = load_offer, memory * MEBIBYTE, most_waiting
         self._loaded: dict[Way, Loaded] = {}
         self._failed: dict[str, Failure] = {}
@@ -196,7 +199,8 @@ class ModelStore:
 
     def _asynchronous(self, name: str, own: Translator | PivotTranslator) -> AsyncTranslator:
         observer = None if self._observer is None else self._observer(name)
-        return AsyncTranslator(own, most_waiting=self._most_waiting, workers=WORKERS, observer=observer)
+        most, nice = self._most_waiting, self._nice
+        return AsyncTranslator(own, most_waiting=most, workers=WORKERS, observer=observer, nice=nice)
 
     async def _let_go(self, newest: Loaded) -> None:
         """Let models go, those not used for longest first, until the others fit."""

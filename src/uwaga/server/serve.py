@@ -100,7 +100,7 @@ def build_app(settings: ServerSettings, buckets: Path | None = None) -> FastAPI:
     threads = settings.threads or max(1, len(os.sched_getaffinity(0)) // settings.workers)
     metrics, limits = Metrics(), settings.limits
     load = loader(threads, settings.workers > 1)
-    store = ModelStore(load, settings.memory, limits.waiting, metrics.of_model)
+    store = ModelStore(load, settings.memory, limits.waiting, metrics.of_model, settings.nice)
     service = Service(read_offers(settings.models), store, metrics.answered)
     limiter = RateLimiter(None if buckets is None else SharedBuckets(buckets))
     return create_app(service, settings, metrics, limiter)

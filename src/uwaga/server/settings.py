@@ -67,7 +67,8 @@ class ServerSettings(StrictModel):
     """A server.
 
     ``models``: on offer, the first of those of the same languages is used. ``threads``: of the engine in each
-    worker, 0 for all cores, shared among the ``workers``. ``memory``: MiB that loaded models may take
+    worker, 0 for all cores, shared among the ``workers``. ``nice``: by how much these threads step back, as
+    nice(1) has it, for those that take requests and give answers. ``memory``: MiB that loaded models may take
     in a worker before those not used for longest are let go, 0 for any. ``keys``: a file of ``uwaga serve
     keys``; None lets everybody in. ``cors``: origins whose pages may call the server, ``*`` for any.
     ``glossaries``: a folder, or the URL of an SQL database. ``documents``: a folder for documents that are
@@ -81,6 +82,7 @@ class ServerSettings(StrictModel):
     port: Port = 5000
     workers: PositiveInt = 1
     threads: NonNegativeInt = 0
+    nice: Annotated[int, Field(ge=0, le=19)] = 4
     memory: NonNegativeInt = 0
     limits: LimitSettings = LimitSettings()
     keys: Path | None = None

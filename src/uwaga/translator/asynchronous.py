@@ -28,6 +28,7 @@ from uwaga.translator.workers import FairWorkers
 
 MOST_WORKERS = 1 << 12
 MOST_WAITING = 1 << 20
+NICEST = 19
 Outcome = Literal["done", "failed", "cancelled", "late"]
 """How a request ended: answered; with an error; taken back; past its deadline."""
 
@@ -64,6 +65,8 @@ class AsyncTranslator:
         workers: most requests that are worked on at once; each has a thread, which waits for the model most
             of the time.
         observer: is told of requests.
+        nice: by how much the engine's threads step back where cores are busy, as nice(1) has it, so that
+            those that take requests and give answers are not kept waiting; on Linux.
 
     Raises:
         SettingsError: an impossible number.
@@ -77,7 +80,9 @@ class AsyncTranslator:
         most_waiting: int = 1024,
         workers: int = 64,
         observer: Observer | None = None,
+        nice: int = 0,
     ) -> None:
+        check_whole("nice", nice, 0, NICEST)
         check_whole("most_waiting", most_waiting, 0, MOST_WAITING)
         check_whole("workers", workers, 1, MOST_WORKERS)
         loaded: object = translator
@@ -89,7 +94,7 @@ class AsyncTranslator:
         self.observer = observer
         self._workers = FairWorkers(workers, most_waiting)
         self._requests: set[Request] = set()
-        self._models = SharedModels()
+        self._models = SharedModels(nice)
         self._closed = False
 
     def __repr__(self) -> str:

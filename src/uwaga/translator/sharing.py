@@ -12,10 +12,14 @@ from uwaga.decoding.shared_search import SharedSearch
 
 
 class SharedModels:
-    """The running batch of each model that requests have come to; made at the first."""
+    """The running batch of each model that requests have come to; made at the first.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    Args:
+        nice: as of :class:`uwaga.decoding.shared_search.SharedSearch`.
+    """
+
+    def __init__(self, nice: int = 0) -> None:
+        self._lock, self._nice = threading.Lock(), nice
         self._searches: dict[int, SharedSearch] = {}  # by the id of a decoder, which the search holds
 
     def way(self, request: Request) -> Callable[[Decoder], Decoder]:
@@ -25,7 +29,7 @@ class SharedModels:
     def of(self, decoder: Decoder) -> SharedSearch:
         """The batch of a model."""
         with self._lock:
-            return self._searches.setdefault(id(decoder), SharedSearch(decoder))
+            return self._searches.setdefault(id(decoder), SharedSearch(decoder, nice=self._nice))
 
     @property
     def searches(self) -> list[SharedSearch]:
