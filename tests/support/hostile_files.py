@@ -99,7 +99,7 @@ def edit(entries, data, draw):
     elif kind == "lack":
         entry.pop(draw(st.sampled_from(["dtype", "shape", "data_offsets"])), None)
     elif kind == "more":
-        entry["more"] = draw(st.sampled_from(ODD))
+        entry["more"] = copy.deepcopy(draw(st.sampled_from(ODD)))
     elif kind == "name":
         entries[place] = (draw(st.sampled_from(["", "x", "__metadata__", name + "\0", "a" * 5000])), entry)
     elif kind == "twice":
@@ -107,7 +107,7 @@ def edit(entries, data, draw):
     elif kind == "order":
         entries.append(entries.pop(place))
     else:
-        entries[place] = (name, draw(st.sampled_from(ODD)))
+        entries[place] = (name, copy.deepcopy(draw(st.sampled_from(ODD))))
 
 
 def ends(entry):
@@ -144,7 +144,7 @@ def changed_value(values, draw):
         if isinstance(group[key], dict) and draw(st.integers(0, 9)):
             group = group[key]
             continue
-        group[draw(st.sampled_from([key, "surprise"]))] = draw(st.sampled_from(ODD))
+        group[draw(st.sampled_from([key, "surprise"]))] = copy.deepcopy(draw(st.sampled_from(ODD)))
         return
 
 
