@@ -63,6 +63,13 @@ def counter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
 
 
 @contextlib.contextmanager
+def bytes_and_lines(total: int, verb: str) -> Iterator[Update]:
+    """A function to be called with how many of ``total`` bytes, and how many lines, are done."""
+    with _bar(verb, total) as update:
+        yield update
+
+
+@contextlib.contextmanager
 def texts_meter(verb: str) -> Iterator[Callable[[int, int], None]]:
     """A function to be called with how many texts are done, and of how many."""
     with contextlib.ExitStack() as stack:

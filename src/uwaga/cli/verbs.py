@@ -14,7 +14,18 @@ from uwaga.cli.errors import reported
 from uwaga.cli.lines import TEXTS_ONLY
 
 NAMES = (
-    *("translate", "translate-file", "train", "score", "evaluate", "align", "attend", "heads", "lengths"),
+    *(
+        "translate",
+        "translate-file",
+        "batch",
+        "train",
+        "score",
+        "evaluate",
+        "align",
+        "attend",
+        "heads",
+        "lengths",
+    ),
     *("generate", "fill", "info", "convert", "shortlist", "average", "clean", "report"),
     *("distil", "backtranslate", "merge", "models", "serve"),
 )

@@ -96,12 +96,23 @@ def open_bytes(path: str | Path) -> io.BufferedReader:
         MissingExtraError: a zstd file, and zstandard is not installed; or a URL, and what reads it is not.
     """
     plain = open_stream(path)
+    return decompressed(plain, path, not is_url(path) and not Path(path).is_file())
+
+
+def decompressed(plain: io.BufferedReader, path: str | Path, piped: bool = False) -> io.BufferedReader:
+    """What is in an open file, which is closed with it; :func:`open_bytes` tells how and what it raises.
+
+    Args:
+        plain: the file, at its beginning.
+        path: what it is called in messages.
+        piped: it is a pipe, which cannot be gone back in.
+    """
     try:
         start = plain.peek(6)
         opener = next((make for magic, make in _COMPRESSED if start.startswith(magic)), None)
         if opener is None:
             return plain
-        if not is_url(path) and not Path(path).is_file():
+        if piped:
             raise DataError(f"{path}: a compressed pipe; decompress it on the way, for example with zcat")
         return _Unpacked(cast(io.RawIOBase, opener(path, plain)), plain)
     except OSError as error:
