@@ -47,7 +47,7 @@ def find_format(
     if not data:
         raise DataError(f"{place}: no such file, or a folder without files")
     kinds = {one.name: _kind(one.name) for one in data}
-    if len(data) == 1 and len(files) == 1:
+    if len(files) == 1 and is_named(place, data[0]):
         [kind] = kinds.values()
         return FORMATS[asked or kind or "text"](), data
     known = sorted({kind for kind in kinds.values() if kind is not None})
@@ -60,6 +60,11 @@ def find_format(
         raise DataError(f"{place}: {why}")
     wanted = asked or known[0]
     return FORMATS[wanted](), [one for one in data if kinds[one.name] == wanted]
+
+
+def is_named(place: str, file: StoredFile) -> bool:
+    """Whether a place is this file itself, and no folder with it."""
+    return PurePosixPath(place).name == file.name
 
 
 def _kind(name: str) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from uwaga.batch.formats import find_format
+from uwaga.batch.formats import find_format, is_named
 from uwaga.batch.manifest import (
     BatchInput,
     BatchManifest,
@@ -186,7 +186,7 @@ def run_batch(job: BatchJob, workers: Workers, progress: BatchProgress) -> Batch
         start = _next(job, state.parts)
         total = job.manifest.input.bytes
         progress.begin(state.manifest.total("rows"), total, _bytes_before(job, start.file))
-        if state.manifest.finished and len(state.parts) == len(state.manifest.parts):
+        if state.manifest.finished:
             return state.manifest
         state.manifest.write(job.target)
         pool: WorkerPool | None = None
@@ -249,7 +249,7 @@ def _columns_of(format_: Format, columns: Columns) -> Columns:
 
 
 def _source_file(store: Store, file: StoredFile) -> SourceFile:
-    name = store.name if store.name.endswith(file.name) else f"{store.name}/{file.name}"
+    name = store.name if is_named(store.name, file) else f"{store.name}/{file.name}"
     return SourceFile(name, file.size, lambda: store.open(file.name))
 
 
@@ -272,9 +272,8 @@ def _begun(job: BatchJob) -> _State:
         return _State(job.manifest)
     check_same_job(job.target.name, begun, job.manifest)
     parts = {name: one for name, one in begun.parts.items() if there.get(name) == one.bytes}
-    return _State(
-        begun.model_copy(update={"parts": parts}) if len(parts) < len(begun.parts) else begun, parts
-    )
+    whole = begun.finished and len(parts) == len(begun.parts)
+    return _State(begun.model_copy(update={"parts": parts, "finished": whole}), parts)
 
 
 def _next(job: BatchJob, parts: dict[str, PartRecord]) -> Place:

@@ -1,0 +1,78 @@
+"""Small lakes, and jobs over them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from uwaga.batch.job import batch_job, run_batch
+from uwaga.batch.rows import Column, Columns
+from uwaga.batch.work import Work
+from uwaga.batch.workers import Workers
+from uwaga.synthetic.assemble import JobModels
+from uwaga.translator import Translator
+from uwaga.translator.loading import LoadOptions
+
+GREEDY = JobModels(("bundled",), LoadOptions(threads=1), {"beam": 1})
+WORDS = ("a dog", "two men", "the girl", "an old woman", "some people", "a child")
+VERBS = ("runs", "sleeps", "plays", "sings", "looks at a car", "sits on the grass")
+
+
+def sentences(count: int) -> list[str]:
+    """So many short sentences, all others."""
+    return [f"{WORDS[n % 6]} {VERBS[n // 6 % 6]} near house {n} .".capitalize() for n in range(count)]
+
+
+def translated(texts: list[str]) -> list[str]:
+    """What the model that the jobs use makes of texts."""
+    return [one.text for one in Translator.load(threads=1).translate_lines(texts, _options())]
+
+
+def _options():
+    return Translator.load(threads=1).options(beam=1)
+
+
+class Watch:
+    """A progress that does something after each part."""
+
+    def __init__(self, then=None) -> None:
+        self.rows = self.before = 0
+        self.then = then or (lambda rows: None)
+
+    def begin(self, rows: int, total: int, done: float) -> None:
+        self.before = rows
+
+    def advance(self, rows: int, done: float) -> None:
+        self.rows += rows
+        self.then(self.rows)
+
+
+def run(source, target, *, columns=(), part_rows=10, count=None, ray=None, watch=None, **shape):
+    """Do a job; its record."""
+    wanted = Columns(
+        tuple(Column.parse(one) for one in columns), shape.get("score", False), "alignment" in shape
+    )
+    work = Work(GREEDY, wanted.alignment)
+    job = batch_job(str(source), str(target), work, wanted, part_rows=part_rows)
+    with Workers(count, ray) as workers:
+        return run_batch(job, workers, watch or Watch())
+
+
+def parts(folder: Path) -> list[Path]:
+    """The parts of a job, in order."""
+    return sorted(folder.glob("part-*"))
+
+
+def text_out(folder: Path) -> list[str]:
+    """All lines of parts of text."""
+    return "".join(one.read_text(encoding="utf-8") for one in parts(folder)).splitlines()
+
+
+def json_out(folder: Path) -> list[dict]:
+    """All rows of parts of JSON Lines."""
+    return [json.loads(line) for line in text_out(folder)]
+
+
+def bytes_out(folder: Path) -> dict[str, bytes]:
+    """The parts by name."""
+    return {one.name: one.read_bytes() for one in parts(folder)}
