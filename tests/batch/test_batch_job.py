@@ -226,6 +226,22 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path: Path) -> None:
     assert not out.exists()
 
 
+def test_a_job_that_ended_before_its_first_part_binds_nobody(tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("A dog.\n\n", encoding="utf-8")
+    assert "beam must be" in refused(source, tmp_path / "out", "--beam", 0)
+    run(source, tmp_path / "out")
+    assert text_out(tmp_path / "out") == [*translated(["A dog."]), ""]
+
+
+def test_rows_without_anything_to_translate_need_no_worker(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text": null}\n{"text": ""}\n' * 9, encoding="utf-8")
+    manifest = run(source, tmp_path / "out", columns=["text=de"])
+    assert [row["de"] for row in json_out(tmp_path / "out")] == [None, ""] * 9
+    assert (manifest.total("rows"), manifest.total("empty")) == (18, 18)
+
+
 def test_a_folder_of_another_job_is_refused_by_name(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("A dog.\n", encoding="utf-8")

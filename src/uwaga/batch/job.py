@@ -195,11 +195,15 @@ def run_batch(job: BatchJob, workers: Workers, progress: BatchProgress) -> Batch
             for block in read_blocks(job, start):
                 if part_name(block.place.number, job.format.ending) in state.parts:
                     continue
+                task = _task(block)
+                if not task.texts:
+                    _finish(job, state, {block.place.number: block}, Done(task.number, []), progress)
+                    continue
                 pool = pool or workers.pool(job.work, job.own)
                 while len(in_hand) >= IN_HAND * pool.count:
                     _finish(job, state, in_hand, pool.take(), progress)
                 in_hand[block.place.number] = block
-                pool.put(_task(block))
+                pool.put(task)
             while pool is not None and in_hand:
                 _finish(job, state, in_hand, pool.take(), progress)
             _check_still(job)
@@ -268,8 +272,8 @@ def _begun(job: BatchJob) -> _State:
     """The record in the folder, with the parts that are really there; or a new one."""
     there = {one.name: one.size for one in job.target.files()}
     begun = read_manifest(job.target, [StoredFile(*one) for one in there.items()])
-    if begun is None:
-        return _State(job.manifest)
+    if begun is None or not (begun.parts or any(name.startswith("part-") for name in there)):
+        return _State(job.manifest)  # one that ended before its first part binds nobody
     check_same_job(job.target.name, begun, job.manifest)
     parts = {name: one for name, one in begun.parts.items() if there.get(name) == one.bytes}
     whole = begun.finished and len(parts) == len(begun.parts)
