@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "sacrebleu", "transformers", "matplotlib", "pyarrow", "tensorboard", "sentencepiece")
+HEAVY = ("torch", "sacrebleu", "transformers", "matplotlib", "pyarrow", "tensorboard", "sentencepiece", "ray")
 
 
 @pytest.mark.parametrize(
