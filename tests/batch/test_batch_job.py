@@ -305,10 +305,10 @@ def test_one_process_at_a_time_writes(tmp_path: Path) -> None:
 
 
 def test_column_names_are_checked() -> None:
-    from uwaga.batch.rows import Column, Columns
+    from uwaga.batch.rows import Columns, TextColumn
 
     with pytest.raises(SettingsError, match="two new columns would be called x"):
-        Columns((Column("a", "x"), Column("b", "x"))).names()
+        Columns((TextColumn("a", "x"), TextColumn("b", "x"))).names()
 
 
 def test_ray_is_imported_by_nobody_else() -> None:

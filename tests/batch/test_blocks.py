@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.batch.formats import FORMATS
-from uwaga.batch.rows import BlockLimit, Cell, Column, Columns, SourceFile
+from uwaga.batch.rows import BlockLimit, Columns, SourceFile, TextColumn, TranslatedCell
 from uwaga.errors import DataError
 
-TEXT = Columns((Column("line", "translation"),))
-ROWS = Columns((Column("text", "de"),), score=True)
+TEXT = Columns((TextColumn("line", "translation"),))
+ROWS = Columns((TextColumn("text", "de"),), score=True)
 
 
 def blocks(sizes: list[int], rows: int, size: int) -> list[list[int]]:
@@ -72,7 +72,7 @@ def test_a_file_read_from_any_block_on_gives_the_same_blocks(kind: str, tmp_path
     whole = list(reader.read(file, columns, 0, BlockLimit(6, 250)))
     assert [text for rows in whole for text in rows.texts[0]] == texts
     assert len({rows.count for rows in whole}) > 1  # some end by their bytes
-    cells = [[Cell("x", 0.5)] * rows.count for rows in whole]
+    cells = [[TranslatedCell("x", 0.5)] * rows.count for rows in whole]
     shares = [rows.share for rows in whole]
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0, abs=0.2)
@@ -90,7 +90,13 @@ def test_a_line_of_json_keeps_what_it_held_as_it_was_written(tmp_path: Path) -> 
     file = SourceFile("rows", path.stat().st_size, lambda: path.open("rb"))
     [rows] = reader.read(file, ROWS, 0, BlockLimit(10, 1000))
     made = (
-        reader.write(rows, ROWS, [[Cell("ä", -0.5), Cell(None), Cell(None), Cell(None)]]).decode().split("\n")
+        reader.write(
+            rows,
+            ROWS,
+            [[TranslatedCell("ä", -0.5), TranslatedCell(None), TranslatedCell(None), TranslatedCell(None)]],
+        )
+        .decode()
+        .split("\n")
     )
     assert made[0] == '{"text": "a", "n": 1.50, "n": 2, "de": "ä", "de_score": -0.5, "de_error": null}'
     assert made[1] == ""

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from uwaga.batch.job import batch_job, run_batch
-from uwaga.batch.rows import Column, Columns
+from uwaga.batch.rows import Columns, TextColumn
 from uwaga.batch.work import Work
 from uwaga.batch.workers import Workers
 from uwaga.synthetic.assemble import JobModels
@@ -50,7 +50,7 @@ class Watch:
 def run(source, target, *, columns=(), part_rows=10, count=None, ray=None, watch=None, **shape):
     """Do a job; its record."""
     wanted = Columns(
-        tuple(Column.parse(one) for one in columns), shape.get("score", False), "alignment" in shape
+        tuple(TextColumn.parse(one) for one in columns), shape.get("score", False), "alignment" in shape
     )
     work = Work(GREEDY, wanted.alignment)
     job = batch_job(str(source), str(target), work, wanted, part_rows=part_rows)

@@ -8,13 +8,13 @@ from typing import Literal, get_args
 
 from uwaga.batch.line_formats import JsonLinesFormat, TextFormat
 from uwaga.batch.parquet_format import ParquetFormat
-from uwaga.batch.rows import Format
+from uwaga.batch.rows import RowFormat
 from uwaga.batch.stores import StoredFile
 from uwaga.decoding.checks import check_one_of
 from uwaga.errors import DataError
 
 FormatName = Literal["parquet", "jsonl", "text"]
-FORMATS: Mapping[str, Callable[[], Format]] = {
+FORMATS: Mapping[str, Callable[[], RowFormat]] = {
     "parquet": ParquetFormat,
     "jsonl": JsonLinesFormat,
     "text": TextFormat,
@@ -25,7 +25,7 @@ PACKED = (".gz", ".zst", ".xz", ".bz2")
 
 def find_format(
     place: str, files: Sequence[StoredFile], asked: str | None
-) -> tuple[Format, list[StoredFile]]:
+) -> tuple[RowFormat, list[StoredFile]]:
     """The format of an input, and those of its files that are data.
 
     Names that begin with ``_`` or ``.``, in any folder, are marks that other programs leave in lakes. A file

@@ -25,8 +25,8 @@ from uwaga.batch.manifest import (
     read_manifest,
 )
 from uwaga.batch.pool import Done, WorkerPool
-from uwaga.batch.rows import BlockLimit, Cell, Column, Columns, Format, Rows, SourceFile
-from uwaga.batch.stores import LocalStore, Store, StoredFile, open_store
+from uwaga.batch.rows import BlockLimit, BlockRows, Columns, RowFormat, SourceFile, TextColumn, TranslatedCell
+from uwaga.batch.stores import FileStore, LocalStore, StoredFile, open_store
 from uwaga.batch.work import Identity, Task, Work, identity
 from uwaga.batch.workers import Workers
 from uwaga.errors import DataError, SettingsError
@@ -70,9 +70,9 @@ class BatchJob:
         part_bytes: bytes of rows after which a part ends.
     """
 
-    source: Store
-    target: Store
-    format: Format
+    source: FileStore
+    target: FileStore
+    format: RowFormat
     files: tuple[StoredFile, ...]
     columns: Columns
     part_rows: int
@@ -90,11 +90,11 @@ class Place(NamedTuple):
     row: int = 0
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """The rows of a part, and where they are."""
 
     place: Place
-    rows: Rows
+    rows: BlockRows
 
 
 @dataclass
@@ -191,7 +191,7 @@ def run_batch(job: BatchJob, workers: Workers, progress: BatchProgress) -> Batch
         state.manifest.write(job.target)
         pool: WorkerPool | None = None
         try:
-            in_hand: dict[int, Block] = {}
+            in_hand: dict[int, RowBlock] = {}
             for block in read_blocks(job, start):
                 if part_name(block.place.number, job.format.ending) in state.parts:
                     continue
@@ -218,7 +218,7 @@ def run_batch(job: BatchJob, workers: Workers, progress: BatchProgress) -> Batch
         return state.manifest
 
 
-def read_blocks(job: BatchJob, start: Place) -> Iterator[Block]:
+def read_blocks(job: BatchJob, start: Place) -> Iterator[RowBlock]:
     """The blocks of all files from a place on, where a block begins.
 
     Raises:
@@ -230,11 +230,11 @@ def read_blocks(job: BatchJob, start: Place) -> Iterator[Block]:
         first = first_row if at == first_file else 0
         limit = BlockLimit(job.part_rows, job.part_bytes)
         for rows in job.format.read(file, job.columns, first, limit):
-            yield Block(Place(number, at, rows.first), rows)
+            yield RowBlock(Place(number, at, rows.first), rows)
             number += 1
 
 
-def _columns_of(format_: Format, columns: Columns) -> Columns:
+def _columns_of(format_: RowFormat, columns: Columns) -> Columns:
     """The columns, where a text has its one.
 
     Raises:
@@ -249,15 +249,15 @@ def _columns_of(format_: Format, columns: Columns) -> Columns:
         raise SettingsError(
             "plain text has lines alone: leave out --column, --score and --alignment, or give JSON Lines"
         )
-    return Columns((Column("line", "translation"),))
+    return Columns((TextColumn("line", "translation"),))
 
 
-def _source_file(store: Store, file: StoredFile) -> SourceFile:
+def _source_file(store: FileStore, file: StoredFile) -> SourceFile:
     name = store.name if is_named(store.name, file) else f"{store.name}/{file.name}"
     return SourceFile(name, file.size, lambda: store.open(file.name))
 
 
-def _locked(target: Store) -> contextlib.AbstractContextManager[object]:
+def _locked(target: FileStore) -> contextlib.AbstractContextManager[object]:
     """The lock of a local folder; between those who write to one place in an object store there is none."""
     if not isinstance(target, LocalStore):
         return contextlib.nullcontext()
@@ -292,7 +292,7 @@ def _bytes_before(job: BatchJob, file: int) -> float:
     return float(sum(one.size for one in job.files[:file]))
 
 
-def _task(block: Block) -> Task:
+def _task(block: RowBlock) -> Task:
     """What is to be translated of a block, column by column."""
     rows, texts = [], []
     for column in block.rows.texts:
@@ -303,17 +303,17 @@ def _task(block: Block) -> Task:
     return Task(block.place.number, rows, texts)
 
 
-def _cells(rows: Rows, made: list[Cell]) -> list[list[Cell]]:
+def _cells(rows: BlockRows, made: list[TranslatedCell]) -> list[list[TranslatedCell]]:
     """(columns, rows) what became of each cell; null and empty ones stay so."""
     left = iter(made)
-    cells = [[next(left) if text else Cell(text) for text in column] for column in rows.texts]
+    cells = [[next(left) if text else TranslatedCell(text) for text in column] for column in rows.texts]
     for (column, row), why in rows.faults.items():
-        cells[column][row] = Cell(None, error=why)
+        cells[column][row] = TranslatedCell(None, error=why)
     return cells
 
 
 def _finish(
-    job: BatchJob, state: _State, in_hand: dict[int, Block], done: Done, progress: BatchProgress
+    job: BatchJob, state: _State, in_hand: dict[int, RowBlock], done: Done, progress: BatchProgress
 ) -> None:
     """Write the part of a block that is done, unless it was done twice."""
     block = in_hand.pop(done.number, None)

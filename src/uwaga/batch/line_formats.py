@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from uwaga.batch.rows import BlockLimit, Cell, Columns, Rows, SourceFile
+from uwaga.batch.rows import BlockLimit, BlockRows, Columns, SourceFile, TranslatedCell
 from uwaga.data.lines import damage, decompressed
 from uwaga.errors import DataError, shown
 
@@ -32,12 +32,12 @@ class TextFormat:
         for _ in islice(_lines(file, 0), 1):  # whether it can be opened
             pass
 
-    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[Rows]:
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
         for start, lines in _blocks(file, first, limit):
             texts = [line.text.replace("\r", " ") for line in lines]
-            yield Rows(start, len(lines), [texts], lines[-1].share)
+            yield BlockRows(start, len(lines), [texts], lines[-1].share)
 
-    def write(self, rows: Rows, columns: Columns, made: Sequence[Sequence[Cell]]) -> bytes:
+    def write(self, rows: BlockRows, columns: Columns, made: Sequence[Sequence[TranslatedCell]]) -> bytes:
         return "".join(f"{_one_line(cell.text or '')}\n" for cell in made[0]).encode()
 
 
@@ -62,7 +62,7 @@ class JsonLinesFormat:
                     )
             return
 
-    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[Rows]:
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
         for start, lines in _blocks(file, first, limit):
             texts: list[list[str | None]] = [[] for _ in columns.columns]
             faults: dict[tuple[int, int], str] = {}
@@ -75,9 +75,9 @@ class JsonLinesFormat:
                         value = None
                     texts[place].append(value)
             content = [line.text for line in lines]
-            yield Rows(start, len(lines), texts, lines[-1].share, content, faults)
+            yield BlockRows(start, len(lines), texts, lines[-1].share, content, faults)
 
-    def write(self, rows: Rows, columns: Columns, made: Sequence[Sequence[Cell]]) -> bytes:
+    def write(self, rows: BlockRows, columns: Columns, made: Sequence[Sequence[TranslatedCell]]) -> bytes:
         written: list[str] = []
         assert isinstance(rows.content, list)
         for at, line in enumerate(rows.content):

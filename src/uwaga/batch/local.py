@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from uwaga.batch.pool import WorkerLostError
-from uwaga.batch.rows import Cell
+from uwaga.batch.rows import TranslatedCell
 from uwaga.batch.work import BatchTranslator, Identity, Task, Work, identity, packed_error, unpacked_error
 from uwaga.errors import UwagaError
 
@@ -26,7 +26,7 @@ class OwnWorker:
         self._translator = BatchTranslator(self._work)
         return identity(self._work)
 
-    def translate(self, task: Task) -> list[Cell]:
+    def translate(self, task: Task) -> list[TranslatedCell]:
         assert self._translator is not None
         return self._translator.translate(task)
 
@@ -55,8 +55,8 @@ class ProcessWorker:
         version, models, where = self._ask(self._work.to_dict())
         return Identity(version, tuple(models), where)
 
-    def translate(self, task: Task) -> list[Cell]:
-        return [Cell(*values) for values in self._ask(task._asdict())]
+    def translate(self, task: Task) -> list[TranslatedCell]:
+        return [TranslatedCell(*values) for values in self._ask(task._asdict())]
 
     def close(self) -> None:
         self._process.kill()

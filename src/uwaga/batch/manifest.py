@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt
 
-from uwaga.batch.stores import Store, StoredFile
+from uwaga.batch.stores import FileStore, StoredFile
 from uwaga.errors import DataError, SettingsError, shown
 from uwaga.settings import StrictModel, parse
 from uwaga.synthetic.manifest import Setting, StoredModel
@@ -81,7 +81,7 @@ class BatchManifest(StrictModel):
         """The sum of a count over the parts that are done."""
         return sum(int(getattr(one, what)) for one in self.parts.values())
 
-    def write(self, store: Store) -> None:
+    def write(self, store: FileStore) -> None:
         """Write it into the folder of the job, whole or not at all.
 
         Raises:
@@ -103,7 +103,7 @@ def part_name(number: int, ending: str) -> str:
     return f"part-{number:05d}{ending}"
 
 
-def read_manifest(store: Store, files: Sequence[StoredFile]) -> BatchManifest | None:
+def read_manifest(store: FileStore, files: Sequence[StoredFile]) -> BatchManifest | None:
     """The record among the files of a folder, None of a folder that is empty.
 
     Raises:

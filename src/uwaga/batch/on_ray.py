@@ -12,7 +12,7 @@ import socket
 from typing import Any
 
 from uwaga.batch.pool import WorkerLostError
-from uwaga.batch.rows import Cell
+from uwaga.batch.rows import TranslatedCell
 from uwaga.batch.work import BatchTranslator, Identity, Task, Work, identity, packed_error, unpacked_error
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, UwagaError, reason
 
@@ -103,8 +103,8 @@ class RayWorker:
         version, models, where = self._answer(self._actor.begin.remote())
         return Identity(version, tuple(models), where)
 
-    def translate(self, task: Task) -> list[Cell]:
-        return [Cell(*values) for values in self._answer(self._actor.translate.remote(*task))]
+    def translate(self, task: Task) -> list[TranslatedCell]:
+        return [TranslatedCell(*values) for values in self._answer(self._actor.translate.remote(*task))]
 
     def close(self) -> None:
         self._closed = True

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from uwaga.batch.rows import BlockLimit, Cell, Columns, Rows, SourceFile
+from uwaga.batch.rows import BlockLimit, BlockRows, Columns, SourceFile, TranslatedCell
 from uwaga.errors import DataError, MissingExtraError, reason, shown
 
 BATCH = 512  # rows read at once
@@ -35,7 +35,7 @@ class ParquetFormat:
         with file.open() as content:
             self._check_schema(self._open(file, content).schema_arrow, file.name, columns)
 
-    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[Rows]:
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
         with file.open() as content:
             table = self._open(file, content)
             self._check_schema(table.schema_arrow, file.name, columns)
@@ -60,12 +60,12 @@ class ParquetFormat:
                     f"{file.name}: not a whole Parquet file: {reason(error)} (after row {at}); fetch it again"
                 ) from None
 
-    def write(self, rows: Rows, columns: Columns, made: Sequence[Sequence[Cell]]) -> bytes:
+    def write(self, rows: BlockRows, columns: Columns, made: Sequence[Sequence[TranslatedCell]]) -> bytes:
         arrow: Any = self._arrow
         table: Any = rows.content
         for column, cells in zip(columns.columns, made, strict=True):
             values = [dict(columns.made(column, cell)) for cell in cells]
-            for name, _ in columns.made(column, Cell(None)):
+            for name, _ in columns.made(column, TranslatedCell(None)):
                 kind = (
                     arrow.float64() if name == f"{column.target}_score" and columns.score else arrow.string()
                 )
@@ -120,8 +120,8 @@ class ParquetFormat:
                 sizes = [size + (length or 0) for size, length in zip(sizes, lengths, strict=True)]
         return sizes
 
-    def _rows(self, batches: list[Any], schema: Any, columns: Columns, first: int, total: int) -> Rows:
+    def _rows(self, batches: list[Any], schema: Any, columns: Columns, first: int, total: int) -> BlockRows:
         table = self._arrow.Table.from_batches(batches, schema).combine_chunks()
         texts = [table.column(column.source).to_pylist() for column in columns.columns]
         share = (first + table.num_rows) / max(1, total)
-        return Rows(first, table.num_rows, texts, share, table)
+        return BlockRows(first, table.num_rows, texts, share, table)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from uwaga.batch.rows import Cell
+from uwaga.batch.rows import TranslatedCell
 from uwaga.batch.work import Identity, Task
 from uwaga.errors import DataError, ModelError
 
@@ -29,7 +29,7 @@ class WorkerLostError(Exception):
         self.working = working
 
 
-class Worker(Protocol):
+class BatchWorker(Protocol):
     """One that translates, wherever it runs. Both calls raise :class:`WorkerLostError` where it is gone."""
 
     def begin(self) -> Identity:
@@ -40,7 +40,7 @@ class Worker(Protocol):
         """
         ...
 
-    def translate(self, task: Task) -> list[Cell]:
+    def translate(self, task: Task) -> list[TranslatedCell]:
         """Translate the texts of a block.
 
         Raises:
@@ -57,7 +57,7 @@ class Done(NamedTuple):
     """The number of a block, and what became of its texts."""
 
     number: int
-    cells: list[Cell]
+    cells: list[TranslatedCell]
 
 
 class WorkerPool:
@@ -69,13 +69,13 @@ class WorkerPool:
         expected: what each must have in common with the process that reads and writes.
     """
 
-    def __init__(self, make: Callable[[], Worker], count: int, expected: Identity) -> None:
+    def __init__(self, make: Callable[[], BatchWorker], count: int, expected: Identity) -> None:
         self.count = count
         self.lost = 0
         self._make, self._expected = make, expected
         self._tasks: queue.Queue[tuple[Task, int] | None] = queue.Queue()
         self._results: queue.Queue[Done | BaseException] = queue.Queue()
-        self._workers: dict[int, Worker] = {}
+        self._workers: dict[int, BatchWorker] = {}
         self._ready = 0
         self._lock = threading.Lock()
         self._closed = False
@@ -162,7 +162,7 @@ class WorkerPool:
                 self._workers.pop(place, None)
             worker.close()
 
-    def _work(self, worker: Worker) -> None:
+    def _work(self, worker: BatchWorker) -> None:
         while (item := self._tasks.get()) is not None:
             task, attempt = item
             try:

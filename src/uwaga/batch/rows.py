@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from uwaga.errors import SettingsError
 
 
-class Cell(NamedTuple):
+class TranslatedCell(NamedTuple):
     """What became of a text: its translation, or None and why there is none.
 
     ``score`` and ``alignment``, links as Moses writes them, are None of a text without anything to translate.
@@ -24,14 +24,14 @@ class Cell(NamedTuple):
     cut: bool = False
 
 
-class Column(NamedTuple):
+class TextColumn(NamedTuple):
     """A column of texts, and that of their translations."""
 
     source: str
     target: str
 
     @classmethod
-    def parse(cls, text: str) -> Column:
+    def parse(cls, text: str) -> TextColumn:
         """From ``NAME``, whose translations are called ``NAME_translated``, or ``NAME=TRANSLATIONS``.
 
         Raises:
@@ -51,11 +51,11 @@ class Columns:
     ``de_error``, which is always there.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[TextColumn, ...]
     score: bool = False
     alignment: bool = False
 
-    def made(self, column: Column, cell: Cell) -> Iterator[tuple[str, str | float | None]]:
+    def made(self, column: TextColumn, cell: TranslatedCell) -> Iterator[tuple[str, str | float | None]]:
         """The new columns of a row with their values, in order."""
         yield column.target, cell.text
         if self.score:
@@ -70,7 +70,7 @@ class Columns:
         Raises:
             SettingsError: two have one name.
         """
-        names = [name for column in self.columns for name, _ in self.made(column, Cell(None))]
+        names = [name for column in self.columns for name, _ in self.made(column, TranslatedCell(None))]
         for name in names:
             if names.count(name) > 1:
                 raise SettingsError(
@@ -100,7 +100,7 @@ class BlockLimit:
 
 
 @dataclass(frozen=True)
-class Rows:
+class BlockRows:
     """Rows of one file that become one part.
 
     Attributes:
@@ -128,7 +128,7 @@ class SourceFile(NamedTuple):
     open: Callable[[], io.BufferedReader]
 
 
-class Format(Protocol):
+class RowFormat(Protocol):
     """A format of files with rows."""
 
     name: str
@@ -142,7 +142,7 @@ class Format(Protocol):
         """
         ...
 
-    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[Rows]:
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
         """The rows of a file from ``first`` on, block by block.
 
         Raises:
@@ -150,6 +150,6 @@ class Format(Protocol):
         """
         ...
 
-    def write(self, rows: Rows, columns: Columns, made: Sequence[Sequence[Cell]]) -> bytes:
+    def write(self, rows: BlockRows, columns: Columns, made: Sequence[Sequence[TranslatedCell]]) -> bytes:
         """A part with the rows and (columns, rows) what was made of them."""
         ...

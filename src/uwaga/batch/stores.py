@@ -37,7 +37,7 @@ class StoredFile(NamedTuple):
     size: int
 
 
-class Store(Protocol):
+class FileStore(Protocol):
     """A place with files; ``name`` is what messages call it, without keys or passwords.
 
     All methods raise DataError, which names the file.
@@ -57,12 +57,12 @@ class Store(Protocol):
         """Make a file hold exactly this; after an error it is as it was, or not there."""
         ...
 
-    def contains(self, other: Store) -> bool:
+    def contains(self, other: FileStore) -> bool:
         """Whether the other place is this one or in it."""
         ...
 
 
-def open_store(place: str) -> Store:
+def open_store(place: str) -> FileStore:
     """The place that a path or a URL (``s3://bucket/folder``) names; nothing has to be there yet.
 
     Raises:
@@ -112,7 +112,7 @@ class LocalStore:
         with new_file(self.path / name) as file:
             file.write(content)
 
-    def contains(self, other: Store) -> bool:
+    def contains(self, other: FileStore) -> bool:
         return isinstance(other, LocalStore) and other.path.resolve().is_relative_to(self.path.resolve())
 
 
@@ -170,7 +170,7 @@ class ObjectStore:
 
         self._tried(name, put)
 
-    def contains(self, other: Store) -> bool:
+    def contains(self, other: FileStore) -> bool:
         if not isinstance(other, ObjectStore) or not self._system.equals(other._system):
             return False
         return f"{other._path}/".startswith(f"{self._path}/")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from uwaga import __version__
 from uwaga import errors as known_errors
-from uwaga.batch.rows import Cell
+from uwaga.batch.rows import TranslatedCell
 from uwaga.contracts import Translation
 from uwaga.errors import ModelError, UwagaError
 from uwaga.synthetic.assemble import JobModels
@@ -98,9 +98,9 @@ class BatchTranslator:
         self._options = way.options
         self._split = way.split
 
-    def translate(self, task: Task) -> list[Cell]:
+    def translate(self, task: Task) -> list[TranslatedCell]:
         """(texts,) what became of each; one that cannot be translated does not hold up the others."""
-        cells: list[Cell] = []
+        cells: list[TranslatedCell] = []
         for start in range(0, len(task.texts), WINDOW):
             texts = task.texts[start : start + WINDOW]
             names = [f"row {row}" for row in task.rows[start : start + WINDOW]]
@@ -117,11 +117,11 @@ class BatchTranslator:
         return cells
 
 
-def _cell(made: Translation) -> Cell:
+def _cell(made: Translation) -> TranslatedCell:
     if made.error is not None:
-        return Cell(None, error=str(made.error))
+        return TranslatedCell(None, error=str(made.error))
     links = None if made.alignment is None else str(made.alignment)
-    return Cell(made.text, made.score, links, cut=made.truncated)
+    return TranslatedCell(made.text, made.score, links, cut=made.truncated)
 
 
 def packed_error(error: UwagaError) -> list[str]:

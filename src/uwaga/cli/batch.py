@@ -24,7 +24,7 @@ SECONDS = 10.0
 """Between two lines about how far the job is, where there is no bar."""
 
 
-class FormatChoice(StrEnum):
+class LakeFormat(StrEnum):
     """What rows lie in."""
 
     parquet = "parquet"
@@ -59,7 +59,7 @@ ColumnNames = Annotated[
     ),
 ]
 FormatName = Annotated[
-    FormatChoice | None, typer.Option("--format", help="What IN holds.", show_default="as names end")
+    LakeFormat | None, typer.Option("--format", help="What IN holds.", show_default="as names end")
 ]
 Score = Annotated[bool, typer.Option("--score", help="A column with the score of each translation too.")]
 Links = Annotated[
@@ -128,7 +128,7 @@ def batch(
     stopped on the way.
     """
     from uwaga.batch.job import batch_job, run_batch
-    from uwaga.batch.rows import Column, Columns
+    from uwaga.batch.rows import Columns, TextColumn
     from uwaga.batch.work import Work
     from uwaga.batch.workers import Workers
     from uwaga.synthetic.assemble import JobModels
@@ -137,10 +137,10 @@ def batch(
     asked: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
     wanted = LoadOptions(device, dtype, threads, engine, from_, to, shortlist, memory)
     models = JobModels(tuple(model or ["bundled"]), wanted, asked, split.value, batch_tokens)
-    columns = Columns(tuple(Column.parse(one) for one in column or ()), score, alignment)
+    columns = Columns(tuple(TextColumn.parse(one) for one in column or ()), score, alignment)
     kind = None if format_ is None else format_.value
     job = batch_job(source, target, Work(models, alignment), columns, format_name=kind, part_rows=part_rows)
-    with Workers(workers, ray) as pool, _Teller() as progress:
+    with Workers(workers, ray) as pool, _BatchTeller() as progress:
         try:
             manifest = run_batch(job, pool, progress)
         except KeyboardInterrupt:
@@ -149,7 +149,7 @@ def batch(
     _summarise(job.target.name, manifest)
 
 
-class _Teller:
+class _BatchTeller:
     """Tells how far a job is: a bar where somebody sees it, else a line now and then."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class _Teller:
         self._done = self._begun = 0.0
         self._started = self._told = time.monotonic()
 
-    def __enter__(self) -> _Teller:
+    def __enter__(self) -> _BatchTeller:
         return self
 
     def __exit__(self, *error: object) -> None:
