@@ -13,7 +13,8 @@ from uwaga.training.checkpoint import Progress
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.interrupt import Interrupt
 from uwaga.training.report import Reporter
-from uwaga.training.run import Run, prepare_process
+from uwaga.training.process import prepare_process
+from uwaga.training.run import Run
 from uwaga.training.step import Update
 
 

@@ -78,6 +78,14 @@ class RunInUseError(UwagaError):
     """Another process works in the folder of a run, or of a job that writes shards."""
 
 
+class RankLostError(UwagaError):
+    """Another of the processes that train one run together has ended, or does not answer."""
+
+
+class FailedElsewhereError(UwagaError):
+    """Another of the processes that train one run together has failed, and has said why itself."""
+
+
 class BusyError(UwagaError):
     """Too many requests wait already; ``retry_after`` is in how many seconds it may be worth trying again."""
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli.errors import INTERRUPTED, needing
-from uwaga.errors import MissingExtraError, SettingsError
+from uwaga.cli.errors import INTERRUPTED, MISTAKE, needing
+from uwaga.errors import FailedElsewhereError, MissingExtraError, SettingsError
+
+if TYPE_CHECKING:
+    from uwaga.settings import Settings
 
 SettingsFile = Annotated[Path, typer.Argument(help="YAML settings file.", show_default=False)]
 Init = Annotated[
@@ -78,6 +82,11 @@ def train(
 
         tensorboard --logdir runs/my-model/logs
 
+    With four processes, or one for each GPU (`--nproc-per-node gpu`), to which an update's batches are dealt
+    (the guide "Scale out"):
+
+        torchrun --nproc-per-node 4 -m uwaga train my-model.yaml --set training.accumulate=4
+
     The same with another seed, in another folder:
 
         uwaga train my-model.yaml --set training.seed=2 --set run=runs/seed2
@@ -103,16 +112,33 @@ def train(
     if sweep is not None:
         _sweep(settings, set_ or [], sweep)
         return
+    if estimate:
+        checked = _checked(settings, set_ or [])
+        with needing("train", "training"):
+            from uwaga.training.estimate import estimate_time
+        typer.echo(f"{checked.training.steps:,} updates: {estimate_time(checked)}")
+    elif _train(settings, set_ or []) is None:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _train(path: Path, changes: list[str]) -> Path | None:
+    """Train by a settings file, alone or with the processes that torchrun has started beside this one."""
+    several = os.environ.get("WORLD_SIZE", "1") != "1"
+    checked = None if several else _checked(path, changes)  # at once: importing torch takes seconds
+    with needing("train", "training"):
+        from uwaga.training.ranks import joined
+        from uwaga.training.train import train as train_model
+    try:
+        with joined() as ranks:
+            return train_model(checked or ranks.agree(lambda: _checked(path, changes)), ranks)
+    except FailedElsewhereError:  # which has said why
+        raise typer.Exit(MISTAKE) from None
+
+
+def _checked(path: Path, changes: list[str]) -> Settings:
     from uwaga.settings import Settings, parse
 
-    checked = parse(Settings, _values(settings, set_ or []), str(settings))
-    with needing("train", "training"):
-        from uwaga.training.estimate import estimate_time
-        from uwaga.training.train import train as train_model
-    if estimate:
-        typer.echo(f"{checked.training.steps:,} updates: {estimate_time(checked)}")
-    elif train_model(checked) is None:
-        raise typer.Exit(INTERRUPTED)
+    return parse(Settings, _values(path, changes), str(path))
 
 
 def _sweep(path: Path, changes: list[str], sweep: Path) -> None:

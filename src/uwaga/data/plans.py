@@ -69,8 +69,6 @@ class Plan(Sequence[Ids]):
     The epoch's order is cut into pools, one after another, and each pool into batches of like length in
     random order. A pool is arranged when a batch of it is asked for, so that neither time nor memory grows
     with the epoch; only to find a place in the middle are the pools before it counted, for the length all.
-
-    Workers that share an epoch take ``range(rank, count // world * world, world)`` of its batches.
     """
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], size: int) -> None:

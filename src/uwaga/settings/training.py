@@ -99,8 +99,10 @@ class TrainingSettings(StrictModel):
     epsilon: float = Field(1e-9, gt=0.0, description="added to the root of Adam's second moment")
     clip: float = Field(0.0, ge=0.0, description="largest gradient norm, 0 for no clipping")
     label_smoothing: Probability = Field(0.1, description="share of the target spread over the vocabulary")
-    precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="of the products in an update; bfloat16 is faster where it is built in"
+    precision: Literal["float32", "bfloat16", "float64"] = Field(
+        "float32",
+        description="of the products in an update; bfloat16 is faster where it is built in, float64 (weights "
+        "and moments too) is for comparing runs",
     )
     quantisation: Literal["none", "int8"] = Field(
         "none", description="int8: train as the int8 engine computes, so that converting costs nothing"
@@ -112,6 +114,20 @@ class TrainingSettings(StrictModel):
     )
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
     threads: NonNegativeInt = Field(0, description="CPU cores that share an update, 0 for all it may use")
+    distributed: Literal["ddp", "fsdp"] = Field(
+        "ddp",
+        description="what each of several processes (torchrun) holds: ddp the whole model, fsdp its share of "
+        "weights, gradients and moments",
+    )
+    timeout: PositiveInt = Field(
+        600, description="seconds after which a process of several that is not heard of ends the run"
+    )
+    peak_flops: float = Field(
+        0.0,
+        ge=0.0,
+        description="floating-point operations a second of each process's device, for the utilisation; 0: "
+        "measured with a matrix product where there are several processes or a GPU",
+    )
     validate_every: PositiveInt = Field(1000, description="steps between validations")
     validation_sentences: NonNegativeInt = Field(
         500, description="dev sentences decoded for BLEU, 0 for none"

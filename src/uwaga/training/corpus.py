@@ -45,14 +45,25 @@ class Corpora:
     also: dict[str, DevSet]
     size: str
 
-    def stream(self, epoch: int, batch: int) -> Generator[tuple[Place, Batch], None, None]:
-        """Training batches for ever, from this place on, each with the place it came from."""
-        return prefetch(self._places(epoch, batch))
+    def stream(
+        self, epoch: int, batch: int, rank: int = 0, world: int = 1
+    ) -> Generator[tuple[Place, Batch], None, None]:
+        """Training batches for ever, from this place on: those numbered ``rank``, ``rank + world``, ...
 
-    def _places(self, epoch: int, batch: int) -> Iterator[tuple[Place, Batch]]:
+        Each comes with the place of the last of the ``world`` batches that it is one of, up to which all
+        processes together have then read; with one process, its own.
+        """
+        return prefetch(self._places(epoch, batch, rank, world))
+
+    def _places(self, epoch: int, batch: int, rank: int, world: int) -> Iterator[tuple[Place, Batch]]:
+        number = 0
         while True:
             while self.train.has(epoch, batch):
-                yield (epoch, batch), self.train.batch(epoch, batch)
+                if number == rank:
+                    own = self.train.batch(epoch, batch)
+                number = (number + 1) % world
+                if number == 0:
+                    yield (epoch, batch), own
                 batch += 1
             epoch, batch = epoch + 1, 0
 

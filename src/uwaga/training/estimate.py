@@ -26,7 +26,7 @@ from uwaga.text.subwords import TrainingSubwords
 from uwaga.training.base import Base, open_base
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.optimiser import make_optimiser
-from uwaga.training.run import prepare_process
+from uwaga.training.process import prepare_process
 from uwaga.training.start import start_model
 from uwaga.training.step import Updater
 

@@ -9,10 +9,13 @@ from typing import Any
 
 
 class Interrupt:
-    """Within its ``with`` block SIGINT and SIGTERM only set ``requested``; a second SIGINT stops at once."""
+    """Within its ``with`` block SIGINT and SIGTERM only set ``requested``; a second SIGINT stops at once.
 
-    def __init__(self) -> None:
-        self.requested = False
+    ``patient``: it does not, as of several processes, to which `torchrun` sends what the terminal has sent.
+    """
+
+    def __init__(self, patient: bool = False) -> None:
+        self.requested, self.patient = False, patient
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interrupt:
@@ -28,6 +31,6 @@ class Interrupt:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.requested and number == signal.SIGINT:
+        if self.requested and number == signal.SIGINT and not self.patient:
             raise KeyboardInterrupt
         self.requested = True

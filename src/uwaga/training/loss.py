@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from uwaga.models.base import OutputLayer
+from uwaga.nn.precision import at_least_float32
 
 
 class Loss(NamedTuple):
@@ -36,7 +37,7 @@ def cross_entropy(
         chunk: rows whose logits exist at one time.
 
     Returns:
-        two float32 scalars; only ``smoothed`` has a gradient.
+        two scalars, float32 or float64 as ``dtype`` is wide; only ``smoothed`` has a gradient.
     """
     smoothed, plain = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         features, output.weight, output.bias, targets, smoothing, dtype, chunk
@@ -55,12 +56,13 @@ def alignment_cross_entropy(weights: Tensor, links: Tensor) -> Tensor:
         links: (links, 3) sentence, target and source.
 
     Returns:
-        a float32 scalar, the sum over the target tokens.
+        a scalar, the sum over the target tokens.
     """
     sentence, target, source = links.unbind(1)
     rows = sentence * weights.shape[1] + target  # (links,)
     counts = torch.bincount(rows, minlength=weights.shape[0] * weights.shape[1])[rows]  # (links,)
-    found = weights[sentence, target, source].float().clamp_min(torch.finfo(torch.float32).tiny)
+    found = at_least_float32(weights[sentence, target, source])
+    found = found.clamp_min(torch.finfo(torch.float32).tiny)
     return -(found.log() / counts).sum()
 
 
@@ -84,39 +86,40 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         chunk: int,
     ) -> tuple[Tensor, Tensor]:
         rows, vocabulary = features.shape[0], weight.shape[0]
+        wide = torch.promote_types(dtype, torch.float32)  # of sums
         inputs, table = features.to(dtype), weight.to(dtype)
-        mean_weight = weight.float().mean(0)  # (width,)
-        mean_bias = 0.0 if bias is None else bias.float().mean()
-        grad_features = torch.empty_like(features, dtype=torch.float32)
-        grad_weight = torch.zeros_like(weight, dtype=torch.float32)
-        mass = torch.zeros(vocabulary, dtype=torch.float32, device=weight.device)  # Σ_rows p
+        mean_weight = weight.to(wide).mean(0)  # (width,)
+        mean_bias = 0.0 if bias is None else bias.to(wide).mean()
+        grad_features = torch.empty_like(features, dtype=wide)
+        grad_weight = torch.zeros_like(weight, dtype=wide)
+        mass = torch.zeros(vocabulary, dtype=wide, device=weight.device)  # Σ_rows p
         smoothed, plain = torch.zeros(2, dtype=torch.float64, device=features.device).unbind()
-        tiny = torch.finfo(torch.float32).tiny
+        tiny = torch.finfo(wide).tiny
         for begin in range(0, rows, chunk):
             part, wanted = inputs[begin : begin + chunk], targets[begin : begin + chunk, None]
             logits = torch.mm(part, table.t())  # (chunk, vocabulary)
             if bias is not None:
                 logits += bias.to(dtype)
             probabilities = torch.softmax(logits, dim=1)
-            nll = -probabilities.gather(1, wanted).float().clamp_min(tiny).log()  # (chunk, 1)
-            mean = (part.float() @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
+            nll = -probabilities.gather(1, wanted).to(wide).clamp_min(tiny).log()  # (chunk, 1)
+            mean = (part.to(wide) @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
             plain += nll.double().sum()
-            smoothed += (nll + smoothing * (logits.gather(1, wanted).float() - mean)).double().sum()
+            smoothed += (nll + smoothing * (logits.gather(1, wanted).to(wide) - mean)).double().sum()
             grad_features[begin : begin + chunk] = torch.mm(probabilities, table)
             grad_weight += torch.mm(probabilities.t(), part)
             if bias is not None:
-                mass += probabilities.sum(0, dtype=torch.float32)
+                mass += probabilities.sum(0, dtype=wide)
         grad_features -= smoothing * mean_weight
-        grad_features.sub_(weight[targets].float(), alpha=1.0 - smoothing)
-        grad_weight -= (smoothing / vocabulary) * features.float().sum(0)
-        grad_weight.index_add_(0, targets, features.float(), alpha=smoothing - 1.0)
+        grad_features.sub_(weight[targets].to(wide), alpha=1.0 - smoothing)
+        grad_weight -= (smoothing / vocabulary) * features.to(wide).sum(0)
+        grad_weight.index_add_(0, targets, features.to(wide), alpha=smoothing - 1.0)
         grad_bias = None
         if bias is not None:
             counts = torch.bincount(targets, minlength=vocabulary)
             grad_bias = mass - smoothing * rows / vocabulary - (1.0 - smoothing) * counts
         ctx.save_for_backward(grad_features, grad_weight, grad_bias)
         ctx.kinds = (features.dtype, weight.dtype)
-        total, likelihood = smoothed.float(), plain.float()
+        total, likelihood = smoothed.to(wide), plain.to(wide)
         ctx.mark_non_differentiable(likelihood)
         return total, likelihood
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from uwaga.errors import CheckpointError
 from uwaga.settings import TrainingSettings
+from uwaga.training.whole import placed
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 MULTIPLIER = "multiplier"
@@ -76,5 +77,5 @@ def restore_optimiser(
                 raise CheckpointError(
                     f"{moment} of {name} is {found} in the checkpoint, expected {tuple(parameter.shape)}"
                 )
-            state[moment] = saved.to(parameter.device, parameter.dtype)
+            state[moment] = placed(saved, parameter)
         optimiser.state[parameter] = state

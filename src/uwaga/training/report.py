@@ -22,6 +22,7 @@ from uwaga.training.page import run_page
 from uwaga.training.records import METRICS, REPORT, SAMPLES, read_records
 from uwaga.training.samples import samples_record
 from uwaga.training.step import Update
+from uwaga.training.utilisation import Utilisation
 from uwaga.training.validation import Validation
 
 _LINE_SECONDS = 30.0
@@ -37,7 +38,7 @@ class Reporter:
     """Collects updates and shows their averages; use it as a context manager.
 
     ``metrics.jsonl`` has one line per report. Its ``part`` is ``train`` for averages over updates, and what
-    :data:`Judged` says for validations.
+    :data:`Judged` says for validations. Tokens per second and ``utilisation`` are of all processes together.
     """
 
     def __init__(self, folder: Path, steps: int, console: Console | None = None) -> None:
@@ -46,6 +47,7 @@ class Reporter:
         self.bar: TrainingBar | None = None
         self._events = EventFile(folder / "logs", 0)
         self._dev = ""
+        self.utilisation: Utilisation | None = None
         self._reset()
 
     def __enter__(self) -> Reporter:
@@ -88,6 +90,7 @@ class Reporter:
         self._loss += done.loss
         self._nll += done.nll
         self._tokens += done.tokens
+        self._source += done.source_tokens
         self._updates += 1
         seconds = time.perf_counter() - self._since
         if self.bar:
@@ -107,6 +110,8 @@ class Reporter:
             "gradient_norm": done.norm,
             "learning_rate": done.rate,
         }
+        if self.utilisation:
+            values["utilisation"] = self.utilisation.share(self._source, self._tokens, seconds)
         self._record("train", progress, values, {})
         self._reset()
 
@@ -162,7 +167,10 @@ class Reporter:
     def _figures(self, seconds: float) -> str:
         dev = f"  {self._dev}" if self._dev else ""
         rate = self._tokens / max(seconds, 1e-9)
-        return f"loss {self._loss / self._tokens:.3f}{dev}  {rate:,.0f} tokens/s"
+        used = ""
+        if self.utilisation:
+            used = f"  {self.utilisation.share(self._source, self._tokens, max(seconds, 1e-9)):.0%} MFU"
+        return f"loss {self._loss / self._tokens:.3f}{dev}  {rate:,.0f} tokens/s{used}"
 
     def _record(
         self, part: str, progress: Progress, values: dict[str, float], facts: Mapping[str, object]
@@ -191,7 +199,7 @@ class Reporter:
 
     def _reset(self) -> None:
         self._loss = self._nll = 0.0
-        self._tokens = self._updates = 0
+        self._tokens = self._source = self._updates = 0
         self._since = time.perf_counter()
 
 

@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from uwaga.data.batches import Batch
@@ -28,7 +27,6 @@ from uwaga.decoding import from_settings
 from uwaga.errors import CheckpointError
 from uwaga.models.base import Seq2Seq
 from uwaga.settings import Settings
-from uwaga.training.allocator import keep_freed_memory
 from uwaga.training.base import Base
 from uwaga.training.changes import check_unchanged, fixed_settings, scoring
 from uwaga.training.checkpoint import (
@@ -42,20 +40,24 @@ from uwaga.training.checkpoint import (
     write_checkpoint,
 )
 from uwaga.training.corpus import Corpora, DevSet
+from uwaga.training.dealing import deal_out
 from uwaga.training.interrupt import Interrupt
 from uwaga.training.optimiser import make_optimiser, optimiser_tensors, restore_optimiser
+from uwaga.training.ranks import ALONE, Ranks
 from uwaga.training.report import Judged, Reporter
 from uwaga.training.start import learning_rates
-from uwaga.training.step import Updater
+from uwaga.training.step import Update
+from uwaga.training.trained import Trained
 from uwaga.training.validation import Validation, validate
+from uwaga.training.whole import whole_tensors
 
 
 class Run:
     """A model, its optimiser and its place in the data, moved forward one update at a time.
 
-    After every update the whole state is a function of the settings and the corpora alone (on one device
-    with one number of threads), however often the run was stopped and started: the order of the data is a
-    function of seed and epoch, and what is drawn at random one of seed and update.
+    After every update the whole state is a function of the settings and the corpora alone (on one kind of
+    device with one number of processes and threads), however often the run was stopped and started: the order
+    of the data is a function of seed and epoch, and what is drawn at random one of seed and update.
     """
 
     def __init__(
@@ -65,10 +67,19 @@ class Run:
         corpora: Corpora,
         reporter: Reporter,
         base: Base | None = None,
+        ranks: Ranks = ALONE,
+        trained: Trained | None = None,
     ) -> None:
+        """``ranks`` train it together, each with one of these.
+
+        ``trained`` is what they update, the model itself if it is not given.
+        """
         self.settings, self.training, self.base = settings, settings.training, base
-        self.model, self.corpora, self.reporter = model, corpora, reporter
-        self.optimiser = make_optimiser(model, self.training, learning_rates(settings, model))
+        self.model, self.corpora, self.reporter, self.ranks = model, corpora, reporter, ranks
+        self.trained = trained or Trained(model, self.training, ranks)
+        self.optimiser = make_optimiser(
+            self.trained.model, self.training, learning_rates(settings, self.trained.model)
+        )
         self.folder = settings.run / "checkpoints"
         self.progress = Progress(
             settings=fixed_settings(settings),
@@ -96,8 +107,9 @@ class Run:
             )
         weights = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
         load_weights(self.model, weights, path)
+        self.trained.fill(self.model)
         if progress.step:  # before the first update there is nothing to restore
-            restore_optimiser(self.model, self.optimiser, progress.step, tensors)
+            restore_optimiser(self.trained.model, self.optimiser, progress.step, tensors)
         self.progress = self._going_on(progress)
         return True
 
@@ -143,6 +155,12 @@ class Run:
 
     def save(self, interrupted: bool = False) -> None:
         """Write a checkpoint, of what trains alone, and remove those that are no longer wanted."""
+        self.trained.collect(self.model, self.ranks.first)
+        moments = optimiser_tensors(self.trained.model, self.optimiser)
+        whole = whole_tensors(moments, self.ranks.first)
+        self.ranks.lead(lambda: self._write(whole, interrupted))
+
+    def _write(self, moments: Mapping[str, Tensor], interrupted: bool) -> None:
         frozen = {
             name for name, p in self.model.named_parameters(remove_duplicate=False) if not p.requires_grad
         }
@@ -152,7 +170,7 @@ class Run:
             if name not in frozen:
                 del tensors[f"model.{name}"]
                 assert f"model.{tied}" in tensors
-        tensors.update(optimiser_tensors(self.model, self.optimiser))
+        tensors.update(moments)
         write_checkpoint(self.folder, replace(self.progress, interrupted=interrupted), tensors)
         regular = regular_steps(self.folder, self.training)
         wanted = {*regular[-self.training.keep_last :], *self.progress.best, self.progress.step}
@@ -172,45 +190,53 @@ class Run:
         return aliases
 
     def train(self, interrupt: Interrupt) -> bool:
-        """Update until the last step, early stopping or an interrupt; True if the run is finished."""
+        """Update until the last step, early stopping or an interrupt; True if the run is finished.
+
+        Raises:
+            RankLostError: another process of the run has ended, or does not answer.
+            FailedElsewhereError: another has failed, and has said why.
+        """
         self.model.train()
-        updater = Updater(self.model, self.optimiser, self.training)
-        batches = self.corpora.stream(self.progress.epoch, self.progress.batch)
+        updater = self.trained.updater(self.optimiser)
+        ranks, accumulate = self.ranks, self.training.accumulate
+        batches = self.corpora.stream(self.progress.epoch, self.progress.batch, ranks.rank, ranks.world)
         try:
             while self.progress.step < self.training.steps:
-                group: list[Batch] = []
+                own: list[Batch] = []
                 epoch, index = self.progress.epoch, self.progress.batch
-                for _ in range(self.training.accumulate):
+                for _ in range(accumulate // ranks.world):
                     (epoch, index), batch = next(batches)
-                    group.append(batch)
-                done = updater.update(group, self.progress.step + 1)
+                    own.append(batch)
+                deal, stopping = deal_out(ranks, own, interrupt.requested, accumulate)
+                if stopping:
+                    self.save(interrupted=True)
+                    return False
+                done = updater.update(own, self.progress.step + 1, deal)
                 self.progress = replace(
                     self.progress, step=self.progress.step + 1, epoch=epoch, batch=index + 1
                 )
-                self.reporter.update(self.progress, done)
-                stop = self._after_update()
-                if stop:
+                if self._after_update(done):
                     return True
-                if interrupt.requested:
-                    self.save(interrupted=True)
-                    return False
             return True
         finally:
             batches.close()
             updater.close()
 
-    def _after_update(self) -> bool:
+    def _after_update(self, done: Update) -> bool:
+        """Show, validate and save what is due; whether the run is finished."""
+        self.reporter.update(self.progress, done)
         step = self.progress.step
-        last = step == self.training.steps
-        judged = last or step % self.training.validate_every == 0
-        if judged:
-            self._judge()
-        if (judged and step in self.progress.best) or is_regular(step, self.training):
+        keep, patient = is_regular(step, self.training), True
+        if step == self.training.steps or step % self.training.validate_every == 0:
+            self.trained.collect(self.model, self.ranks.first)
+            best, patient = self.ranks.lead(self._judge)
+            keep = keep or best
+        if keep:
             self.save()
-        patience = self.training.patience
-        return bool(patience) and self.progress.stale >= patience
+        return not patient
 
-    def _judge(self) -> None:
+    def _judge(self) -> tuple[bool, bool]:
+        """Validate; whether this step is one of the best, and whether the run may go on."""
         what, beam = f"step {self.progress.step}", self.training.validation_beam
         result = self.validate(what, beam)
         self.reporter.validation(self.progress, result)
@@ -218,6 +244,8 @@ class Run:
             found = self.validate(f"{name}, {what}", beam, chosen)
             self.reporter.also(self.progress, name, found, "also")
         self._rank(result)
+        patience = self.training.patience
+        return self.progress.step in self.progress.best, not patience or self.progress.stale < patience
 
     def validate(self, what: str, beam: int, chosen: DevSet | None = None) -> Validation:
         """Validate the model as it stands, ``what`` it is called, decoding with ``beam``.
@@ -226,7 +254,7 @@ class Run:
         """
         dev = chosen or self.corpora.dev
         decoding = from_settings(self.settings.decoding)[0] if self.base is None else self.base.search
-        with self.reporter.validating(what):
+        with self.reporter.validating(what), self.trained.at_hand(self.model):
             return validate(
                 self.model,
                 dev.batches,
@@ -270,16 +298,3 @@ def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None
     if missing:
         raise CheckpointError(f"{path}: there is no weight for {', '.join(missing[:5])}")
     model.load_state_dict(weights, strict=False)
-
-
-def prepare_process(settings: Settings) -> torch.device:
-    """Set allocator, threads of what is not an update, and seed; return the device to train on."""
-    training = settings.training
-    keep_freed_memory()
-    if training.threads:
-        torch.set_num_threads(training.threads)
-    torch.manual_seed(training.seed)
-    name = training.device
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)

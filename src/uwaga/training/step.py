@@ -1,4 +1,4 @@
-"""One update: forward, loss and backward over a few batches, then the optimiser."""
+"""One update: forward, loss and backward over a few batches, of all processes, then the optimiser."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,52 +14,98 @@ from torch import Tensor, nn
 
 from uwaga.contracts import Ids
 from uwaga.data.batches import Batch
-from uwaga.engine.cores import usable_cores
 from uwaga.models.base import Seq2Seq
 from uwaga.nn.dropout import seeded_dropout
 from uwaga.settings import GuidedAlignmentSettings, TrainingSettings
+from uwaga.training.dealing import Deal
 from uwaga.training.loss import Loss, alignment_cross_entropy, cross_entropy
 from uwaga.training.optimiser import MULTIPLIER
+from uwaga.training.ranks import ALONE, Ranks
 from uwaga.training.schedule import learning_rate
+from uwaga.training.whole import whole
 
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
+"""Of products, by the name that ``training.precision`` has for them."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """What an update saw: sums of the loss in nats, and target tokens (end symbols included)."""
+    """What an update saw: sums of the loss in nats, and target and source tokens (end symbols included)."""
 
     loss: float
     nll: float
     tokens: int
     norm: float
     rate: float
+    source_tokens: int = 0
+
+
+class Part(NamedTuple):
+    """What one backward pass is of: a batch or a part of one, and its number within the update."""
+
+    batch: Batch
+    number: int
 
 
 class Updater:
-    """Updates a model, the cores of a CPU sharing the batches of each update.
+    """Updates a model, the cores of a CPU and the processes of a run sharing the batches of each update.
 
     A core computes the gradients of a whole part by itself, which is much faster than splitting every
     operation over the cores. Each part has a random state of its own, made from seed, update and part, and
-    the gradients are added in a fixed order: the result depends on the settings and the number of threads
-    alone, and nothing random has to be kept in a checkpoint.
+    the gradients are added in a fixed order: the result depends on the settings and on the number of
+    processes and threads alone, and nothing random has to be kept in a checkpoint.
     """
 
-    def __init__(self, model: Seq2Seq, optimiser: torch.optim.Optimizer, settings: TrainingSettings) -> None:
-        self.model, self.optimiser, self.settings = model, optimiser, settings
+    def __init__(
+        self,
+        model: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        settings: TrainingSettings,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self.model, self.optimiser, self.settings, self.ranks = model, optimiser, settings, ranks
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        on_cpu = model.device.type == "cpu"
-        self.workers = (settings.threads or usable_cores()) if on_cpu else 1
+        self.device = self.parameters[0].device
+        self.workers = ranks.threads(settings.threads) if self.device.type == "cpu" else 1
+        self.all_workers = sum(ranks.tell(self.workers))
         self._pool = ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,))
 
-    def update(self, batches: Sequence[Batch], step: int) -> Update:
-        """Update ``step`` (from 1): the mean loss over the target tokens of all ``batches``."""
-        parts = [part for batch in batches for part in split(batch, -(-self.workers // len(batches)))]
-        tokens = sum(batch.tokens for batch in batches)
+    def update(self, batches: Sequence[Batch], step: int, deal: Deal | None = None) -> Update:
+        """Update ``step`` (from 1): the mean loss over the target tokens of all batches.
+
+        Args:
+            batches: this process's.
+            step: the update's number.
+            deal: all processes' batches; None where this one has all.
+
+        Raises:
+            RankLostError: another process has ended, or has not answered in time.
+        """
+        deal = deal or Deal.whole(batches)
+        cut = -(-self.all_workers // len(deal.sizes))
+        parts = [
+            Part(part, number)
+            for batch, first in zip(batches, deal.first_parts(cut), strict=True)
+            for number, part in enumerate(split(batch, cut), first)
+        ]
+        loss, nll = self.backward(parts, deal.tokens, step)
+        norm = whole(nn.utils.clip_grad_norm_(self.parameters, self.settings.clip or float("inf")))
+        rate = learning_rate(self.settings.schedule, step, self.settings.steps)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate * group[MULTIPLIER]
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        return Update(loss, nll, deal.tokens, float(norm), rate, deal.source_tokens)
+
+    def backward(self, parts: Sequence[Part], tokens: int, step: int) -> tuple[float, float]:
+        """Put the gradients of the update into the parameters; the sums of the loss, smoothed and plain.
+
+        Both of all processes, which send each other a sum once in an update.
+        """
         loss = nll = 0.0
         total: list[Tensor] | None = None
         run = map if self.workers == 1 else self._pool.map
-        for part, gradients in run(self._gradients, parts, repeat(tokens), repeat(step), range(len(parts))):
+        for part, gradients in run(self._gradients, parts, repeat(tokens), repeat(step)):
             loss += float(part.smoothed)
             nll += float(part.plain)
             if total is None:
@@ -66,27 +113,35 @@ class Updater:
             else:
                 torch._foreach_add_(total, gradients)
         assert total is not None
+        losses = torch.tensor([loss, nll], dtype=torch.float64)
+        self.ranks.add([losses])
+        self.ranks.add(total)
         for parameter, gradient in zip(self.parameters, total, strict=True):
             parameter.grad = gradient
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.settings.clip or float("inf"))
-        rate = learning_rate(self.settings.schedule, step, self.settings.steps)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate * group[MULTIPLIER]
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
-        return Update(loss, nll, tokens, float(norm), rate)
+        return float(losses[0]), float(losses[1])
 
     def close(self) -> None:
         """Let the worker threads go."""
         self._pool.shutdown()
 
-    def _gradients(self, part: Batch, tokens: int, step: int, index: int) -> tuple[Loss, list[Tensor]]:
-        seed = int(np.random.SeedSequence([self.settings.seed % 2**64, step, index]).generate_state(1)[0])
-        with seeded_dropout(seed, self.model.device):
-            settings = self.settings
-            loss = batch_loss(
-                self.model, part, settings.label_smoothing, settings.precision, settings.guided_alignment
-            )
+    def loss(self, part: Part, step: int) -> Loss:
+        """The loss of a part, with what is drawn at random for it."""
+        key = [self.settings.seed % 2**64, step, part.number]
+        seed = int(np.random.SeedSequence(key).generate_state(1)[0])
+        with seeded_dropout(seed, self.device):
+            made: Loss = self.forward(part.batch)
+        return made
+
+    def forward(self, batch: Batch) -> Loss:
+        """The loss of a batch."""
+        settings = self.settings
+        assert isinstance(self.model, Seq2Seq)
+        return batch_loss(
+            self.model, batch, settings.label_smoothing, settings.precision, settings.guided_alignment
+        )
+
+    def _gradients(self, part: Part, tokens: int, step: int) -> tuple[Loss, list[Tensor]]:
+        loss = self.loss(part, step)
         gradients = torch.autograd.grad(loss.smoothed / tokens, self.parameters)
         return Loss(loss.smoothed.detach(), loss.plain), list(gradients)
 
@@ -130,12 +185,12 @@ def batch_loss(
     where the token is read: :attr:`GuidedAlignmentSettings.step`. The plain loss is without it.
     """
     device = model.device
-    dtype = _DTYPES[precision]
+    dtype = DTYPES[precision]
     weights = None
     source = torch.from_numpy(batch.source).to(device, non_blocking=True)  # (sentences, source)
     target_in = torch.from_numpy(batch.target_in).to(device, non_blocking=True)  # (sentences, target)
     target_out = torch.from_numpy(batch.target_out).to(device, non_blocking=True)
-    with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+    with torch.autocast(device.type, dtype, enabled=dtype == torch.bfloat16):
         if guided is None or batch.links is None:
             predicting = model.training_features(source, target_in)  # each (sentences, target, width)
         else:

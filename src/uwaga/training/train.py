@@ -2,82 +2,135 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
 import yaml
 
-from uwaga.errors import SettingsError
 from uwaga.models.build import check_model
-from uwaga.settings import Settings
+from uwaga.settings import Settings, TrainingSettings
+from uwaga.training.alike import check_alike, check_same_folder
 from uwaga.training.base import Base, open_base
 from uwaga.training.card import model_card
 from uwaga.training.changes import check_text, check_unchanged, free_changes
 from uwaga.training.checkpoint import newest_checkpoint, read_progress
 from uwaga.training.corpus import prepare_corpora
+from uwaga.training.dealing import check_world
 from uwaga.training.disk import failures_named, remove_leftovers, replace_text
 from uwaga.training.final import load_final_weights
 from uwaga.training.finished import check_dtype, finished_folder, write_finished
 from uwaga.training.interrupt import Interrupt
 from uwaga.training.lock import RunLock
+from uwaga.training.muted import MutedReporter
+from uwaga.training.process import prepare_process
+from uwaga.training.ranks import ALONE, Ranks
 from uwaga.training.report import Reporter
-from uwaga.training.run import Run, prepare_process
+from uwaga.training.run import Run
 from uwaga.training.start import start_model
+from uwaga.training.trained import make_trained
+from uwaga.training.utilisation import find_utilisation
 from uwaga.training.validation import Validation
 
 
-def train(settings: Settings) -> Path | None:
+def train(settings: Settings, ranks: Ranks = ALONE) -> Path | None:
     """Train, or go on with a run that was stopped; the same call either way.
+
+    Args:
+        settings: of the run.
+        ranks: the processes that train it together, each of which makes this call.
 
     Returns:
         the folder of the finished model, or None if the run was interrupted after writing a checkpoint.
 
     Raises:
         RunInUseError: another process trains in the folder.
+        RankLostError: another of the processes has ended, or does not answer.
+        FailedElsewhereError: another of the processes has failed, and has said why.
         UwagaError: the settings, the corpora, a checkpoint or the disk is at fault.
     """
+    settings, base, device = ranks.agree(lambda: _checked(settings, ranks))
+    check_alike(ranks, settings, base)
+    ranks.connect(device, settings.training.timeout)
+    with failures_named(settings.run), ExitStack() as held:
+        ranks.lead(lambda: _claim(settings, held))
+        check_same_folder(ranks, settings.run)
+        reporter = held.enter_context(
+            (Reporter if ranks.first else MutedReporter)(settings.run, settings.training.steps)
+        )
+        interrupt = held.enter_context(Interrupt(patient=ranks.world > 1))
+        ranks.heed(lambda: interrupt.requested)
+        run = _opened(settings, base, device, reporter, ranks)
+        if not run.train(interrupt):
+            reporter.say(f"stopped at step {run.progress.step}; the same command goes on from there")
+            return None
+        return Path(ranks.lead(lambda: str(_finish(run))))
+
+
+def _checked(settings: Settings, ranks: Ranks) -> tuple[Settings, Base | None, torch.device]:
+    """The whole settings, what the run begins from, and the device; nothing has been written yet."""
     settings, base = open_base(settings)
     check_dtype(settings, base)
     check_model(settings.model)
-    device = prepare_process(settings)
-    _check_device(device, settings)
+    check_world(settings.training, ranks.world)
+    return settings, base, prepare_process(settings, ranks)
+
+
+def _claim(settings: Settings, held: ExitStack) -> None:
+    """Take the run's folder, and see that these settings may go on there."""
     settings.run.mkdir(parents=True, exist_ok=True)
-    with failures_named(settings.run), RunLock(settings.run):
-        remove_leftovers(settings.run)
-        with Reporter(settings.run, settings.training.steps) as reporter, Interrupt() as interrupt:
-            return _train(settings, base, device, reporter, interrupt)
-
-
-def _train(
-    settings: Settings, base: Base | None, device: torch.device, reporter: Reporter, interrupt: Interrupt
-) -> Path | None:
+    held.enter_context(RunLock(settings.run))
+    remove_leftovers(settings.run)
     newest = newest_checkpoint(settings.run / "checkpoints")
     if newest is None:
         check_text(settings.run, settings)
     else:
         check_unchanged(newest, read_progress(newest).settings, settings)
+
+
+def _opened(
+    settings: Settings, base: Base | None, device: torch.device, reporter: Reporter, ranks: Ranks
+) -> Run:
+    """The run where its newest checkpoint has it, or before its first update."""
+    if ranks.first and newest_checkpoint(settings.run / "checkpoints") is not None:
         for change in free_changes(settings):
             reporter.say(f"changed: {change}")
-    _write_settings(settings)
+    ranks.lead(lambda: _write_settings(settings))
     sides = None if base is None or settings.adapt.vocabulary == "new" else (base.source, base.target)
-    corpora = prepare_corpora(settings, reporter.say, sides)
-    model = start_model(settings, base, corpora.source, corpora.target).to(device)
-    run = Run(settings, model, corpora, reporter, base)
-    if run.resume():
+    corpora = ranks.in_turn(lambda: prepare_corpora(settings, reporter.say, sides))
+    training = settings.training
+    model = ranks.agree(lambda: start_model(settings, base, corpora.source, corpora.target))
+    if training.precision == "float64":
+        model.double()
+    ranks.spread([parameter.data for parameter in model.parameters()])
+    trained = make_trained(model, training, ranks, device)
+    reporter.utilisation = find_utilisation(model, training, ranks, device)
+    run = Run(settings, model, corpora, reporter, base, ranks, trained)
+    going_on = ranks.agree(run.resume)
+    if going_on:
         reporter.say(f"going on from step {run.progress.step}")
-        reporter.start(run.progress)
     else:
         weights = sum(p.numel() for p in model.parameters())
-        trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        told = f"{weights:,} weights" if trained == weights else f"{weights:,} weights, {trained:,} trained,"
+        changed = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        told = f"{weights:,} weights" if changed == weights else f"{weights:,} weights, {changed:,} trained,"
         reporter.say(f"a new run with {told} in {settings.run}")
-        reporter.start(run.progress)
-        if base is not None:
-            run.measure_before()
-    if not run.train(interrupt):
-        reporter.say(f"stopped at step {run.progress.step}; the same command goes on from there")
-        return None
-    return _finish(run)
+    _say_ranks(training, ranks, device, reporter)
+    reporter.start(run.progress)
+    if base is not None and not going_on:
+        ranks.lead(run.measure_before)
+    return run
+
+
+def _say_ranks(training: TrainingSettings, ranks: Ranks, device: torch.device, reporter: Reporter) -> None:
+    """What several processes do together, and what their utilisation is of."""
+    if ranks.world > 1:
+        each = training.accumulate // ranks.world
+        reporter.say(
+            f"{ranks.world} processes ({training.distributed}, {device.type}): an update is "
+            f"{training.accumulate} batches of {training.batch_tokens:,} tokens, {each} for each process"
+        )
+    if reporter.utilisation:
+        reporter.say(str(reporter.utilisation))
 
 
 def _finish(run: Run) -> Path:
@@ -117,10 +170,3 @@ def _changes(run: Run, result: Validation) -> list[str]:
 def _write_settings(settings: Settings) -> None:
     text = yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     replace_text(settings.run / "settings.yaml", text)
-
-
-def _check_device(device: torch.device, settings: Settings) -> None:
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise SettingsError(
-            f"training.device: {settings.training.device} is not there; set it to auto or cpu"
-        )

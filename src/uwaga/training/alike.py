@@ -1,0 +1,103 @@
+"""Whether the processes of a run are alike: one uwaga, one torch, the same settings, model and corpora."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import uwaga
+from uwaga.data.sources import find_sources
+from uwaga.data.streams import identify
+from uwaga.errors import SettingsError
+from uwaga.settings import Settings
+from uwaga.training.base import Base
+from uwaga.training.changes import flatten
+from uwaga.training.lock import LOCK
+from uwaga.training.ranks import Ranks
+
+_PACKAGE = Path(uwaga.__file__).parent
+_SETTLED = 30.0  # seconds after which a network's file system shows what another machine has written
+
+
+def check_alike(ranks: Ranks, settings: Settings, base: Base | None) -> None:
+    """Refuse to train with a process that would compute something else than rank 0.
+
+    Raises:
+        SettingsError: names the rank, its host, and what differs with both values; in every process.
+        DataError: a corpus is not there.
+    """
+    if ranks.world == 1:
+        return
+    told = ranks.tell(ranks.agree(lambda: facts(settings, base)))
+    ranks.agree(lambda: compare(told, ranks))
+
+
+def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
+    """What must be the same in all processes, as JSON holds it."""
+    data = settings.data
+    files = []
+    for named in (data.train, data.dev, *data.also.values()):
+        for corpus in data.resolve(named):
+            files += [*find_sources(corpus).files, *([corpus.alignment] if corpus.alignment else [])]
+    return {
+        "uwaga": f"{uwaga.__version__} ({code_digest()})",
+        "torch": torch.__version__,
+        "init": "" if base is None else base.sha256,
+        **{f"setting {name}": value for name, value in flatten(settings.model_dump(mode="json")).items()},
+        **{f"corpus {file}": json.dumps(identify(file)) for file in files},
+    }
+
+
+def compare(told: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
+    """Hold the facts of every process against those of rank 0.
+
+    Raises:
+        SettingsError: as :func:`check_alike`.
+    """
+    first = told[0]
+    for rank, mine in enumerate(told):
+        names = [name for name in {**first, **mine} if first.get(name) != mine.get(name)]
+        if names:
+            shown = "; ".join(f"{name}: {mine.get(name)} there, {first.get(name)} here" for name in names[:3])
+            raise SettingsError(
+                f"{ranks.named(rank)} is not like {ranks.named(0)}: {shown}. All processes of a run need the "
+                "same uwaga, the same settings and the same files"
+            )
+
+
+def check_same_folder(ranks: Ranks, run: Path) -> None:
+    """Refuse a process that does not see the folder of the run, which rank 0 holds the lock of.
+
+    Raises:
+        SettingsError: names the rank and its host.
+    """
+    if ranks.world == 1:
+        return
+    owner = ranks.lead(lambda: (run / LOCK).read_text(encoding="utf-8"))
+
+    def look() -> None:
+        end = time.monotonic() + _SETTLED
+        while not (run / LOCK).is_file() or (run / LOCK).read_text(encoding="utf-8") != owner:
+            if time.monotonic() > end:
+                raise SettingsError(
+                    f"run: {ranks.named(ranks.rank)} does not see {run} of rank 0; put it on a file system "
+                    "that all machines share"
+                )
+            time.sleep(0.1)
+
+    ranks.agree(look)
+
+
+def code_digest() -> str:
+    """A short digest of the package's modules: two builds of one version differ in it."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(str(path.relative_to(_PACKAGE)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,129 @@
+"""FSDP2: each process holds a share of every weight, gradient and moment (Zhao 2023; Rajbhandari 2020)."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+
+from uwaga.data.batches import Batch
+from uwaga.errors import MissingExtraError
+from uwaga.models.base import Seq2Seq
+from uwaga.models.blocks import DecoderBlock
+from uwaga.models.transformer import Transformer
+from uwaga.settings import TrainingSettings
+from uwaga.training.loss import Loss
+from uwaga.training.ranks import Ranks
+from uwaga.training.step import Part, Updater, batch_loss
+from uwaga.training.trained import Trained
+from uwaga.training.whole import placed, whole
+
+
+class ShardedModel(nn.Module):
+    """A copy of a model of which this process holds a share; its forward pass is the loss of a batch.
+
+    Each block of a Transformer is gathered when its turn comes and let go behind it; what is left, and the
+    whole of another model, is gathered for the length of a batch. The loss is inside, for it reads the
+    output layer.
+    """
+
+    def __init__(
+        self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
+    ) -> None:
+        super().__init__()
+        try:
+            from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+        except ImportError:
+            raise MissingExtraError(
+                f"training.distributed: fsdp needs torch 2.6 or newer, not {torch.__version__}; set it to ddp"
+            ) from None
+        # It warns of operations in place on what a block returns; there are none.
+        warnings.filterwarnings("ignore", "FSDP2-wrapped module", UserWarning)
+        self.model = copy.deepcopy(model)
+        self.settings = settings
+        mesh = init_device_mesh(device.type, (ranks.world,))
+        if type(model) is Transformer:
+            stacks = (self.model.get_submodule(name) for name in ("encoder", "decoder"))
+            for block in (block for stack in stacks for block in stack.children()):
+                if isinstance(block, DecoderBlock):  # whose keys and values are made before its forward pass
+                    fully_shard(block.cross_attention, mesh=mesh)
+                    register_fsdp_forward_method(block.cross_attention, "project")
+                fully_shard(block, mesh=mesh)
+        self.sharded = fully_shard(self, mesh=mesh)
+
+    def forward(self, batch: Batch) -> Loss:
+        """The loss of a batch."""
+        settings = self.settings
+        return batch_loss(
+            self.model, batch, settings.label_smoothing, settings.precision, settings.guided_alignment
+        )
+
+
+class ShardedTrained(Trained):
+    """A share of a copy.
+
+    The run's model stays on the CPU and gets the whole weights when they are wanted.
+    """
+
+    def __init__(
+        self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
+    ) -> None:
+        self.sharded, self.device = ShardedModel(model, settings, ranks, device), device
+        super().__init__(self.sharded.model, settings, ranks)
+
+    def updater(self, optimiser: torch.optim.Optimizer) -> Updater:
+        return ShardedUpdater(self.sharded, optimiser, self.settings, self.ranks)
+
+    @torch.no_grad()
+    def fill(self, model: Seq2Seq) -> None:
+        for mine, theirs in zip(self.model.parameters(), model.parameters(), strict=True):
+            mine.copy_(placed(theirs, mine))
+
+    @torch.no_grad()
+    def collect(self, model: Seq2Seq, keep: bool) -> None:
+        with self.ranks.together():
+            for mine, theirs in zip(self.model.parameters(), model.parameters(), strict=True):
+                made = whole(mine)
+                if keep:
+                    theirs.copy_(made)
+
+    @contextlib.contextmanager
+    def at_hand(self, model: Seq2Seq) -> Iterator[None]:
+        before = model.device
+        model.to(self.device)
+        try:
+            yield
+        finally:
+            model.to(before)
+
+
+class ShardedUpdater(Updater):
+    """Updates a sharded model; a process computes one batch at a time."""
+
+    def __init__(
+        self, model: ShardedModel, optimiser: torch.optim.Optimizer, settings: TrainingSettings, ranks: Ranks
+    ) -> None:
+        super().__init__(model, optimiser, settings, ranks)
+        self.all_workers = 1
+        self._sharded = model
+
+    def backward(self, parts: Sequence[Part], tokens: int, step: int) -> tuple[float, float]:
+        losses = torch.zeros(2, dtype=torch.float64)
+        with self.ranks.together():
+            for part in parts:
+                self._sharded.sharded.set_requires_gradient_sync(part is parts[-1])
+                loss = self.loss(part, step)
+                # Shares are of the mean over the processes.
+                (loss.smoothed * (self.ranks.world / tokens)).backward()  # type: ignore[no-untyped-call]
+                losses += torch.stack([loss.smoothed.detach(), loss.plain]).to("cpu", torch.float64)
+        self.ranks.add([losses])
+        return float(losses[0]), float(losses[1])
+
+    def forward(self, batch: Batch) -> Loss:
+        loss: Loss = self._sharded(batch)
+        return loss

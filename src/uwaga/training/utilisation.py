@@ -1,0 +1,121 @@
+"""How much of its devices' speed a run uses: model-FLOPs utilisation (Chowdhery 2022, appendix B)."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from uwaga.models.base import Seq2Seq
+from uwaga.settings import TrainingSettings
+from uwaga.training.ranks import Ranks
+from uwaga.training.step import DTYPES
+
+_SHORT, _LONG = 8, 16  # tokens of the sentences whose operations are counted
+_SIZES = {"cpu": 512, "cuda": 8192}  # rows and columns of the measured matrices
+_SECONDS = 0.1
+_PASSES = 3  # forward, and twice as much backward
+
+
+@dataclass(frozen=True)
+class ModelFlops:
+    """Floating-point operations that training takes per source and per target token, padding aside."""
+
+    source: float
+    target: float
+
+    def of(self, source_tokens: int, target_tokens: int) -> float:
+        """Of so many tokens of each."""
+        return self.source * source_tokens + self.target * target_tokens
+
+
+@dataclass(frozen=True)
+class Utilisation:
+    """What updates are held against: ``peak`` operations a second of all processes together."""
+
+    flops: ModelFlops
+    peak: float
+    stated: bool
+
+    def share(self, source_tokens: int, target_tokens: int, seconds: float) -> float:
+        """The share of the peak that updates of so many tokens in this time have used."""
+        return self.flops.of(source_tokens, target_tokens) / (seconds * self.peak)
+
+    def __str__(self) -> str:
+        whence = "training.peak_flops" if self.stated else "measured with a matrix product"
+        return f"utilisation is of {self.peak / 1e12:,.3g} TFLOP/s ({whence}), all processes together"
+
+
+def find_utilisation(
+    model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
+) -> Utilisation | None:
+    """What the updates of a run are held against; all processes must ask.
+
+    Returns:
+        None for a single process on a CPU without ``training.peak_flops``, and for a model whose operations
+        cannot be counted.
+    """
+    if not settings.peak_flops and ranks.world == 1 and device.type == "cpu":
+        return None
+    flops = model_flops(model)
+    if flops is None:
+        return None
+    threads = ranks.threads(settings.threads) if device.type == "cpu" else 1
+    peak = settings.peak_flops or measured_peak(device, DTYPES[settings.precision], threads)
+    return Utilisation(flops, sum(ranks.tell(peak)), bool(settings.peak_flops))
+
+
+def model_flops(model: Seq2Seq) -> ModelFlops | None:
+    """Counted in a forward pass of one short sentence; None where torch does not count those of a layer."""
+    if any(isinstance(module, nn.RNNBase) for module in model.modules()):
+        return None
+    short = _forward(model, _SHORT, _SHORT)
+    source = (_forward(model, _LONG, _SHORT) - short) / (_LONG - _SHORT)
+    target = (_forward(model, _SHORT, _LONG) - short) / (_LONG - _SHORT)
+    output = 2 * model.output.weight.numel()
+    return ModelFlops(_PASSES * source, _PASSES * (target + output))
+
+
+def measured_peak(device: torch.device, dtype: torch.dtype, threads: int = 1) -> float:
+    """Operations a second of a product of large square matrices, on each of these threads at once, summed."""
+    size = _SIZES[device.type]
+
+    def rate(_: int) -> float:
+        left, right = (torch.full((size, size), 0.5, device=device, dtype=dtype) for _ in range(2))
+        best, end = 0.0, time.perf_counter() + _SECONDS
+        torch.mm(left, right)
+        while time.perf_counter() < end:
+            _wait(device)
+            begun = time.perf_counter()
+            torch.mm(left, right)
+            _wait(device)
+            best = max(best, 2.0 * size**3 / (time.perf_counter() - begun))
+        return best
+
+    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        return sum(pool.map(rate, range(threads)))
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _forward(model: Seq2Seq, source: int, target: int) -> int:
+    """Operations of the features of one sentence of so many tokens on each side."""
+    token = model.symbols.end
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            model.training_features(
+                torch.full((1, source), token, device=model.device),
+                torch.full((1, target), token, device=model.device),
+            )
+    finally:
+        model.train(training)
+    return int(counter.get_total_flops())
