@@ -2,8 +2,9 @@
 
 ``COUNT`` kills with ``kill -9`` at random moments in each of train, convert, average, translate and the
 download of a model (there every fifth fault is a full disk instead), a fifth as many full disks in training,
-and as many pairs of processes that train in one folder. After each fault what was there must be whole; the
-next start must end with the same bytes as if nothing had happened, and leave nothing beside them.
+as many pairs of processes that train in one folder, and as many kills of one of two processes of a run. After
+each fault what was there must be whole; the next start must end with the same bytes as if nothing had
+happened, and leave nothing beside them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "src")]
 
+from launched import ended, launch, workers  # noqa: E402
 from model_server import contents, serving, storage  # noqa: E402
 from toy import toy_values, write_reversal_corpus  # noqa: E402
 
@@ -156,6 +158,35 @@ def kill_train(folder: Path, count: int, draw: random.Random) -> Outcome:
     code, told = end(start("train", "settings.yaml", cwd=folder))
     outcome.expect(code == 0, told)
     run_is_clean(folder / "run", reference, outcome)
+    return outcome
+
+
+def kill_ranks(folder: Path, count: int, draw: random.Random) -> Outcome:
+    """Kills of one of two processes at a random step, all in one run, begun again by torchrun."""
+    outcome = Outcome("kill -9 of a rank")
+    corpus(folder, steps=30 * count)
+    changes = ("training.accumulate=2", "training.validate_every=50")
+    words = ["train", "settings.yaml", *(word for change in changes for word in ("--set", change))]
+    whole = launch(folder, 2, *words, "--set", "run=whole")
+    code, told = ended(whole, 10 * LONGEST)
+    outcome.expect(code == 0, told[:4000])
+    process = launch(folder, 2, *words, restarts=count)
+    folder_of = folder / "run" / "checkpoints"
+    newest = 0
+    for _ in range(count):
+        while process.poll() is None and max(checkpoint_steps(folder_of), default=0) <= newest:
+            time.sleep(0.01)
+        time.sleep(draw.uniform(0.0, 0.3))
+        newest = max(checkpoint_steps(folder_of), default=0)
+        outcome.faults += 1
+        if process.poll() is None and (running := workers(process)):
+            os.kill(draw.choice(list(running.values())), signal.SIGKILL)
+            outcome.hit += 1
+    code, told = ended(process, 10 * LONGEST)
+    outcome.expect(code == 0, told[:4000])
+    outcome.expect(told.count("going on from step") == outcome.hit, "it did not go on after each")
+    outcome.expect(content(folder_of) == content(folder / "whole/checkpoints"), "other checkpoints")
+    run_is_clean(folder / "run", content(folder / "whole/model"), outcome)
     return outcome
 
 
@@ -310,6 +341,7 @@ def two_at_once(folder: Path, count: int, draw: random.Random) -> Outcome:
 Kind = Callable[[Path, int, random.Random], Outcome]
 KINDS: dict[str, tuple[Kind, int]] = {
     "train": (kill_train, 1),
+    "ranks": (kill_ranks, 5),
     "convert": (kill_convert, 1),
     "average": (kill_average, 1),
     "translate": (kill_translate, 1),

@@ -12,8 +12,8 @@ from uwaga.settings import load_settings
 from uwaga.training.checkpoint import Progress
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.interrupt import Interrupt
-from uwaga.training.report import Reporter
 from uwaga.training.process import prepare_process
+from uwaga.training.report import Reporter
 from uwaga.training.run import Run
 from uwaga.training.step import Update
 

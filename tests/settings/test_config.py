@@ -36,7 +36,7 @@ def refused(**values: object) -> str:
         ({"training": {"steps": 0}}, "training.steps: Input should be greater than 0 (found 0)"),
         (
             {"training": {"precision": "float8"}},
-            "training.precision: Input should be 'float32' or 'bfloat16'",
+            "training.precision: Input should be 'float32', 'bfloat16' or 'float64'",
         ),
         ({"model": {"width": 30, "heads": 4}}, "width 30 is not a multiple of heads 4"),
         ({"model": {"width": 3, "heads": 1}}, "sinusoidal positions need an even width, not 3"),

@@ -16,6 +16,8 @@ from uwaga.errors import SettingsError
 from uwaga.settings import TrainingSettings
 from uwaga.training.ranks import Ranks
 
+_NUMBERS = 3  # of a size
+
 
 class Size(NamedTuple):
     """Of a batch: its sentences, and its source and target tokens, end symbols included."""
@@ -87,8 +89,8 @@ def deal_out(ranks: Ranks, batches: Sequence[Batch], stopping: bool, accumulate:
     told = ranks.exchange([int(stopping), *(number for batch in batches for number in Size.of(batch))])
     sizes = []
     for number in range(accumulate):
-        start = 1 + number // ranks.world * len(Size._fields)
-        sizes.append(Size(*told[number % ranks.world][start : start + len(Size._fields)]))
+        start = 1 + number // ranks.world * _NUMBERS
+        sizes.append(Size(*told[number % ranks.world][start : start + _NUMBERS]))
     deal = Deal(tuple(sizes), range(ranks.rank, accumulate, ranks.world))
     return deal, any(one[0] for one in told)
 

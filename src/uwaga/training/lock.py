@@ -22,6 +22,7 @@ from types import TracebackType
 from uwaga.errors import RunInUseError
 
 LOCK = "lock"
+_UNNAMED_JOBS = ("", "none")  # what torchrun says without --rdzv-id
 _STAT_START = 21  # place of the start time, in clock ticks since boot, in /proc/PID/stat (proc(5): 22nd)
 
 
@@ -30,7 +31,7 @@ class LockOwner:
     """A process that works in a folder: its number, host and time, and what tells it from a later one.
 
     ``boot`` names one start of the kernel, ``born`` is the process's own start within it; both are empty
-    where the system does not tell them.
+    where the system does not tell them. ``job`` is that of `torchrun`, empty where there is none.
     """
 
     pid: int
@@ -38,6 +39,7 @@ class LockOwner:
     since: str
     boot: str = ""
     born: str = ""
+    job: str = ""
 
 
 class RunLock:
@@ -115,7 +117,10 @@ def this_process() -> LockOwner:
     """What a lock says of this process."""
     pid = os.getpid()
     since = time.strftime("%Y-%m-%d %H:%M:%S %z")
-    return LockOwner(pid, socket.gethostname(), since, _boot(), _born(pid))
+    job = os.environ.get("TORCHELASTIC_RUN_ID", "")
+    return LockOwner(
+        pid, socket.gethostname(), since, _boot(), _born(pid), "" if job in _UNNAMED_JOBS else job
+    )
 
 
 def is_stale(owner: LockOwner, held: bool) -> bool:
@@ -126,6 +131,8 @@ def is_stale(owner: LockOwner, held: bool) -> bool:
         held: whether the kernel gave us the lock; False only where the file system knows no locks.
     """
     here = this_process()
+    if owner.job and owner.job == here.job:
+        return True  # which torchrun has ended, on whatever machine, before it started this one
     known = bool(owner.boot and here.boot)
     one_kernel = owner.boot == here.boot if known else owner.host == here.host
     if held and one_kernel:
@@ -156,6 +163,7 @@ def _read(handle: int) -> LockOwner | None:
             str(values["since"]),
             str(values["boot"]),
             str(values["born"]),
+            str(values.get("job", "")),
         )
     except (ValueError, KeyError, TypeError):
         return None

@@ -17,7 +17,7 @@ from torch import Tensor, distributed
 
 from uwaga.engine.cores import usable_cores
 from uwaga.errors import FailedElsewhereError, RankLostError, UwagaError, reason
-from uwaga.training.notes import Notes
+from uwaga.training.notices import Notices
 
 Made = TypeVar("Made")
 _BUCKET = 25 * 2**20  # bytes that are summed together
@@ -30,10 +30,15 @@ class Ranks:
     """
 
     def __init__(
-        self, rank: int = 0, world: int = 1, local: int = 0, local_world: int = 1, notes: Notes | None = None
+        self,
+        rank: int = 0,
+        world: int = 1,
+        local: int = 0,
+        local_world: int = 1,
+        notices: Notices | None = None,
     ) -> None:
         self.rank, self.world, self.local, self.local_world = rank, world, local, local_world
-        self._notes = notes
+        self._notices = notices
         self._connected = False
 
     @property
@@ -51,7 +56,7 @@ class Ranks:
         Raises:
             FailedElsewhereError: it has failed in another, or in one of lower rank too.
         """
-        if self._notes is None:
+        if self._notices is None:
             return work()
         failure: Exception | None = None
         try:
@@ -60,7 +65,7 @@ class Ranks:
             raise
         except Exception as error:
             failure = error
-        told = self._notes.gather("" if failure is None else reason(failure))
+        told = self._notices.gather("" if failure is None else reason(failure))
         failed = [rank for rank, text in enumerate(told) if text]
         ours = isinstance(failure, UwagaError | OSError)
         if failure is not None and (failed[0] == self.rank or not ours):
@@ -75,19 +80,19 @@ class Ranks:
         Raises:
             FailedElsewhereError: it has failed there.
         """
-        if self._notes is None:
+        if self._notices is None:
             return work()
         if not self.first:
-            done, made = json.loads(self._notes.hear())
+            done, made = json.loads(self._notices.hear())
             if not done:
                 raise FailedElsewhereError(f"rank 0: {made}")
             return made  # type: ignore[no-any-return]
         try:
             made = work()
         except Exception as error:
-            self._notes.post(json.dumps([False, reason(error)]))
+            self._notices.post(json.dumps([False, reason(error)]))
             raise
-        self._notes.post(json.dumps([True, made]))
+        self._notices.post(json.dumps([True, made]))
         return made
 
     def in_turn(self, work: Callable[[], Made]) -> Made:
@@ -102,18 +107,18 @@ class Ranks:
 
     def tell(self, value: Any) -> list[Any]:
         """The values of all processes by rank; they must be what JSON can hold."""
-        if self._notes is None:
+        if self._notices is None:
             return [value]
-        return [json.loads(text) for text in self._notes.gather(json.dumps(value))]
+        return [json.loads(text) for text in self._notices.gather(json.dumps(value))]
 
     def heed(self, ending: Callable[[], bool]) -> None:
         """Wait no longer for a process that shows no life, once this one is asked to end."""
-        if self._notes is not None:
-            self._notes.hurried = ending
+        if self._notices is not None:
+            self._notices.hurried = ending
 
     def named(self, rank: int) -> str:
         """A rank with its process and host."""
-        return f"rank {rank}" if self._notes is None else self._notes.named(rank)
+        return f"rank {rank}" if self._notices is None else self._notices.named(rank)
 
     def connect(self, device: torch.device, timeout: float) -> None:
         """Connect the processes for tensors on this device.
@@ -121,13 +126,13 @@ class Ranks:
         Raises:
             RankLostError: one of them is not there.
         """
-        if self._notes is None:
+        if self._notices is None:
             return
-        self._notes.timeout = timeout
+        self._notices.timeout = timeout
         with self.together():
             distributed.init_process_group(
                 "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-                store=self._notes.store,
+                store=self._notices.store,
                 rank=self.rank,
                 world_size=self.world,
                 timeout=timedelta(seconds=timeout),
@@ -140,7 +145,7 @@ class Ranks:
         Raises:
             RankLostError: a process has ended, or has not answered in time.
         """
-        if self._notes is None:
+        if self._notices is None:
             return [list(numbers)]
         own = torch.tensor(numbers, dtype=torch.int64)
         found = [torch.empty_like(own) for _ in range(self.world)]
@@ -157,7 +162,7 @@ class Ranks:
         Raises:
             RankLostError: a process has ended, or has not answered in time.
         """
-        if self._notes is None:
+        if self._notices is None:
             return
         with self.together():
             waiting = []
@@ -172,7 +177,7 @@ class Ranks:
 
     def spread(self, tensors: Sequence[Tensor]) -> None:
         """Put into each tensor what it holds in rank 0."""
-        if self._notes is not None:
+        if self._notices is not None:
             with self.together():
                 for tensor in tensors:
                     distributed.broadcast(tensor, 0)
@@ -188,17 +193,17 @@ class Ranks:
         try:
             yield
         except RuntimeError as error:
-            if self._notes is None or not _broken(error):
+            if self._notices is None or not _broken(error):
                 raise
-            raise self._notes.lost() from None
+            raise self._notices.lost("time" in str(error).lower()) from None
 
     def leave(self) -> None:
         """The run is done, in every process."""
-        if self._notes is not None:
-            self._notes.gather("")
+        if self._notices is not None:
+            self._notices.gather("")
             if self._connected:
                 distributed.destroy_process_group()
-            self._notes.depart()
+            self._notices.depart()
 
 
 ALONE = Ranks()
@@ -217,19 +222,19 @@ def joined(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
         yield ALONE
         return
     rank = int(environment["RANK"])
-    notes = Notes.join(rank, world)
+    notices = Notices.join(rank, world)
     local, local_world = (int(environment.get(f"LOCAL_{name}", "0")) for name in ("RANK", "WORLD_SIZE"))
     try:
-        ranks = Ranks(rank, world, local, max(1, local_world), notes)
+        ranks = Ranks(rank, world, local, max(1, local_world), notices)
         yield ranks
         ranks.leave()
     except FailedElsewhereError:
         raise
     except BaseException:
-        notes.fail()
+        notices.fail()
         raise
     finally:
-        notes.close()
+        notices.close()
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:

@@ -19,7 +19,7 @@ from uwaga.models.transformer import Transformer
 from uwaga.settings import TrainingSettings
 from uwaga.training.loss import Loss
 from uwaga.training.ranks import Ranks
-from uwaga.training.step import Part, Updater, batch_loss
+from uwaga.training.step import BatchPart, Updater, batch_loss
 from uwaga.training.trained import Trained
 from uwaga.training.whole import placed, whole
 
@@ -112,7 +112,7 @@ class ShardedUpdater(Updater):
         self.all_workers = 1
         self._sharded = model
 
-    def backward(self, parts: Sequence[Part], tokens: int, step: int) -> tuple[float, float]:
+    def backward(self, parts: Sequence[BatchPart], tokens: int, step: int) -> tuple[float, float]:
         losses = torch.zeros(2, dtype=torch.float64)
         with self.ranks.together():
             for part in parts:

@@ -40,7 +40,7 @@ class Update:
     source_tokens: int = 0
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """What one backward pass is of: a batch or a part of one, and its number within the update."""
 
     batch: Batch
@@ -84,7 +84,7 @@ class Updater:
         deal = deal or Deal.whole(batches)
         cut = -(-self.all_workers // len(deal.sizes))
         parts = [
-            Part(part, number)
+            BatchPart(part, number)
             for batch, first in zip(batches, deal.first_parts(cut), strict=True)
             for number, part in enumerate(split(batch, cut), first)
         ]
@@ -97,7 +97,7 @@ class Updater:
         self.optimiser.zero_grad(set_to_none=True)
         return Update(loss, nll, deal.tokens, float(norm), rate, deal.source_tokens)
 
-    def backward(self, parts: Sequence[Part], tokens: int, step: int) -> tuple[float, float]:
+    def backward(self, parts: Sequence[BatchPart], tokens: int, step: int) -> tuple[float, float]:
         """Put the gradients of the update into the parameters; the sums of the loss, smoothed and plain.
 
         Both of all processes, which send each other a sum once in an update.
@@ -124,7 +124,7 @@ class Updater:
         """Let the worker threads go."""
         self._pool.shutdown()
 
-    def loss(self, part: Part, step: int) -> Loss:
+    def loss(self, part: BatchPart, step: int) -> Loss:
         """The loss of a part, with what is drawn at random for it."""
         key = [self.settings.seed % 2**64, step, part.number]
         seed = int(np.random.SeedSequence(key).generate_state(1)[0])
@@ -140,7 +140,7 @@ class Updater:
             self.model, batch, settings.label_smoothing, settings.precision, settings.guided_alignment
         )
 
-    def _gradients(self, part: Part, tokens: int, step: int) -> tuple[Loss, list[Tensor]]:
+    def _gradients(self, part: BatchPart, tokens: int, step: int) -> tuple[Loss, list[Tensor]]:
         loss = self.loss(part, step)
         gradients = torch.autograd.grad(loss.smoothed / tokens, self.parameters)
         return Loss(loss.smoothed.detach(), loss.plain), list(gradients)

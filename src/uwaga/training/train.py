@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 import yaml
 
+from uwaga.models.base import Seq2Seq
 from uwaga.models.build import check_model
 from uwaga.settings import Settings, TrainingSettings
 from uwaga.training.alike import check_alike, check_same_folder
@@ -28,7 +29,7 @@ from uwaga.training.ranks import ALONE, Ranks
 from uwaga.training.report import Reporter
 from uwaga.training.run import Run
 from uwaga.training.start import start_model
-from uwaga.training.trained import make_trained
+from uwaga.training.trained import Trained
 from uwaga.training.utilisation import find_utilisation
 from uwaga.training.validation import Validation
 
@@ -103,7 +104,7 @@ def _opened(
     if training.precision == "float64":
         model.double()
     ranks.spread([parameter.data for parameter in model.parameters()])
-    trained = make_trained(model, training, ranks, device)
+    trained = _trained(model, training, ranks, device)
     reporter.utilisation = find_utilisation(model, training, ranks, device)
     run = Run(settings, model, corpora, reporter, base, ranks, trained)
     going_on = ranks.agree(run.resume)
@@ -119,6 +120,15 @@ def _opened(
     if base is not None and not going_on:
         ranks.lead(run.measure_before)
     return run
+
+
+def _trained(model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device) -> Trained:
+    """What the updates change, on the device, where the model goes too unless it is sharded."""
+    if ranks.world == 1 or settings.distributed == "ddp":
+        return Trained(model.to(device), settings, ranks)
+    from uwaga.training.sharding import ShardedTrained  # which takes a second to import
+
+    return ShardedTrained(model, settings, ranks, device)
 
 
 def _say_ranks(training: TrainingSettings, ranks: Ranks, device: torch.device, reporter: Reporter) -> None:

@@ -33,16 +33,3 @@ class Trained:
     def at_hand(self, model: Seq2Seq) -> Iterator[None]:
         """Inside, the run's model is where it can be computed with."""
         yield
-
-
-def make_trained(model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device) -> Trained:
-    """What the updates of a run change, on ``device``, where the model goes too unless it is sharded.
-
-    Raises:
-        MissingExtraError: ``training.distributed: fsdp``, and torch is too old for it.
-    """
-    if ranks.world == 1 or settings.distributed == "ddp":
-        return Trained(model.to(device), settings, ranks)
-    from uwaga.training.sharding import ShardedTrained  # which takes a second to import
-
-    return ShardedTrained(model, settings, ranks, device)

@@ -1,13 +1,14 @@
-"""What the processes of one run tell each other beside the training: notes in the store of `torchrun`.
+"""What the processes of one run tell each other beside the training: notices in the store of `torchrun`.
 
-Notes wait for as long as it takes, since preparing a corpus or validating may take hours; meanwhile a thread
-of each process shows that it lives.
+They are waited for as long as it takes, since preparing a corpus or validating may take hours; meanwhile a
+thread of each process shows that it lives.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import socket
 import threading
 import time
@@ -23,11 +24,49 @@ BEAT = 0.5
 """Seconds between two signs of life."""
 SILENT = 1.5
 """Seconds without one, after a connection broke, that tell the process which has ended."""
+ARRIVAL = 600.0
+"""Seconds in which all processes must have come."""
 _PAUSES = (0.001, 0.05)  # seconds between two looks, at first and at most
 
 
-class Notes:
-    """Notes from each of ``world`` processes to all, in an order that is the same in each.
+def meet(store: Store, rank: int, world: int, seconds: float = ARRIVAL) -> str:
+    """A name that the processes which are here now share, and no others before or after them.
+
+    A store may outlive its processes: that of `torchrun` still holds what those said which it has started
+    again. Rank 0 calls under a new name, the others answer with one of their own, and who finds that taken up
+    has been heard by somebody who lives.
+
+    Raises:
+        RankLostError: somebody has not come in time.
+    """
+    name, end = secrets.token_hex(8), time.monotonic() + seconds
+
+    def wait(key: str, who: str, call: str = "") -> bool:
+        """Whether the key came; not where rank 0 calls anew meanwhile."""
+        while not store.check([key]):
+            if call and store.get("uwaga/call").decode() != call:
+                return False
+            if time.monotonic() > end:
+                raise RankLostError(f"rank {rank}: {who} has not come within {seconds:.0f} s")
+            time.sleep(_PAUSES[1])
+        return True
+
+    if rank == 0:
+        store.set("uwaga/call", name)
+        for other in range(1, world):
+            wait(f"uwaga/{name}/{other}", f"rank {other}")
+            store.set(f"uwaga/{store.get(f'uwaga/{name}/{other}').decode()}", name)
+        return name
+    wait("uwaga/call", "rank 0")
+    while True:
+        call = store.get("uwaga/call").decode()
+        store.set(f"uwaga/{call}/{rank}", name)
+        if wait(f"uwaga/{name}", "rank 0", call):
+            return call
+
+
+class Notices:
+    """Notices from each of ``world`` processes to all, in an order that is the same in each.
 
     ``timeout``: seconds without a sign of life after which a process counts as lost; :data:`SILENT` where
     ``hurried`` says that this process is asked to end.
@@ -46,15 +85,15 @@ class Notes:
         self._thread.start()
 
     @classmethod
-    def join(cls, rank: int, world: int) -> Notes:
+    def join(cls, rank: int, world: int) -> Notices:
         """Through the store that the environment names, as `torchrun` sets it.
 
         Raises:
             RankLostError: it cannot be reached.
         """
         try:
-            store, _, _ = next(rendezvous("env://", timeout=timedelta(minutes=10)))
-            return cls(store, rank, world)
+            store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=ARRIVAL)))
+            return cls(PrefixStore(meet(store, rank, world), store), rank, world)
         except (RuntimeError, ValueError) as error:
             place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
             raise RankLostError(
@@ -86,10 +125,10 @@ class Notes:
         with contextlib.suppress(RuntimeError):
             self._mine.set("failed", str(self.rank))
 
-    def lost(self) -> FailedElsewhereError | RankLostError:
+    def lost(self, late: bool) -> FailedElsewhereError | RankLostError:
         """What to raise when a connection between the processes broke: which of them has ended.
 
-        One of those that are left tells it.
+        One of those that are left tells it. ``late``: nothing came for as long as it was waited for.
         """
         try:
             before = [self._sign(rank) for rank in range(self.world)]
@@ -100,12 +139,13 @@ class Notes:
                 time.sleep(_PAUSES[1])
             gone = [rank for rank in range(self.world) if self._sign(rank) == before[rank]]
             named = " and ".join(self.named(rank) for rank in gone) or "another process of the run"
+            how = f"has not answered for {self.timeout:.0f} s (training.timeout)" if late else "was lost"
             if self._mine.add("told", 1) > 1:
-                return FailedElsewhereError(f"{named} was lost")
+                return FailedElsewhereError(f"{named} {how}")
         except RuntimeError:
             return self._unreachable()
         return RankLostError(
-            f"{named} was lost; torchrun starts all again where --max-restarts lets it, and the same command "
+            f"{named} {how}; torchrun starts all again where --max-restarts lets it, and the same command "
             "goes on from the newest checkpoint"
         )
 
