@@ -49,7 +49,7 @@ def prepare(folder: Path, steps: int, kind: str) -> None:
     settings = {
         "run": "run",
         "data": {"train": ["train.tsv"], "dev": ["dev.tsv"]},
-        "text": {"size": 4000},
+        "text": {"size": 2000},
         "model": model,
         "training": training,
     }
@@ -75,7 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--kind", choices=("ddp", "fsdp"), default="ddp")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import distribute_tensor
 
 from uwaga.data.batches import Batch
 from uwaga.errors import MissingExtraError
@@ -36,12 +38,12 @@ class ShardedModel(nn.Module):
         self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
     ) -> None:
         super().__init__()
-        try:
-            from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
-        except ImportError:
+        if "src_data_rank" not in inspect.signature(distribute_tensor).parameters:
             raise MissingExtraError(
-                f"training.distributed: fsdp needs torch 2.6 or newer, not {torch.__version__}; set it to ddp"
-            ) from None
+                f"training.distributed: fsdp needs torch 2.7 or newer, not {torch.__version__}; set it to ddp"
+            )
+        from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+
         # It warns of operations in place on what a block returns; there are none.
         warnings.filterwarnings("ignore", "FSDP2-wrapped module", UserWarning)
         self.model = copy.deepcopy(model)

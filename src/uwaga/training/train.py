@@ -104,7 +104,7 @@ def _opened(
     if training.precision == "float64":
         model.double()
     ranks.spread([parameter.data for parameter in model.parameters()])
-    trained = _trained(model, training, ranks, device)
+    trained = ranks.agree(lambda: _trained(model, training, ranks, device))
     reporter.utilisation = find_utilisation(model, training, ranks, device)
     run = Run(settings, model, corpora, reporter, base, ranks, trained)
     going_on = ranks.agree(run.resume)

@@ -40,4 +40,5 @@ def placed(tensor: Tensor, like: Tensor) -> Tensor:
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     assert isinstance(like, DTensor)
-    return distribute_tensor(moved, like.device_mesh, like.placements)
+    # Each process has the whole and takes its share: nobody waits for another that could not read it.
+    return distribute_tensor(moved, like.device_mesh, like.placements, src_data_rank=None)
