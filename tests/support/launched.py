@@ -9,11 +9,11 @@ from pathlib import Path
 
 EACH_ITS_OWN = """
 import os, sys
-import uwaga
 from uwaga.cli.main import main
+from uwaga.training import alike
 rank = os.environ["RANK"]
 if "UWAGA_TEST_VERSION" in os.environ and rank == "1":
-    uwaga.__version__ = os.environ["UWAGA_TEST_VERSION"]
+    alike.made_with = lambda: os.environ["UWAGA_TEST_VERSION"]
 main([word.replace("RANK", rank) for word in sys.argv[1:]])
 """
 """A script that is ``uwaga`` with the number of its rank in place of the word RANK."""

@@ -11,17 +11,17 @@ from typing import Any
 
 import torch
 
-import uwaga
 from uwaga.data.sources import find_sources
 from uwaga.data.streams import identify
 from uwaga.errors import SettingsError
 from uwaga.settings import Settings
 from uwaga.training.base import Base
+from uwaga.training.card import made_with
 from uwaga.training.changes import flatten
 from uwaga.training.lock import LOCK
 from uwaga.training.ranks import Ranks
 
-_PACKAGE = Path(uwaga.__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 _SETTLED = 30.0  # seconds after which a network's file system shows what another machine has written
 
 
@@ -46,7 +46,7 @@ def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
         for corpus in data.resolve(named):
             files += [*find_sources(corpus).files, *([corpus.alignment] if corpus.alignment else [])]
     return {
-        "uwaga": f"{uwaga.__version__} ({code_digest()})",
+        "uwaga": f"{made_with()} ({code_digest()})",
         "torch": torch.__version__,
         "init": "" if base is None else base.sha256,
         **{f"setting {name}": value for name, value in flatten(settings.model_dump(mode="json")).items()},

@@ -26,15 +26,11 @@ def model_card(
         progress: where the run stands.
         changes: what each dev set scored before and after, a line each.
     """
-    try:
-        made_with = f"uwaga {version('uwaga')}"
-    except PackageNotFoundError:
-        made_with = "uwaga"
     source, target = settings.data.languages
     lines = [
         f"# {source} → {target}",
         "",
-        f"Trained with {made_with}: {progress.step} updates, {origin}.",
+        f"Trained with {made_with()}: {progress.step} updates, {origin}.",
         "",
         "| | |",
         "|---|---|",
@@ -54,6 +50,14 @@ def model_card(
     if changes:
         lines += ["", "Before and after:", "", *(f"- {change}" for change in changes)]
     return "\n".join(lines) + "\n"
+
+
+def made_with() -> str:
+    """``uwaga 0.1.0``, or without the version where it is not installed."""
+    try:
+        return f"uwaga {version('uwaga')}"
+    except PackageNotFoundError:
+        return "uwaga"
 
 
 def _named(corpora: Sequence[CorpusSettings]) -> str:
