@@ -113,12 +113,17 @@ def train(
         _sweep(settings, set_ or [], sweep)
         return
     if estimate:
-        checked = _checked(settings, set_ or [])
-        with needing("train", "training"):
-            from uwaga.training.estimate import estimate_time
-        typer.echo(f"{checked.training.steps:,} updates: {estimate_time(checked)}")
+        _estimate(settings, set_ or [])
     elif _train(settings, set_ or []) is None:
         raise typer.Exit(INTERRUPTED)
+
+
+def _estimate(path: Path, changes: list[str]) -> None:
+    """Say how long the run of a settings file will take."""
+    checked = _checked(path, changes)
+    with needing("train", "training"):
+        from uwaga.training.estimate import estimate_time
+    typer.echo(f"{checked.training.steps:,} updates: {estimate_time(checked)}")
 
 
 def _train(path: Path, changes: list[str]) -> Path | None:
