@@ -143,3 +143,13 @@ def test_I11_18_a_preset_in_the_file_is_changed_by_set(
     sizes = ("model.score=dot", "model.hidden=16", "model.embedding=16", "model.max_length=40")
     assert run("train", path, *(part for size in sizes for part in ("--set", size))) == 0
     assert '"score": "dot"' in (tmp_path / "run" / "model" / "config.json").read_text()
+
+
+@pytest.mark.parametrize("option", [["--init"], ["--estimate"], ["--sweep", "sweep.yaml"]])
+def test_what_one_process_does_is_refused_under_torchrun(
+    tmp_path: Path, option: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert run("train", tmp_path / "s.yaml", *option) == 1
+    assert f"{option[0]} is the work of one process" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]

@@ -104,6 +104,10 @@ def train(
 
         uwaga translate --model runs/my-model/model "A sentence."
     """
+    alone = {"--init": init, "--sweep": sweep is not None, "--estimate": bool(estimate)}
+    if _several() and any(alone.values()):
+        name = next(name for name, asked in alone.items() if asked)
+        raise SettingsError(f"{name} is the work of one process: say it without torchrun")
     if init:
         _init(settings, preset, set_ or [], estimate is not False)
         return
@@ -128,8 +132,7 @@ def _estimate(path: Path, changes: list[str]) -> None:
 
 def _train(path: Path, changes: list[str]) -> Path | None:
     """Train by a settings file, alone or with the processes that torchrun has started beside this one."""
-    several = os.environ.get("WORLD_SIZE", "1") != "1"
-    checked = None if several else _checked(path, changes)  # at once: importing torch takes seconds
+    checked = None if _several() else _checked(path, changes)  # at once: importing torch takes seconds
     with needing("train", "training"):
         from uwaga.training.ranks import joined
         from uwaga.training.train import train as train_model
@@ -138,6 +141,11 @@ def _train(path: Path, changes: list[str]) -> Path | None:
             return train_model(checked or ranks.agree(lambda: _checked(path, changes)), ranks)
     except FailedElsewhereError:  # which has said why
         raise typer.Exit(MISTAKE) from None
+
+
+def _several() -> bool:
+    """Whether torchrun has started others beside this process."""
+    return os.environ.get("WORLD_SIZE", "1") != "1"
 
 
 def _checked(path: Path, changes: list[str]) -> Settings:
