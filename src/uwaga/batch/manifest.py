@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt
@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeInt
 from uwaga.batch.stores import FileStore, StoredFile
 from uwaga.errors import DataError, SettingsError, shown
 from uwaga.settings import StrictModel, parse
-from uwaga.synthetic.manifest import Setting, StoredModel
+from uwaga.synthetic.manifest import Setting, StoredModel, check_alike
 
 MANIFEST = "manifest.json"
 LARGEST = 1 << 28  # bytes
@@ -140,14 +140,7 @@ def check_same_job(place: str, begun: BatchManifest, asked: BatchManifest) -> No
     Raises:
         SettingsError: names the folder, the first key that differs, and both values.
     """
-    before, now = dict(_leaves(_compared(begun))), dict(_leaves(_compared(asked)))
-    for key in [*now, *before]:
-        if before.get(key) != now.get(key):
-            raise SettingsError(
-                f"{place}: its job was begun with {key} = {json.dumps(before.get(key))}, not "
-                f"{json.dumps(now.get(key))}; ask for the same to go on with it, choose another folder, or "
-                "delete this one"
-            )
+    check_alike(place, _compared(begun), _compared(asked), "choose another folder")
 
 
 def _compared(manifest: BatchManifest) -> Mapping[str, Any]:
@@ -155,11 +148,3 @@ def _compared(manifest: BatchManifest) -> Mapping[str, Any]:
     values = manifest.model_dump(mode="json", exclude={"parts": True, "finished": True, "input": {"name"}})
     values["models"] = [one["sha256"] for one in values["models"]]
     return values
-
-
-def _leaves(value: object, name: str = "") -> Iterator[tuple[str, object]]:
-    if not isinstance(value, Mapping):
-        yield name, value
-        return
-    for key, one in value.items():
-        yield from _leaves(one, f"{name}.{key}" if name else key)

@@ -124,13 +124,28 @@ def check_same_job(folder: Path, begun: Manifest, asked: Manifest) -> None:
     Raises:
         SettingsError: names the folder, the first key that differs, and both values.
     """
-    before, now = dict(_keys(_compared(begun))), dict(_keys(_compared(asked)))
+    check_alike(str(folder), _compared(begun), _compared(asked), "choose another folder with --output")
+
+
+def check_alike(place: str, begun: Mapping[str, Any], asked: Mapping[str, Any], elsewhere: str) -> None:
+    """Refuse to go on with a job whose record says something else than what is asked for.
+
+    Args:
+        place: where the job's record lies.
+        begun: what the record says.
+        asked: what is asked for.
+        elsewhere: how another place is chosen, for the message.
+
+    Raises:
+        SettingsError: names the place, the first key that differs, and both values.
+    """
+    before, now = dict(_keys(begun)), dict(_keys(asked))
     for key in [*now, *before]:
         if before.get(key) != now.get(key):
             raise SettingsError(
-                f"{folder}: its job was begun with {key} = {json.dumps(before.get(key))}, not "
-                f"{json.dumps(now.get(key))}; ask for the same to go on with it, choose another folder with "
-                "--output, or delete this one"
+                f"{place}: its job was begun with {key} = {json.dumps(before.get(key))}, not "
+                f"{json.dumps(now.get(key))}; ask for the same to go on with it, {elsewhere}, or delete "
+                "this one"
             )
 
 
