@@ -113,6 +113,7 @@ def test_a_line_of_json_keeps_what_it_held_as_it_was_written(tmp_path: Path) -> 
         (gzip.compress(b"a line\n" * 999)[:-9], "text", "cut short or damaged"),
         (b"PAR1 and no more", "parquet", "no Parquet file"),
     ],
+    ids=["utf-8", "json", "object", "gzip", "parquet"],
 )
 def test_damage_is_named(content: bytes, kind: str, why: str, tmp_path: Path) -> None:
     path = tmp_path / "rows"
