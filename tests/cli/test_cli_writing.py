@@ -57,7 +57,7 @@ def test_I11_13_no_planted_link_is_followed(tmp_path, monkeypatch):
         file.write(b"new")
     assert victim.read_text() == "precious"
     assert output.read_bytes() == b"new"
-    monkeypatch.setattr(atomic.secrets, "token_hex", lambda size: "0" * (2 * size))
+    monkeypatch.setattr(atomic.os, "urandom", bytes)
     (tmp_path / f".out.{'0' * 16}.part").symlink_to(victim)
     with pytest.raises(DataError, match="cannot be written"), new_file(output):
         raise AssertionError("never reached")

@@ -48,6 +48,11 @@ def test_values_alone_are_translated(tree, flow, style):
     assert changed == swap(tree)
 
 
+def test_a_space_that_is_no_space_of_yaml_belongs_to_its_value():
+    made = render("a.yaml", "a: word\xa0\nb: other\n".encode(), swapped)
+    assert yaml.safe_load(made) == {"a": "WORD\xa0", "b": "OTHER"}
+
+
 FILE = b"""# a comment
 en:
   title: A title   # another

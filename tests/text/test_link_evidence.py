@@ -7,6 +7,7 @@ import pytest
 
 from uwaga.errors import ModelError
 from uwaga.settings import LinkModel, WordLexicon
+from uwaga.settings.alignment import LARGEST
 from uwaga.text.link_evidence import (
     FIRST_ALONE,
     LEXICAL,
@@ -85,14 +86,24 @@ def test_a_lexicon_is_read_as_it_was_made():
         "a": {"hun": (0.01, 0.0)},
         "dog": {"hun": (0.5, 0.9)},
     }
-    assert WordLexicon.of(4, {("a", "b"): (0.001, 0.004)}).words == {}
+    assert WordLexicon.of(4, {("a", "b"): (0.001, 0.004)}).partners == {}
 
 
-@pytest.mark.parametrize("line", ["sie 80", "sie 80 x", "sie 80 60 er 1"])
-def test_a_damaged_lexicon_is_refused_by_its_word(line):
-    damaged = WordLexicon(letters=3, words={"see": line})
+FAR_TOO_LONG = WordLexicon.packed(3, "a b 1 2\n" * (LARGEST // 7)).words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(WordLexicon.packed(3, line).words for line in ("see sie 80", "see sie 80 x", "see sie 80 60 er 1")),
+        *('no base "', "abcde", LEXICON.words[:-5], FAR_TOO_LONG),
+    ],
+    ids=["two", "no number", "four", "no base", "not deflated", "cut", "a bomb"],
+)
+def test_a_damaged_lexicon_is_refused(words):
+    damaged = WordLexicon(letters=3, words=words)
     model = model_of(2, [0.5] * (4 + FIRST_ALONE + LEXICAL), [0.1] * SECOND)
-    with pytest.raises(ModelError, match=r"'see'.*--choose"):
+    with pytest.raises(ModelError, match=r"lexicon .* is damaged .*--choose"):
         link_probabilities(model.model_copy(update={"lexicon": damaged}), some_maps(), SOURCE, TARGET)
 
 

@@ -29,7 +29,7 @@ LONGEST = 200
 """Words of a sentence that is aligned; a longer one gets no links."""
 CELLS = 1 << 21
 LEAST_LIKELY = 0.01
-"""What a lexicon leaves out is less likely, in both directions."""
+"""What a lexicon leaves out is less likely, in either direction."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def corpus_lexicon(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[
     back.fit(targets, sources)
     known = ahead.probabilities(LEAST_LIKELY)
     turned = {(source, target): one for (target, source), one in back.probabilities(LEAST_LIKELY).items()}
-    both = {pair: (known.get(pair, 0.0), turned.get(pair, 0.0)) for pair in known | turned}
+    both = {pair: (known[pair], turned[pair]) for pair in known.keys() & turned.keys()}
     return WordLexicon.of(STEM, both)
 
 

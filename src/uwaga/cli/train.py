@@ -104,10 +104,7 @@ def train(
 
         uwaga translate --model runs/my-model/model "A sentence."
     """
-    alone = {"--init": init, "--sweep": sweep is not None, "--estimate": bool(estimate)}
-    if _several() and any(alone.values()):
-        name = next(name for name, asked in alone.items() if asked)
-        raise SettingsError(f"{name} is the work of one process: say it without torchrun")
+    _check_alone(("--init", init), ("--sweep", sweep is not None), ("--estimate", bool(estimate)))
     if init:
         _init(settings, preset, set_ or [], estimate is not False)
         return
@@ -141,6 +138,13 @@ def _train(path: Path, changes: list[str]) -> Path | None:
             return train_model(checked or ranks.agree(lambda: _checked(path, changes)), ranks)
     except FailedElsewhereError:  # which has said why
         raise typer.Exit(MISTAKE) from None
+
+
+def _check_alone(*asked: tuple[str, bool]) -> None:
+    """Refuse what is the work of one process where torchrun has started several."""
+    for name, wanted in asked:
+        if wanted and _several():
+            raise SettingsError(f"{name} is the work of one process: say it without torchrun")
 
 
 def _several() -> bool:

@@ -158,7 +158,7 @@ def _placed(text: str, event: yaml.ScalarEvent) -> _Scalar:
             start, start + len(kept), event.value, event.style, len(first) - len(first.lstrip(" "))
         )
     raw = text[start:end]
-    kept = raw.rstrip() if event.style is None else raw
+    kept = raw.rstrip(" \t\r\n") if event.style is None else raw
     return _Scalar(start, start + len(kept), event.value, event.style, 0)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
@@ -12,15 +14,17 @@ from uwaga.errors import ModelError
 from uwaga.settings.base import StrictModel
 
 Step = Literal["predicting", "reading"]
+LARGEST = 1 << 26
+"""Bytes of a lexicon, unpacked."""
 
 
 class WordLexicon(StrictModel):
     """Which words of two languages stand for one another, as an aligner has learned from a corpus."""
 
     letters: PositiveInt = Field(description="of a word, in lower case, that count: its forms are one word")
-    words: dict[str, str] = Field(
-        description="of each source word its partners, three fields each: the target word, and in hundredths "
-        "how likely it is where the source word stands, and the source word where it stands"
+    words: str = Field(
+        description="lines, deflated, in base 85: a source word, then three fields for each of its partners: "
+        "the target word, and in hundredths how likely each of the two is where the other stands"
     )
 
     @classmethod
@@ -31,29 +35,40 @@ class WordLexicon(StrictModel):
             rounded = [round(100 * one) for one in both]
             if any(rounded):
                 words.setdefault(source, []).append(f"{target} {rounded[0]} {rounded[1]}")
-        return cls(letters=letters, words={source: " ".join(found) for source, found in words.items()})
+        return cls.packed(
+            letters, "\n".join(f"{source} {' '.join(found)}" for source, found in words.items())
+        )
+
+    @classmethod
+    def packed(cls, letters: int, lines: str) -> WordLexicon:
+        """The lexicon of these lines."""
+        return cls(letters=letters, words=base64.b85encode(zlib.compress(lines.encode(), 9)).decode())
 
     @cached_property
     def partners(self) -> dict[str, dict[str, tuple[float, float]]]:
         """Of each source word its target words, and how likely each is of the other.
 
         Raises:
-            ModelError: an entry is not made of threes.
+            ModelError: it is damaged.
         """
-        return {source: _partners(source, line.split()) for source, line in self.words.items()}
-
-
-def _partners(source: str, fields: list[str]) -> dict[str, tuple[float, float]]:
-    try:
-        return {
-            target: (int(ahead) / 100, int(back) / 100)
-            for target, ahead, back in zip(*[iter(fields)] * 3, strict=True)
-        }
-    except ValueError:
-        raise ModelError(
-            f"the lexicon of the model's alignment head: {source!r}: not words with two whole numbers each; "
-            "make another with `uwaga align --choose`"
-        ) from None
+        found = {}
+        opened = zlib.decompressobj()
+        try:
+            lines = opened.decompress(base64.b85decode(self.words), LARGEST).decode()
+            if not opened.eof:
+                raise ValueError("longer than a lexicon may be, or cut short")
+            for line in lines.splitlines():
+                source, *fields = line.split(" ")
+                found[source] = {
+                    target: (int(ahead) / 100, int(back) / 100)
+                    for target, ahead, back in zip(*[iter(fields)] * 3, strict=True)
+                }
+        except (ValueError, zlib.error) as error:
+            raise ModelError(
+                f"the lexicon of the model's alignment head is damaged ({error}); make another with "
+                "`uwaga align --choose`"
+            ) from None
+        return found
 
 
 class LinkModel(StrictModel):
