@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from uwaga.batch.local import OwnWorker, ProcessWorker
 from uwaga.batch.pool import WorkerPool
 from uwaga.batch.work import Identity, Work
+from uwaga.engine.cores import usable_cores
 
 if TYPE_CHECKING:
     from uwaga.batch.on_ray import RayCluster
@@ -52,14 +52,10 @@ class Workers:
             return WorkerPool(lambda: cluster.worker(lean), count, own)
         if self._count is None:
             return WorkerPool(lambda: OwnWorker(work), 1, own)
-        share = _with_threads(work, work.models.load.threads or max(1, _cores() // self._count))
+        share = _with_threads(work, work.models.load.threads or max(1, usable_cores() // self._count))
         return WorkerPool(lambda: ProcessWorker(share), self._count, own)
 
 
 def _with_threads(work: Work, threads: int) -> Work:
     """The same work by so many threads, on which no result depends."""
     return replace(work, models=replace(work.models, load=work.models.load._replace(threads=threads)))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))

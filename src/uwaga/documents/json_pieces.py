@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from uwaga.documents.document import Piece, text_unit
-from uwaga.documents.plural_members import ORDER, PluralMember, plural_unit
+from uwaga.documents.document import Piece
+from uwaga.documents.plural_members import ORDER, PluralMember, member_pieces
 from uwaga.errors import DataError
 from uwaga.markup import Inline, plain_text
 
@@ -87,33 +87,23 @@ def json_pieces(
         DataError: it is no JSON.
     """
     check_json(text, where)
-    at = 0
-    for stem, group in groupby((one for one in json_texts(text) if chosen(one.path)), _stem):
-        own = [_member(text, one) for one in group]
-        plural = plural_unit(text, own, target) if stem is not None else None
-        if plural is not None:
-            yield text[at : own[0].key]
-            yield plural
-            at = own[-1].end
-            continue
-        for one in own:
-            yield text[at : one.value]
-            yield text_unit(text[one.value : one.end], one.inline, one.write)
-            at = one.end
-    yield text[at:]
+    read = ((_stem(one), one) for one in json_texts(text) if chosen(one.path))
+    groups = (
+        (stem is not None, [_member(text, one, category) for (_, category), one in group])
+        for stem, group in groupby(read, lambda found: found[0][0])
+    )
+    yield from member_pieces(text, groups, target)
 
 
-def _stem(one: JsonText) -> tuple[str, ...] | None:
-    """What the keys of a plural's forms have in common; None of any other key."""
+def _stem(one: JsonText) -> tuple[tuple[str, ...] | None, str]:
+    """What the keys of a plural's forms have in common, and the form; None and nothing of any other key."""
     found = PLURAL.fullmatch(one.path[-1]) if one.path else None
-    return None if found is None else (*one.path[:-1], found[1])
+    return (None, "") if found is None else ((*one.path[:-1], found[1]), found[2])
 
 
-def _member(text: str, one: JsonText) -> PluralMember:
+def _member(text: str, one: JsonText, category: str) -> PluralMember:
     raw = text[one.start : one.end]
-    found = PLURAL.fullmatch(one.path[-1]) if one.path else None
     write = _writer(raw.isascii() and "\\u" in raw)
-    category = "" if found is None else found[2]
     return PluralMember(category, one.key, one.start, one.end, (str(json.loads(raw)),), write)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from uwaga.documents.document import Piece, Unit, joined, peeled, translatable
+from uwaga.documents.document import Piece, Unit, joined, peeled, text_unit, translatable
 from uwaga.documents.plurals import plural_categories
 from uwaga.markup import Inline
 
@@ -29,6 +29,31 @@ class PluralMember:
     end: int
     inline: Inline
     write: Callable[[Inline], str]
+
+
+def member_pieces(
+    text: str, groups: Iterable[tuple[bool, Sequence[PluralMember]]], target: str | None
+) -> Iterator[Piece]:
+    """The pieces of a document: a group is one unit where it is a plural, else each value is one of its own.
+
+    Args:
+        text: the document.
+        groups: its values in order; whether a group may be a plural, and what is in it, at least one.
+        target: the language whose plurals it is to have; None to leave them as they are.
+    """
+    at = 0
+    for may_be_plural, members in groups:
+        plural = plural_unit(text, members, target) if may_be_plural else None
+        if plural is not None:
+            yield text[at : members[0].key]
+            yield plural
+            at = members[-1].end
+            continue
+        for one in members:
+            yield text[at : one.value]
+            yield text_unit(text[one.value : one.end], one.inline, one.write)
+            at = one.end
+    yield text[at:]
 
 
 def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) -> Piece | None:

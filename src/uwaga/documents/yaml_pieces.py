@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from uwaga.documents.document import Piece, text_unit
-from uwaga.documents.plural_members import ORDER, PluralMember, plural_unit
+from uwaga.documents.document import Piece
+from uwaga.documents.plural_members import ORDER, PluralMember, member_pieces
 from uwaga.errors import DataError, reason
 from uwaga.markup import Inline, plain_text
 
@@ -50,22 +50,13 @@ def yaml_pieces(
         DataError: it is no YAML (names the line), or has an alias, whose text would have to change in two
             places.
     """
-    at = 0
     others: set[int] = set()  # mappings with a key that is no plural form
     every = list(_scalars(text, chosen, where, others))
-    for mapping, group in groupby(every, lambda one: one.mapping):
-        own = [_member(text, one) for one in group]
-        plural = None if mapping == 0 or mapping in others else plural_unit(text, own, target)
-        if plural is not None:
-            yield text[at : own[0].key]
-            yield plural
-            at = own[-1].end
-            continue
-        for one in own:
-            yield text[at : one.value]
-            yield text_unit(text[one.value : one.end], one.inline, one.write)
-            at = one.end
-    yield text[at:]
+    groups = (
+        (mapping != 0 and mapping not in others, [_member(text, one) for one in group])
+        for mapping, group in groupby(every, lambda one: one.mapping)
+    )
+    yield from member_pieces(text, groups, target)
 
 
 def _member(text: str, scalar: _Scalar) -> PluralMember:

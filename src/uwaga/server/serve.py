@@ -20,6 +20,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
+from uwaga.engine.cores import usable_cores
 from uwaga.errors import SettingsError
 from uwaga.server.app import create_app
 from uwaga.server.connection import KEEP_ALIVE, WatchedConnection
@@ -97,7 +98,7 @@ def build_app(settings: ServerSettings, buckets: Path | None = None) -> FastAPI:
     set_up_logs(settings.log_level)
     forget_dead_workers()
     sys.setswitchinterval(SWITCH)
-    threads = settings.threads or max(1, len(os.sched_getaffinity(0)) // settings.workers)
+    threads = settings.threads or max(1, usable_cores() // settings.workers)
     metrics, limits = Metrics(), settings.limits
     load = loader(threads, settings.workers > 1)
     store = ModelStore(load, settings.memory, limits.waiting, metrics.of_model, settings.nice)
