@@ -125,10 +125,46 @@ def test_lengths_translates_with_models(folders, files):
     assert (files / "one.json").read_text() == expected.json() + "\n"
 
 
+def test_an_earlier_table_stands_beside_what_is_measured_now(files):
+    good, bad = f"Good={files / 'test.de'}", f"bad={files / 'bad.de'}"
+    common = ["--tokenize", "none", "--edges", "2,4"]
+    earlier, joined, whole = (files / f"{name}.json" for name in ("earlier", "joined", "whole"))
+    lengths(files, "--system", good, *common, "--table", earlier)
+    lengths(files, "--system", bad, *common, "--earlier", earlier, "--table", joined, "-o", files / "x.svg")
+    lengths(files, "--system", good, "--system", bad, *common, "--table", whole)
+    assert joined.read_text() == whole.read_text()
+    lengths(files, "--system", f"Good={files / 'bad.de'}", *common, "--earlier", earlier, "--table", joined)
+    assert json.loads(joined.read_text())["systems"] == ["Good"]
+    assert joined.read_text() != earlier.read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda table: table["buckets"].pop(), "its groups of lines are not those of these lines"),
+        (lambda table: table.update(signature="x"), "its signature"),
+        (lambda table: table["buckets"][0]["systems"].clear(), "'test' is not in every bucket"),
+        (lambda table: table["buckets"][0].update(lines="two"), "buckets.0.lines: Input should be"),
+        (lambda table: table.clear(), "no table of uwaga lengths: buckets: Field required"),
+    ],
+)
+def test_another_earlier_table_is_refused(files, change, words):
+    good, table = ["--system", files / "test.de", "--edges", "2,4"], files / "table.json"
+    lengths(files, *good, "--table", table)
+    changed = json.loads(table.read_text())
+    change(changed)
+    table.write_text(json.dumps(changed))
+    result = lengths(files, *good, "--earlier", table, "--table", files / "out.json", code=1)
+    assert words in " ".join(result.stderr.split()) and "Traceback" not in result.stderr
+    assert not (files / "out.json").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ([], "nothing to compare: give --system"),
+        (["--system", "{good}", "--earlier", "nowhere.json"], "nowhere.json: cannot be read"),
+        (["--system", "{good}", "--earlier", "test.en"], "test.en: no table of uwaga lengths"),
         (["--system", "{short}"], "must be aligned"),
         (["--system", "{good}", "--edges", "3,x"], "--edges '3,x': give lengths"),
         (["--system", "{good}", "--edges", "3,2"], "each must be greater"),

@@ -68,6 +68,14 @@ TableFile = Annotated[
     Path | None,
     typer.Option(help="Write the figures into this file, .tsv or .json.", show_default=False),
 ]
+Earlier = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="A table (.json) that was measured on the same lines before: its systems stand beside these, "
+        "but those that are measured now. Give it again for more.",
+        show_default=False,
+    ),
+]
 Title = Annotated[str, typer.Option(help="What stands above the drawing.", show_default=False)]
 
 
@@ -85,6 +93,7 @@ def lengths(
     beam: Beam = None,
     output: Drawing = None,
     table: TableFile = None,
+    earlier: Earlier = None,
     title: Title = "",
     device: the.Device = "auto",
     dtype: the.TorchDtype = "auto",
@@ -104,7 +113,7 @@ def lengths(
 
         uwaga lengths -s test.en -r test.de -m runs/ende/model --beam 5 --edges 10,20,30,40,50
 
-        uwaga lengths -s test.tok.en -r test.tok.de --system out.tok.de --tokenize none --table lengths.tsv
+        uwaga lengths -s tok.en -r tok.de --system new.de --tokenize none --earlier old.json --table both.json
     """
     from uwaga.cli.named import named
     from uwaga.evaluation.files import read_aligned, read_test_set
@@ -112,6 +121,7 @@ def lengths(
 
     files, models = named(system or [], "--system"), named(model or [], "--model")
     _check_together(files, models, table, output)
+    known = _known(earlier or [])
     bounds = None if edges is None else _numbers(edges)
     sources, references = read_test_set(source, reference, columns)
     systems = {name: read_aligned(Path(path), str(source), len(sources)) for name, path in files.items()}
@@ -126,8 +136,7 @@ def lengths(
         lowercase=lowercase,
         samples=samples,
     )
-    _write(found, table, output, title)
-    _print(found)
+    _tell(found, known, table, output, title)
 
 
 def _check_together(
@@ -143,6 +152,13 @@ def _check_together(
         raise SettingsError(f"{table}: a table's name must end in one of {', '.join(TABLES)}")
     if output is not None:
         check_drawing(output)
+
+
+def _known(earlier: list[Path]) -> dict[Path, LengthTable]:
+    """What was measured before."""
+    from uwaga.inspection import read_length_table
+
+    return {path: read_length_table(path) for path in earlier}
 
 
 def _numbers(edges: str) -> list[int]:
@@ -167,7 +183,16 @@ def _translated(
         )
 
 
-def _write(found: LengthTable, table: Path | None, output: Path | None, title: str) -> None:
+def _tell(
+    found: LengthTable,
+    known: Mapping[Path, LengthTable],
+    table: Path | None,
+    output: Path | None,
+    title: str,
+) -> None:
+    """Write, draw and print what was measured now and before."""
+    for path, one in known.items():
+        found = found.beside(one, str(path))
     if table is not None:
         from uwaga.cli.lines import lines_out
 
@@ -177,6 +202,7 @@ def _write(found: LengthTable, table: Path | None, output: Path | None, title: s
         from uwaga.inspection import draw_lengths, save_figure
 
         save_figure(draw_lengths(found, title=title), output)
+    _print(found)
 
 
 def _print(table: LengthTable) -> None:

@@ -5,7 +5,7 @@ from uwaga.inspection.alignment_figure import draw_alignments
 from uwaga.inspection.contributions import METHODS, contributions
 from uwaga.inspection.importance import HeadImportance, draw_importance, measure_heads
 from uwaga.inspection.length_figure import draw_lengths
-from uwaga.inspection.lengths import Bucket, Cell, LengthTable, by_length
+from uwaga.inspection.lengths import Bucket, Cell, LengthTable, by_length, read_length_table
 from uwaga.inspection.matrices import KINDS, Selection, matrices
 from uwaga.inspection.multiples import draw_matrices
 from uwaga.inspection.pictures import check_drawing, save_figure
@@ -34,6 +34,7 @@ __all__ = [
     "heat_maps",
     "matrices",
     "measure_heads",
+    "read_length_table",
     "save_figure",
     "translate_systems",
 ]

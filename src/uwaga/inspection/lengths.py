@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
-from uwaga.errors import DataError, SettingsError
+from uwaga.errors import DataError, SettingsError, reason
 from uwaga.evaluation.metrics import build_metrics, reference_streams
+from uwaga.text.regular_file import read_regular
+
+LARGEST = 1 << 24
+"""Bytes of a table that is read."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,55 @@ class LengthTable:
                     f"\t{interval}\t{cell.ratio:.3f}"
                 )
         return "\n".join(lines) + "\n"
+
+    def beside(self, earlier: LengthTable, where: str) -> LengthTable:
+        """The table with the systems of an earlier one before its own, but those that it has itself.
+
+        Args:
+            earlier: measured on the same lines in the same way.
+            where: what that is, for messages.
+
+        Raises:
+            DataError: it has other buckets or another signature: names what differs.
+        """
+        groups = [[(one.label, one.lines) for one in table.buckets] for table in (self, earlier)]
+        for what, ours, theirs in (
+            ("groups of lines", *groups),
+            ("signature", self.signature, earlier.signature),
+        ):
+            if ours != theirs:
+                raise DataError(
+                    f"{where}: its {what} are not those of these lines ({theirs}, not {ours}): "
+                    "only systems that were measured on the same lines in the same way stand side by side"
+                )
+        known = [name for name in earlier.systems if name not in self.systems]
+        buckets = tuple(
+            replace(ours, systems={**{name: theirs.systems[name] for name in known}, **ours.systems})
+            for ours, theirs in zip(self.buckets, earlier.buckets, strict=True)
+        )
+        return replace(self, buckets=buckets, systems=(*known, *self.systems))
+
+
+def read_length_table(path: Path) -> LengthTable:
+    """A table that was written as JSON.
+
+    Raises:
+        DataError: it cannot be read, or is no such table: names the key.
+    """
+    try:
+        table = TypeAdapter(LengthTable).validate_json(read_regular(path, LARGEST))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {reason(error)}") from None
+    except ValidationError as error:
+        [first, *_] = error.errors(include_url=False)
+        key = ".".join(map(str, first["loc"]))
+        raise DataError(
+            f"{path}: no table of uwaga lengths: {f'{key}: ' if key else ''}{first['msg']}"
+        ) from None
+    for bucket in table.buckets:
+        if missing := set(table.systems) - bucket.systems.keys():
+            raise DataError(f"{path}: no table of uwaga lengths: {min(missing)!r} is not in every bucket")
+    return table
 
 
 def by_length(
