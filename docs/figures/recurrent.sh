@@ -5,8 +5,10 @@
 #
 # DATA is the folder of Multi30k's lc.norm.tok files (github.com/multi30k/dataset), RUNS that of the runs of
 # recipes/multi30k-*.yaml (runs/ if not given). What is translated already, in RUNS/figures, is not translated
-# again. Runs that are not finished are left out. BEAM, UWAGA: see below. With TARGET=fr the runs are those of
-# recipes/multi30k-*-en-fr.yaml, and the figures have -fr in their names.
+# again. Runs that are not finished are left out of the table. In the length figures they keep what was measured
+# of them before, in lengths.json and lengths-joined.json beside this script, which are written anew. BEAM, UWAGA:
+# see below. With TARGET=fr the runs are those of recipes/multi30k-*-en-fr.yaml, and the figures have -fr in
+# their names.
 set -eu
 data=${1:?give the folder of Multi30k}
 runs=${2:-runs}
@@ -53,13 +55,18 @@ for pair in Cho=cho Sutskever=sutskever Bahdanau=bahdanau Luong=luong Transforme
   case $name in Cho | Sutskever) ;; *) attending="$attending -m $name=$model" ;; esac
 done
 
+# What an earlier call has measured of the systems whose runs are not here.
+earlier() {
+  [ ! -f "$figures/$1$mark.json" ] || echo "--earlier $figures/$1$mark.json"
+}
+
 set -- --tokenize none --samples 1000
 # shellcheck disable=SC2086 # the lists of options are meant to be split
 {
   $uwaga lengths -s "$work/single.en" -r "$work/single.$target" $single "$@" --buckets 6 \
-    --table "$work/lengths$mark.tsv" --output "$figures/lengths$mark.svg"
+    $(earlier lengths) --table "$figures/lengths$mark.json" --output "$figures/lengths$mark.svg"
   $uwaga lengths -s "$work/joined.en" -r "$work/joined.$target" $joined "$@" --edges 10,15,20,25,30,40 \
-    --table "$work/lengths-joined$mark.tsv" --output "$figures/lengths-joined$mark.svg"
+    $(earlier lengths-joined) --table "$figures/lengths-joined$mark.json" --output "$figures/lengths-joined$mark.svg"
   $uwaga attend "outside a building , a uniformed security guard looks at the camera from behind a fence ." --words $attending \
     --output "$figures/alignments$mark.svg"
 }
