@@ -31,6 +31,7 @@ from uwaga.batch.work import Identity, Task, Work, identity
 from uwaga.batch.workers import Workers
 from uwaga.errors import DataError, SettingsError
 from uwaga.synthetic.manifest import StoredModel
+from uwaga.text.detection import AUTO
 from uwaga.training.lock import RunLock
 
 IN_HAND = 2
@@ -132,6 +133,8 @@ def batch_job(
         ModelError: there is no such model.
         MissingExtraError: what is needed is not installed.
     """
+    if work.models.load.source_language == AUTO:
+        raise SettingsError("a lake may hold several languages: name that of its texts with --from, not auto")
     reads, writes = open_store(source), open_store(target)
     if reads.contains(writes) or writes.contains(reads):
         raise SettingsError(
@@ -147,6 +150,9 @@ def batch_job(
         uwaga=own.uwaga,
         settings={
             **work.models.settings(),
+            **own.beside,
+            "glossary_mode": None if work.glossary is None else work.glossary_mode,
+            "via": " ".join(work.via) or None,
             "columns": tuple(f"{one.source}={one.target}" for one in wanted.columns),
             "score": wanted.score,
             "alignment": wanted.alignment,
@@ -154,7 +160,7 @@ def batch_job(
         },
         models=tuple(
             StoredModel(name=name, sha256=sha256)
-            for name, sha256 in zip(work.models.names, own.models, strict=True)
+            for (name, _), sha256 in zip(work.places(), own.models, strict=True)
         ),
         input=BatchInput(
             name=reads.name,

@@ -65,6 +65,15 @@ Score = Annotated[bool, typer.Option("--score", help="A column with the score of
 Links = Annotated[
     bool, typer.Option("--alignment", help="A column with word links too, as Moses writes them: 0-0 1-2.")
 ]
+SourceCode = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        help="The language of the texts. With --to and without --model: translate with the best installed "
+        "model between the two, or with several one after the other.",
+        show_default=False,
+    ),
+]
 PartRows = Annotated[
     int, typer.Option(min=1, help="Rows of a part: what a worker that is lost does again, at most.")
 ]
@@ -112,9 +121,13 @@ def batch(
     max_length: the.MaxLength = None,
     split: the.Split = the.SplitChoice.auto,
     batch_tokens: the.BatchTokens = None,
-    from_: the.SourceLanguage = None,
-    to: the.TargetLanguage = None,
+    from_: SourceCode = None,
+    to: the.ToLanguage = None,
+    via: the.Via = None,
     shortlist: the.Shortlist = None,
+    adapter: the.Adapter = None,
+    glossary: the.Glossary = None,
+    glossary_mode: the.GlossaryMode = the.GlossaryChoice.forced,
     device: the.Device = "auto",
     dtype: the.Precision = "auto",
     engine: the.Engine = "auto",
@@ -135,11 +148,15 @@ def batch(
     from uwaga.translator.loading import LoadOptions
 
     asked: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
-    wanted = LoadOptions(device, dtype, threads, engine, from_, to, shortlist, memory)
-    models = JobModels(tuple(model or ["bundled"]), wanted, asked, split.value, batch_tokens)
+    wanted = LoadOptions(device, dtype, threads, engine, from_, to, shortlist, memory, adapter)
+    models = JobModels(tuple(model or ()), wanted, asked, split.value, batch_tokens)
+    terms = None if glossary is None else str(glossary)
+    work = Work(models, alignment, tuple(via or ()), terms, glossary_mode.value)
     columns = Columns(tuple(TextColumn.parse(one) for one in column or ()), score, alignment)
     kind = None if format_ is None else format_.value
-    job = batch_job(source, target, Work(models, alignment), columns, format_name=kind, part_rows=part_rows)
+    job = batch_job(source, target, work, columns, format_name=kind, part_rows=part_rows)
+    if (chosen := work.chosen()) is not None and len(chosen.legs) > 1:
+        typer.echo(f"note: {chosen}, one after the other", err=True)
     with Workers(workers, ray) as pool, _BatchTeller() as progress:
         try:
             manifest = run_batch(job, pool, progress)
