@@ -9,7 +9,7 @@
 The lines are made of some fifty words, all different. Each measurement is of a process of its own. Seconds
 are by the clock; CPU seconds are those of the process and of all that it began, so that they say the same on
 a busy machine; memory is the most that the largest of them ever held (``ru_maxrss``). The actors of a Ray
-cluster are not begun by the job: of that pass the CPU seconds are the reading and writing process's own.
+cluster are not begun by the job: that pass has the CPU seconds of the reading and writing process alone.
 
 ``plain`` is `uwaga translate`, ``batch`` a job in one process, ``workers_1`` and ``workers_2`` one and two
 processes of a core, ``ray`` two nodes on loopback of which one is killed ``--kill`` times. The parts of every
@@ -28,6 +28,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -57,23 +58,38 @@ def write_lines(path: Path, count: int, short: bool) -> None:
             file.writelines(lines)
 
 
+WATCH = """
+import json, os, resource, subprocess, sys, time
+process, own = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL), 0
+while process.poll() is None:
+    try:
+        fields = open(f"/proc/{process.pid}/stat").read().rpartition(")")[2].split()
+        own = max(own, int(fields[11]) + int(fields[12]))  # without what it began
+    except OSError:
+        pass
+    time.sleep(0.05)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+own /= os.sysconf("SC_CLK_TCK")
+print(json.dumps([process.returncode, used.ru_utime + used.ru_stime, own, used.ru_maxrss]))
+"""
+"""Runs a command from a small process: the memory of one that begins another counts as the other's."""
+
+
 def timed(command: list[str], say: str) -> dict[str, float]:
-    """Seconds and CPU seconds that a command takes, and the most bytes that a process of it held."""
-    code = (
-        "import json, resource, subprocess, sys\n"
-        "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
-        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        "print(json.dumps([done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss]))"
-    )
+    """Seconds and CPU seconds of a command, ``own`` of its first process alone, and the most bytes held."""
     started = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code, *command], check=True, stdout=subprocess.PIPE)
+    watched = [sys.executable, "-c", WATCH, *command]
+    done = subprocess.run(watched, check=True, stdout=subprocess.PIPE)
     seconds = time.perf_counter() - started
-    status, cpu, kilobytes = json.loads(done.stdout)
+    status, cpu, own, kilobytes = json.loads(done.stdout)
     if status:
         raise SystemExit(f"{' '.join(command)} ended with {status}")
-    found = {"seconds": seconds, "cpu": cpu, "bytes": kilobytes * 1024}
-    print(f"{say:>24} {seconds:8.1f} s {cpu:8.1f} CPU s {found['bytes'] / 1e6:8.1f} MB", flush=True)
-    return found
+    print(
+        f"{say:>24} {seconds:8.1f} s {cpu:8.1f} CPU s, {own:8.1f} of them the first process's "
+        f"{kilobytes / 1000:8.1f} MB",
+        flush=True,
+    )
+    return {"seconds": seconds, "cpu": cpu, "own": own, "bytes": kilobytes * 1024}
 
 
 def uwaga(*words: object) -> list[str]:
@@ -87,6 +103,7 @@ class Passes:
     def __init__(self, folder: Path, given: argparse.Namespace, how: list[str]) -> None:
         self.folder, self.how = folder, how
         self.lines, self.part_rows, self.kills = given.lines, given.part_rows, given.kill
+        self.killed = 0
         self.source, self.plain, self.kept = folder / "in.txt", folder / "plain.txt", folder / "passes.json"
         self.found: dict[str, Any] = {"lines": self.lines}
         if self.kept.is_file():
@@ -126,26 +143,28 @@ class Passes:
 
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
         nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
-        out, parts = self.folder / "ray", -(-self.lines // self.part_rows)
+        out = self.folder / "ray"
         words = [self.source, out, "--part-rows", self.part_rows, "--workers", 2, *self.how]
-        left = [parts * (at + 1) // (self.kills + 1) for at in range(self.kills)]
-        started = time.perf_counter()
+        ended = threading.Event()
+        killer = threading.Thread(target=self._kill, args=(cluster, nodes, out, ended), daemon=True)
+        killer.start()
         try:
-            with subprocess.Popen(uwaga("batch", *words, "--ray", cluster.address)) as process:
-                usage = 0.0
-                while process.poll() is None:
-                    usage = _cpu_seconds(process.pid) or usage
-                    if left and len(list(out.glob("part-*"))) >= left[0]:
-                        print(f"a node is killed after {left.pop(0)} of {parts} parts", flush=True)
-                        cluster.remove_node(nodes.pop(0), allow_graceful=False)
-                        nodes.append(cluster.add_node(num_cpus=1))
-                    time.sleep(0.05)
-            seconds = time.perf_counter() - started
+            found = timed(uwaga("batch", *words, "--ray", cluster.address), "ray")
         finally:
+            ended.set()
+            killer.join()
             cluster.shutdown()
-        print(f"{'ray':>24} {seconds:8.1f} s, {usage:.1f} CPU s of the job's own process", flush=True)
-        kills = self.kills - len(left)
-        return {"seconds": seconds, "driver_cpu": usage, "kills": kills, "status": process.returncode}
+        return {**found, "kills": self.killed}
+
+    def _kill(self, cluster: Any, nodes: list[Any], out: Path, ended: threading.Event) -> None:
+        """Kill a node so many times, evenly over the parts, and put another in its place."""
+        parts = -(-self.lines // self.part_rows)
+        while self.killed < self.kills and not ended.wait(0.05):
+            if len(list(out.glob("part-*"))) >= parts * (self.killed + 1) // (self.kills + 1):
+                cluster.remove_node(nodes.pop(0), allow_graceful=False)
+                nodes.append(cluster.add_node(num_cpus=1))
+                self.killed += 1
+                print(f"{'ray':>24} a node was killed", flush=True)
 
     def _equal(self, folder: Path) -> bool:
         """Whether all parts of a job, one after the other, are the lines of the plain pass."""
@@ -155,15 +174,6 @@ class Passes:
                 with part.open("rb") as content:
                     shutil.copyfileobj(content, file)
         return filecmp.cmp(joined, self.plain, shallow=False)
-
-
-def _cpu_seconds(process: int) -> float:
-    """What a process that runs has used, without those that it began; 0 where it has just ended."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(folder: Path, given: argparse.Namespace, how: list[str]) -> list[dict[str, float]]:

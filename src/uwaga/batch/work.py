@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,8 +29,8 @@ from uwaga.translator.translator import Translator
 if TYPE_CHECKING:
     from uwaga.terms.apply import GlossaryMode
 
-WINDOW = 2048
-"""Texts whose translations are in memory together: enough to sort into even batches."""
+WINDOW, WINDOW_LETTERS = 2048, 1 << 19
+"""Texts whose translations are in memory together, and their characters: enough to sort into even batches."""
 
 
 @dataclass(frozen=True)
@@ -194,13 +194,11 @@ class BatchTranslator:
     def translate(self, task: Task) -> list[TranslatedCell]:
         """(texts,) what became of each; one that cannot be translated does not hold up the others."""
         cells: list[TranslatedCell] = []
-        for start in range(0, len(task.texts), WINDOW):
-            texts = task.texts[start : start + WINDOW]
-            names = [f"row {row}" for row in task.rows[start : start + WINDOW]]
+        for start, end in _windows(task.texts):
             made = translate_marked(
                 self._translator,
-                texts,
-                names,
+                task.texts[start:end],
+                [f"row {row}" for row in task.rows[start:end]],
                 self._options,
                 TextMarkup.of(),
                 split=self._split,
@@ -208,6 +206,18 @@ class BatchTranslator:
             )
             cells += [_cell(one) for one in made]
         return cells
+
+
+def _windows(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """From where to where texts are translated together."""
+    start = letters = 0
+    for at, text in enumerate(texts):
+        letters += len(text)
+        if at > start and (at - start >= WINDOW or letters > WINDOW_LETTERS):
+            yield start, at
+            start, letters = at, len(text)
+    if texts:
+        yield start, len(texts)
 
 
 def _cell(made: Translation) -> TranslatedCell:
