@@ -122,6 +122,7 @@ def test_a_job_that_is_killed_goes_on_and_ends_with_the_same_bytes(tmp_path: Pat
     command = ["batch", str(source), str(tmp_path / "out"), "--part-rows", "2", "--beam", "1"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
+    assert "rows/s behind the first part" in done.output
     assert bytes_out(tmp_path / "out") == bytes_out(tmp_path / "whole")
     again = CliRunner().invoke(app, command)
     assert "120 rows in 60 parts" in again.output

@@ -12,6 +12,7 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.errors import INTERRUPTED
+from uwaga.cli.meter import duration
 
 if TYPE_CHECKING:
     from uwaga.batch.manifest import BatchManifest
@@ -163,7 +164,7 @@ def batch(
         except KeyboardInterrupt:
             typer.echo(f"{job.target.name} holds the parts that are done; the same command goes on", err=True)
             raise typer.Exit(INTERRUPTED) from None
-    _summarise(job.target.name, manifest)
+    _summarise(job.target.name, manifest, progress.pace)
 
 
 class _BatchTeller:
@@ -175,6 +176,7 @@ class _BatchTeller:
         self._rows = self._total = 0
         self._done = self._begun = 0.0
         self._started = self._told = time.monotonic()
+        self._first: tuple[float, int] | None = None
 
     def __enter__(self) -> _BatchTeller:
         return self
@@ -198,21 +200,35 @@ class _BatchTeller:
         self._done = max(self._done, done)
         self._update(int(self._done), self._rows)
         now = time.monotonic()
+        self._first = self._first or (now, self._rows)
         if sys.stderr.isatty() or now - self._told < SECONDS:
             return
         self._told = now
         share = min(1.0, self._done / max(1, self._total))
-        speed = self._rows / max(now - self._started, 1e-9)
-        typer.echo(f"{self._rows:,} rows, {speed:,.0f} rows/s, {share:.0%} of the input", err=True)
+        spent = max(now - self._started, 1e-9)
+        speed = self._rows / spent
+        left = spent * (self._total - self._done) / max(1.0, self._done - self._begun)
+        how = f"{speed:,.0f} rows/s, {share:.0%} of the input, {duration(max(0.0, left))} left"
+        typer.echo(f"{self._rows:,} rows, {how}", err=True)
+
+    @property
+    def pace(self) -> list[str]:
+        """What plans a larger job: rows a second behind the first part, and when that was there."""
+        if self._first is None or self._rows == self._first[1]:
+            return []
+        first, rows = self._first
+        speed = (self._rows - rows) / max(time.monotonic() - first, 1e-9)
+        return [f"{speed:,.0f} rows/s behind the first part, which took {first - self._started:.1f} s"]
 
 
-def _summarise(place: str, manifest: BatchManifest) -> None:
-    """How many rows and parts there are, and what is wrong with some."""
+def _summarise(place: str, manifest: BatchManifest, pace: list[str]) -> None:
+    """How many rows and parts there are, what is wrong with some, and how fast they came."""
     empty, failed, cut = (manifest.total(what) for what in ("empty", "failed", "cut"))
     notes = [f"{manifest.total('rows'):,} rows in {len(manifest.parts):,} parts"]
     notes += [f"{empty:,} empty"] if empty else []
     notes += [f"{failed:,} failed"] if failed else []
     notes += [f"{cut:,} cut at the length limit"] if cut else []
+    notes += pace
     shown = 0
     for name, part in manifest.parts.items():
         for row, why in part.failures[: max(0, NAMED - shown)]:
