@@ -5,6 +5,7 @@
     python benchmarks/lake.py --lines 40000 --memory --folder /tmp/lake --ways workers_1 workers_2
     python benchmarks/lake.py --lines 1000000 --memory --tiny --ways plain ray --kill 2
     python benchmarks/lake.py --lines 0 --memory 1000000 3000000 10000000 --tiny
+    python benchmarks/lake.py --lines 0 --memory --ceiling 200000
 
 The lines are made of some fifty words, all different. Each measurement is of a process of its own. Seconds
 are by the clock; CPU seconds are those of the process and of all that it began, so that they say the same on
@@ -195,6 +196,66 @@ def memory(folder: Path, given: argparse.Namespace, how: list[str]) -> list[dict
     return found
 
 
+def ceiling(folder: Path, rows: int) -> dict[str, float]:
+    """Rows a second that one process reads and writes, with workers that give back every text at once."""
+    from uwaga.batch.job import batch_job, run_batch
+    from uwaga.batch.pool import WorkerPool
+    from uwaga.batch.rows import Columns, TextColumn, TranslatedCell
+    from uwaga.batch.work import Identity, Task, Work
+    from uwaga.synthetic.assemble import JobModels
+    from uwaga.translator.loading import LoadOptions
+
+    class Echo:
+        def __init__(self, own: Identity) -> None:
+            self.own = own
+
+        def begin(self) -> Identity:
+            return self.own
+
+        def translate(self, task: Task) -> list[TranslatedCell]:
+            return [TranslatedCell(text, -1.0) for text in task.texts]
+
+        def close(self) -> None:
+            pass
+
+    class Pool:
+        def pool(self, work: Work, own: Identity) -> WorkerPool:
+            return WorkerPool(lambda: Echo(own), 2, own)
+
+    class Quiet:
+        def begin(self, rows: int, total: int, done: float) -> None: ...
+
+        def advance(self, rows: int, done: float) -> None: ...
+
+    work, found = Work(JobModels(("bundled",), LoadOptions(), {})), {}
+    for kind in ("text", "jsonl", "parquet"):
+        source, columns = lake_of(folder, kind, rows), Columns((), False)
+        if kind != "text":
+            columns = Columns((TextColumn("text", "de"),), score=True)
+        job = batch_job(str(source), str(folder / f"echo-{kind}"), work, columns)
+        started = time.process_time()
+        run_batch(job, Pool(), Quiet())  # type: ignore[arg-type]
+        found[kind] = rows / (time.process_time() - started)
+        print(f"{kind:>24} {found[kind]:10,.0f} rows read and written a CPU second", flush=True)
+    return found
+
+
+def lake_of(folder: Path, kind: str, rows: int) -> Path:
+    """The same lines as text, as JSON Lines or as Parquet, with a number beside them."""
+    text, other = folder / "ceiling.txt", folder / f"ceiling.{kind}"
+    write_lines(text, rows, False)
+    if kind == "jsonl":
+        with text.open(encoding="utf-8") as lines, other.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps({"id": at, "text": line}) + "\n" for at, line in enumerate(lines))
+    if kind == "parquet":
+        import pyarrow
+        import pyarrow.parquet
+
+        lines = text.read_text(encoding="utf-8").splitlines()
+        pyarrow.parquet.write_table(pyarrow.table({"id": range(rows), "text": lines}), other)
+    return text if kind == "text" else other
+
+
 def tiny_model(folder: Path) -> Path:
     """A random model of width 16, whose translations end after four tokens at most."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
@@ -216,6 +277,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=20_000)
     parser.add_argument("--ways", nargs="*", choices=("plain", *WAYS, "ray"), default=["plain", *WAYS])
     parser.add_argument("--memory", type=int, nargs="*", default=[20_000, 60_000])
+    parser.add_argument("--ceiling", type=int, default=0)
     parser.add_argument("--part-rows", type=int, default=2_000)
     parser.add_argument("--model", default="bundled")
     parser.add_argument("--tiny", action="store_true")
@@ -238,6 +300,8 @@ def main() -> None:
             passes.ratios()
             found["passes"] = passes.found
         found["memory"] = memory(folder, given, how)
+        if given.ceiling:
+            found["ceiling"] = ceiling(folder, given.ceiling)
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
