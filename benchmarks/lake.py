@@ -29,8 +29,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,6 @@ class Passes:
     def __init__(self, folder: Path, given: argparse.Namespace, how: list[str]) -> None:
         self.folder, self.how = folder, how
         self.lines, self.part_rows, self.kills = given.lines, given.part_rows, given.kill
-        self.killed = 0
         self.source, self.plain, self.kept = folder / "in.txt", folder / "plain.txt", folder / "passes.json"
         self.found: dict[str, Any] = {"lines": self.lines}
         if self.kept.is_file():
@@ -146,26 +145,21 @@ class Passes:
         nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
         out = self.folder / "ray"
         words = [self.source, out, "--part-rows", self.part_rows, "--workers", 2, *self.how]
-        ended = threading.Event()
-        killer = threading.Thread(target=self._kill, args=(cluster, nodes, out, ended), daemon=True)
-        killer.start()
+        parts, killed = -(-self.lines // self.part_rows), 0
         try:
-            found = timed(uwaga("batch", *words, "--ray", cluster.address), "ray")
+            with ThreadPoolExecutor(1) as beside:  # nodes can be begun in the first thread alone
+                job = beside.submit(timed, uwaga("batch", *words, "--ray", cluster.address), "ray")
+                while not job.done():
+                    time.sleep(0.05)
+                    done = len(list(out.glob("part-*")))
+                    if killed < self.kills and done >= parts * (killed + 1) // (self.kills + 1):
+                        cluster.remove_node(nodes.pop(0), allow_graceful=False)
+                        nodes.append(cluster.add_node(num_cpus=1))
+                        killed += 1
+                        print(f"{'ray':>24} a node was killed after {done} of {parts} parts", flush=True)
         finally:
-            ended.set()
-            killer.join()
             cluster.shutdown()
-        return {**found, "kills": self.killed}
-
-    def _kill(self, cluster: Any, nodes: list[Any], out: Path, ended: threading.Event) -> None:
-        """Kill a node so many times, evenly over the parts, and put another in its place."""
-        parts = -(-self.lines // self.part_rows)
-        while self.killed < self.kills and not ended.wait(0.05):
-            if len(list(out.glob("part-*"))) >= parts * (self.killed + 1) // (self.kills + 1):
-                cluster.remove_node(nodes.pop(0), allow_graceful=False)
-                nodes.append(cluster.add_node(num_cpus=1))
-                self.killed += 1
-                print(f"{'ray':>24} a node was killed", flush=True)
+        return {**job.result(), "kills": killed}
 
     def _equal(self, folder: Path) -> bool:
         """Whether all parts of a job, one after the other, are the lines of the plain pass."""
