@@ -158,7 +158,16 @@ def batch_job(
     wanted = _columns_of(format_, columns)
     format_.check(_source_file(reads, files[0]), wanted)
     own = identity(work)
-    manifest = BatchManifest(
+    manifest = _manifest(work, own, wanted, part_rows, (reads.name, format_.name, files))
+    return BatchJob(reads, writes, format_, tuple(files), wanted, part_rows, work, manifest, own)
+
+
+def _manifest(
+    work: Work, own: Identity, wanted: Columns, part_rows: int, read: tuple[str, str, list[StoredFile]]
+) -> BatchManifest:
+    """The record of a job before its first part; ``read``: the input's name, its format and its files."""
+    name, kind, files = read
+    return BatchManifest(
         uwaga=own.uwaga,
         settings={
             **work.models.settings(),
@@ -175,14 +184,13 @@ def batch_job(
             for (name, _), sha256 in zip(work.places(), own.models, strict=True)
         ),
         input=BatchInput(
-            name=reads.name,
-            format=format_.name,
+            name=name,
+            format=kind,
             files=len(files),
             bytes=sum(one.size for one in files),
             sha256=listing_sum(files),
         ),
     )
-    return BatchJob(reads, writes, format_, tuple(files), wanted, part_rows, work, manifest, own)
 
 
 def run_batch(job: BatchJob, workers: Workers, progress: BatchProgress) -> BatchManifest:

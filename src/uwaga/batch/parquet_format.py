@@ -10,7 +10,7 @@ from uwaga.batch.rows import BlockLimit, BlockRows, Columns, SourceFile, Transla
 from uwaga.errors import DataError, MissingExtraError, reason, shown
 
 BATCH, BATCH_BYTES = 512, 1 << 22  # rows, and about how many bytes of them, that are read at once
-PAGE = 1 << 20  # bytes of a column that are read at once; without it all of a row group
+PAGE = 1 << 20  # bytes of a column that are read at once, or a page; without it all of a row group
 FIXED = 8  # bytes that a value without a length of its own counts
 
 
