@@ -324,8 +324,10 @@ def _begun(job: BatchJob) -> _State:
         return _State(job.manifest)  # one that ended before its first part binds nobody
     before, begun = begun, with_mended(begun, job.manifest, job.files)
     check_same_job(job.target.name, begun, job.manifest)
-    for name in before.parts.keys() - begun.parts.keys():
-        job.target.remove(name)
+    if begun is not before:  # it may become fewer parts than it was
+        for name in there:
+            if name.startswith("part-") and name not in begun.parts:
+                job.target.remove(name)
     parts = {name: one for name, one in begun.parts.items() if there.get(name) == one.bytes}
     whole = begun.finished and len(parts) == len(begun.parts)
     return _State(begun.model_copy(update={"parts": parts, "finished": whole}), parts)
