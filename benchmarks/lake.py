@@ -1,14 +1,22 @@
 """What a batch job costs beside `uwaga translate`, what a second worker gives, and its memory by rows.
 
     python benchmarks/lake.py
-    python benchmarks/lake.py --lines 20000 --memory 20000 60000 --json lake.json
-    python benchmarks/lake.py --lines 1000000 --ray --kill 2      # two nodes on loopback, one killed twice
+    python benchmarks/lake.py --lines 40000 --memory --folder /tmp/lake --ways plain batch
+    python benchmarks/lake.py --lines 40000 --memory --folder /tmp/lake --ways workers_1 workers_2
+    python benchmarks/lake.py --lines 1000000 --memory --tiny --ways plain ray --kill 2
     python benchmarks/lake.py --lines 0 --memory 1000000 3000000 10000000 --tiny
+    python benchmarks/lake.py --lines 0 --memory --ceiling 200000
 
-The lines are made of some fifty words, all different. Each measurement is of a process of its own; memory
-is the most that the largest process of the command ever held (``ru_maxrss``). ``--tiny`` translates with
-a random model of width 16, so that the time is the job's own and not the model's; it needs torch to make
-it. Every job's parts, joined, are held against the lines of `uwaga translate`.
+The lines are made of some fifty words, all different. Each measurement is of a process of its own. Seconds
+are by the clock; CPU seconds are those of the process and of all that it began, so that they say the same on
+a busy machine; memory is the most that the largest of them ever held (``ru_maxrss``). The actors of a Ray
+cluster are not begun by the job: that pass has the CPU seconds of the reading and writing process alone.
+
+``plain`` is `uwaga translate`, ``batch`` a job in one process, ``workers_1`` and ``workers_2`` one and two
+processes of a core, ``ray`` two nodes on loopback of which one is killed ``--kill`` times. The parts of every
+job, joined, are held against the lines of `uwaga translate`. With ``--folder`` passes may be made in several
+calls. ``--tiny`` translates short lines into at most four tokens with a random model of width 16, so that
+the time is rather the job's own than the model's; it needs torch to make it.
 """
 
 from __future__ import annotations
@@ -22,55 +30,67 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 MADE = 50_000  # lines written at one time
+STEMS = ("small", "red", "old", "young", "happy", "quiet", "little", "green", "tall", "brown")
+NOUNS = "man dog woman girl boy child car house street ball water park"
+WORDS = [*(f"{stem}{end}" for stem in STEMS for end in ("", "er", "est", "ly")), *NOUNS.split()]
+WAYS = {
+    "batch": ["--threads", 1],
+    "workers_1": ["--workers", 1, "--threads", 1],
+    "workers_2": ["--workers", 2, "--threads", 1],
+}
 
 
-def write_lines(path: Path, count: int) -> None:
-    """So many lines of 4 to 11 words, all different by their numbers."""
-    stems = ("small", "red", "old", "young", "happy", "quiet", "little", "green", "tall", "brown")
-    words = [f"{stem}{end}" for stem in stems for end in ("", "er", "est", "ly")]
-    words += [
-        "man",
-        "dog",
-        "woman",
-        "girl",
-        "boy",
-        "child",
-        "car",
-        "house",
-        "street",
-        "ball",
-        "water",
-        "park",
-    ]
+def write_lines(path: Path, count: int, short: bool) -> None:
+    """So many lines, all different by their numbers: of 8 to 16 words, or of two."""
     with path.open("w", encoding="utf-8") as file:
         for start in range(0, count, MADE):
             lines = []
             for number in range(start, min(count, start + MADE)):
                 draw = number * 2654435761 % 2**32
-                picked = [words[(draw >> at) % len(words)] for at in range(4 + draw % 8)]
-                lines.append(f"The {' '.join(picked)} is number {number} .\n")
+                picked = [WORDS[(draw >> at) % len(WORDS)] for at in range(1 if short else 4 + draw % 8)]
+                text = " ".join(picked)
+                lines.append(f"{text} {number}\n" if short else f"The {text} is number {number} .\n")
             file.writelines(lines)
 
 
-def timed(command: list[str]) -> tuple[float, int]:
-    """Seconds that a command takes, and the most bytes that it or one of its children held."""
-    code = (
-        "import json, resource, subprocess, sys\n"
-        "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
-        "print(json.dumps([done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]))"
-    )
+WATCH = """
+import json, os, resource, subprocess, sys, time
+process, own = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL), 0
+while process.poll() is None:
+    try:
+        fields = open(f"/proc/{process.pid}/stat").read().rpartition(")")[2].split()
+        own = max(own, int(fields[11]) + int(fields[12]))  # without what it began
+    except OSError:
+        pass
+    time.sleep(0.05)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+own /= os.sysconf("SC_CLK_TCK")
+print(json.dumps([process.returncode, used.ru_utime + used.ru_stime, own, used.ru_maxrss]))
+"""
+"""Runs a command from a small process: the memory of one that begins another counts as the other's."""
+
+
+def timed(command: list[str], say: str) -> dict[str, float]:
+    """Seconds and CPU seconds of a command, ``own`` of its first process alone, and the most bytes held."""
     started = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code, *command], check=True, stdout=subprocess.PIPE)
+    watched = [sys.executable, "-c", WATCH, *command]
+    done = subprocess.run(watched, check=True, stdout=subprocess.PIPE)
     seconds = time.perf_counter() - started
-    status, kilobytes = json.loads(done.stdout)
+    status, cpu, own, kilobytes = json.loads(done.stdout)
     if status:
         raise SystemExit(f"{' '.join(command)} ended with {status}")
-    return seconds, kilobytes * 1024
+    print(
+        f"{say:>24} {seconds:8.1f} s {cpu:8.1f} CPU s, {own:8.1f} of them the first process's "
+        f"{kilobytes / 1000:8.1f} MB",
+        flush=True,
+    )
+    return {"seconds": seconds, "cpu": cpu, "own": own, "bytes": kilobytes * 1024}
 
 
 def uwaga(*words: object) -> list[str]:
@@ -78,88 +98,169 @@ def uwaga(*words: object) -> list[str]:
     return [sys.executable, "-m", "uwaga", *map(str, words)]
 
 
-def joined(folder: Path, path: Path) -> Path:
-    """All parts of a job in one file."""
-    with path.open("wb") as file:
-        for part in sorted(folder.glob("part-*"), key=lambda one: (len(one.name), one.name)):
-            with part.open("rb") as content:
-                shutil.copyfileobj(content, file)
-    return path
+class Passes:
+    """The same lines by `uwaga translate`, and by jobs; what was measured stays in the folder."""
+
+    def __init__(self, folder: Path, given: argparse.Namespace, how: list[str]) -> None:
+        self.folder, self.how = folder, how
+        self.lines, self.part_rows, self.kills = given.lines, given.part_rows, given.kill
+        self.source, self.plain, self.kept = folder / "in.txt", folder / "plain.txt", folder / "passes.json"
+        self.found: dict[str, Any] = {"lines": self.lines}
+        if self.kept.is_file():
+            self.found = json.loads(self.kept.read_text(encoding="utf-8"))
+        else:
+            write_lines(self.source, self.lines, given.tiny)
+        if self.found["lines"] != self.lines:
+            raise SystemExit(f"{folder} has {self.found['lines']} lines: give the same, or another folder")
+
+    def run(self, way: str) -> None:
+        """One pass, and whether its rows are those of `uwaga translate`."""
+        if way == "plain":
+            words = ["--input", self.source, "--output", self.plain, "--threads", 1, *self.how]
+            self.found[way] = timed(uwaga("translate", *words), way)
+        else:
+            shutil.rmtree(self.folder / way, ignore_errors=True)
+            self.found[way] = self._on_cluster() if way == "ray" else self._job(way)
+            self.found[way]["equal"] = self._equal(self.folder / way)
+            print(f"{way:>24} row for row equal: {self.found[way]['equal']}", flush=True)
+        self.kept.write_text(json.dumps(self.found, indent=1) + "\n", encoding="utf-8")
+
+    def ratios(self) -> None:
+        """What a job costs beside the plain pass, and what the second worker is worth."""
+        seconds = {way: one["seconds"] for way, one in self.found.items() if isinstance(one, dict)}
+        if {"plain", "batch"} <= set(seconds):
+            print(f"overhead of batch: {seconds['batch'] / seconds['plain'] - 1:+.1%}")
+        if {"workers_1", "workers_2"} <= set(seconds):
+            print(f"two workers: {seconds['workers_1'] / seconds['workers_2'] / 2:.3f} of linear")
+
+    def _job(self, way: str) -> dict[str, Any]:
+        words = [self.source, self.folder / way, "--part-rows", self.part_rows, *WAYS[way], *self.how]
+        return timed(uwaga("batch", *words), way)
+
+    def _on_cluster(self) -> dict[str, Any]:
+        """Two nodes of a core, of which one is killed so many times, evenly over the parts."""
+        from ray.cluster_utils import Cluster
+
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+        out = self.folder / "ray"
+        words = [self.source, out, "--part-rows", self.part_rows, "--workers", 2, *self.how]
+        parts, killed = -(-self.lines // self.part_rows), 0
+        try:
+            with ThreadPoolExecutor(1) as beside:  # nodes can be begun in the first thread alone
+                job = beside.submit(timed, uwaga("batch", *words, "--ray", cluster.address), "ray")
+                while not job.done():
+                    time.sleep(0.05)
+                    done = len(list(out.glob("part-*")))
+                    if killed < self.kills and done >= parts * (killed + 1) // (self.kills + 1):
+                        cluster.remove_node(nodes.pop(0), allow_graceful=False)
+                        nodes.append(cluster.add_node(num_cpus=1))
+                        killed += 1
+                        print(f"{'ray':>24} a node was killed after {done} of {parts} parts", flush=True)
+        finally:
+            cluster.shutdown()
+        return {**job.result(), "kills": killed}
+
+    def _equal(self, folder: Path) -> bool:
+        """Whether all parts of a job, one after the other, are the lines of the plain pass."""
+        joined = self.folder / "joined.txt"
+        with joined.open("wb") as file:
+            for part in sorted(folder.glob("part-*"), key=lambda one: (len(one.name), one.name)):
+                with part.open("rb") as content:
+                    shutil.copyfileobj(content, file)
+        return filecmp.cmp(joined, self.plain, shallow=False)
 
 
-def overhead(folder: Path, lines: int, how: list[str], part_rows: int) -> dict[str, Any]:
-    """The same lines by `uwaga translate`, by a job in one process, and by one and two workers of a core."""
-    source = folder / "in.txt"
-    write_lines(source, lines)
-    plain, _ = timed(
-        uwaga("translate", "--input", source, "--output", folder / "plain.txt", "--threads", 1, *how)
-    )
-    found: dict[str, Any] = {"lines": lines, "translate_s": plain}
-    ways = {
-        "batch": ["--threads", 1],
-        "workers_1": ["--workers", 1, "--threads", 1],
-        "workers_2": ["--workers", 2, "--threads", 1],
-    }
-    for name, words in ways.items():
-        out = folder / name
-        found[f"{name}_s"], _ = timed(uwaga("batch", source, out, "--part-rows", part_rows, *words, *how))
-        found[f"{name}_equal"] = filecmp.cmp(
-            joined(out, folder / "joined.txt"), folder / "plain.txt", shallow=False
-        )
-    found["overhead"] = found["batch_s"] / plain - 1
-    found["linear_2"] = found["workers_1_s"] / found["workers_2_s"] / 2
-    return found
-
-
-def on_cluster(folder: Path, how: list[str], part_rows: int, kills: int) -> dict[str, Any]:
-    """The same lines on two nodes of a core, of which one is killed so many times; after :func:`overhead`."""
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    out, parts = folder / "ray", -(-sum(1 for _ in (folder / "in.txt").open()) // part_rows)
-    started = time.perf_counter()
-    command = uwaga("batch", folder / "in.txt", out, "--part-rows", part_rows, "--workers", 2, *how)
-    try:
-        with subprocess.Popen([*command, "--ray", cluster.address]) as process:
-            left = [parts * (at + 1) // (kills + 1) for at in range(kills)]
-            while process.poll() is None:
-                if left and len(list(out.glob("part-*"))) >= left[0]:
-                    left.pop(0)
-                    cluster.remove_node(nodes.pop(0), allow_graceful=False)
-                    nodes.append(cluster.add_node(num_cpus=1))
-                time.sleep(0.05)
-        seconds = time.perf_counter() - started
-    finally:
-        cluster.shutdown()
-    equal = filecmp.cmp(joined(out, folder / "joined.txt"), folder / "plain.txt", shallow=False)
-    return {"ray_s": seconds, "kills": kills - len(left), "ray_equal": equal, "status": process.returncode}
-
-
-def memory(folder: Path, sizes: list[int], how: list[str], part_rows: int) -> list[dict[str, float]]:
+def memory(folder: Path, given: argparse.Namespace, how: list[str]) -> list[dict[str, float]]:
     """Time and the most memory of a job by rows, in one process, so that reading and writing count too."""
     found = []
-    for size in sizes:
+    for size in given.memory:
         source, out = folder / f"in-{size}.txt", folder / f"out-{size}"
-        write_lines(source, size)
-        words = ["--part-rows", part_rows, "--threads", 1]
-        seconds, most = timed(uwaga("batch", source, out, *words, *how))
-        found.append({"lines": size, "seconds": seconds, "bytes": most})
+        write_lines(source, size, given.tiny)
+        words = [source, out, "--part-rows", given.part_rows, "--threads", 1, *how]
+        found.append({"lines": size, **timed(uwaga("batch", *words), f"{size:,} lines")})
         shutil.rmtree(out)
         source.unlink()
+    for small, large in pairwise(found):
+        times = {what: large[what] / small[what] for what in ("lines", "seconds", "cpu", "bytes")}
+        print(
+            f"x {times['lines']:.2f} lines: x {times['seconds']:.2f} time, x {times['cpu']:.2f} CPU time, "
+            f"x {times['bytes']:.2f} memory"
+        )
     return found
+
+
+def ceiling(folder: Path, rows: int) -> dict[str, float]:
+    """Rows a second that one process reads and writes, with workers that give back every text at once."""
+    from uwaga.batch.job import batch_job, run_batch
+    from uwaga.batch.pool import WorkerPool
+    from uwaga.batch.rows import Columns, TextColumn, TranslatedCell
+    from uwaga.batch.work import Identity, Task, Work
+    from uwaga.synthetic.assemble import JobModels
+    from uwaga.translator.loading import LoadOptions
+
+    class Echo:
+        def __init__(self, own: Identity) -> None:
+            self.own = own
+
+        def begin(self) -> Identity:
+            return self.own
+
+        def translate(self, task: Task) -> list[TranslatedCell]:
+            return [TranslatedCell(text, -1.0) for text in task.texts]
+
+        def close(self) -> None:
+            pass
+
+    class Pool:
+        def pool(self, work: Work, own: Identity) -> WorkerPool:
+            return WorkerPool(lambda: Echo(own), 2, own)
+
+    class Quiet:
+        def begin(self, rows: int, total: int, done: float) -> None: ...
+
+        def advance(self, rows: int, done: float) -> None: ...
+
+    work, found = Work(JobModels(("bundled",), LoadOptions(), {})), {}
+    for kind in ("text", "jsonl", "parquet"):
+        source, columns = lake_of(folder, kind, rows), Columns((), False)
+        if kind != "text":
+            columns = Columns((TextColumn("text", "de"),), score=True)
+        job = batch_job(str(source), str(folder / f"echo-{kind}"), work, columns)
+        started = time.process_time()
+        run_batch(job, Pool(), Quiet())  # type: ignore[arg-type]
+        found[kind] = rows / (time.process_time() - started)
+        print(f"{kind:>24} {found[kind]:10,.0f} rows read and written a CPU second", flush=True)
+    return found
+
+
+def lake_of(folder: Path, kind: str, rows: int) -> Path:
+    """The same lines as text, as JSON Lines or as Parquet, with a number beside them."""
+    text, other = folder / "ceiling.txt", folder / f"ceiling.{kind}"
+    write_lines(text, rows, False)
+    if kind == "jsonl":
+        with text.open(encoding="utf-8") as lines, other.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps({"id": at, "text": line}) + "\n" for at, line in enumerate(lines))
+    if kind == "parquet":
+        import pyarrow
+        import pyarrow.parquet
+
+        lines = text.read_text(encoding="utf-8").splitlines()
+        pyarrow.parquet.write_table(pyarrow.table({"id": range(rows), "text": lines}), other)
+    return text if kind == "text" else other
 
 
 def tiny_model(folder: Path) -> Path:
-    """A random model of width 16, whose translations end after 14 tokens at most."""
+    """A random model of width 16, whose translations end after four tokens at most."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-    from tiny_models import DECODING, TINY, tokeniser, transformer
+    from tiny_models import TINY, tokeniser, transformer
 
     from uwaga.checkpoints.uwaga.folder import save_model
+    from uwaga.settings import DecodingSettings
 
-    both = tokeniser()
+    both, short = tokeniser(), DecodingSettings(beam=1, max_length=4)
     model = transformer(TINY, both, both)
-    save_model(folder / "tiny", model, TINY, DECODING, both, both, ("qaa", "qab"), "made for a measurement")
+    save_model(folder / "tiny", model, TINY, short, both, both, ("qaa", "qab"), "made for a measurement")
     return folder / "tiny"
 
 
@@ -168,33 +269,33 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--lines", type=int, default=20_000)
+    parser.add_argument("--ways", nargs="*", choices=("plain", *WAYS, "ray"), default=["plain", *WAYS])
     parser.add_argument("--memory", type=int, nargs="*", default=[20_000, 60_000])
+    parser.add_argument("--ceiling", type=int, default=0)
     parser.add_argument("--part-rows", type=int, default=2_000)
     parser.add_argument("--model", default="bundled")
     parser.add_argument("--tiny", action="store_true")
-    parser.add_argument("--ray", action="store_true")
     parser.add_argument("--kill", type=int, default=2)
+    parser.add_argument("--folder", type=Path)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found: dict[str, Any] = {"load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        how = ["--beam", "1", "--model", str(tiny_model(folder)) if given.tiny else given.model]
+        folder = given.folder or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        tiny = folder / "tiny"
+        if given.tiny and not tiny.is_dir():
+            tiny_model(folder)
+        how = ["--beam", "1", "--model", str(tiny) if given.tiny else given.model]
         if given.lines:
-            found["overhead"] = overhead(folder, given.lines, how, given.part_rows)
-            print(found["overhead"])
-        if given.lines and given.ray:
-            found["ray"] = on_cluster(folder, how, given.part_rows, given.kill)
-            print(found["ray"])
-        found["memory"] = memory(folder, given.memory, how, given.part_rows)
-    for one in found["memory"]:
-        print(f"{one['lines']:>10,} lines {one['seconds']:8.1f} s {one['bytes'] / 1e6:8.1f} MB")
-    for small, large in pairwise(found["memory"]):
-        ratio = large["lines"] / small["lines"]
-        print(
-            f"x {ratio:.1f} lines: x {large['seconds'] / small['seconds']:.2f} time, "
-            f"x {large['bytes'] / small['bytes']:.2f} memory"
-        )
+            passes = Passes(folder, given, how)
+            for way in given.ways:
+                passes.run(way)
+            passes.ratios()
+            found["passes"] = passes.found
+        found["memory"] = memory(folder, given, how)
+        if given.ceiling:
+            found["ceiling"] = ceiling(folder, given.ceiling)
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

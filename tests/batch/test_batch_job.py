@@ -122,6 +122,7 @@ def test_a_job_that_is_killed_goes_on_and_ends_with_the_same_bytes(tmp_path: Pat
     command = ["batch", str(source), str(tmp_path / "out"), "--part-rows", "2", "--beam", "1"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
+    assert "rows/s behind the first part" in done.output
     assert bytes_out(tmp_path / "out") == bytes_out(tmp_path / "whole")
     again = CliRunner().invoke(app, command)
     assert "120 rows in 60 parts" in again.output
@@ -290,6 +291,49 @@ def test_an_input_that_changes_on_the_way_is_noticed(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match="changed while it was read"):
         run(source, tmp_path / "out", part_rows=4, watch=Watch(grow))
+
+
+@pytest.mark.parametrize("count", [None, 2])
+def test_a_file_that_is_mended_is_gone_on_with(count: int | None, tmp_path: Path) -> None:
+    lake, lines = tmp_path / "lake", sentences(40)
+    lake.mkdir()
+    for at, name in enumerate("abcd"):
+        (lake / f"{name}.txt").write_text("\n".join(lines[at * 10 : at * 10 + 10]), encoding="utf-8")
+    run(lake, tmp_path / "whole", part_rows=3)
+    whole, good = bytes_out(tmp_path / "whole"), (lake / "b.txt").read_bytes()
+    spoilt = good.replace(lines[18].encode(), b"\xff" + b" A dog." * 300)
+    (lake / "b.txt").write_bytes(spoilt)
+    with pytest.raises(DataError, match=r"b\.txt: line 9 is not UTF-8 .* same command goes on"):
+        run(lake, tmp_path / "out", part_rows=3, count=count)
+    made = bytes_out(tmp_path / "out")
+    assert made == dict(list(whole.items())[:6])  # all blocks before the damage
+    with pytest.raises(DataError, match=r"b\.txt: line 9"):
+        run(lake, tmp_path / "out", part_rows=3, count=count)
+    (lake / "b.txt").write_bytes(good)
+    other = (lake / "c.txt").read_bytes()
+    (lake / "c.txt").write_bytes(other + b"\nMore.")
+    with pytest.raises(SettingsError, match="begun with input"):
+        run(lake, tmp_path / "out", part_rows=3, count=count)
+    assert bytes_out(tmp_path / "out") == made
+    (lake / "c.txt").write_bytes(other)
+    watch = Watch()
+    assert run(lake, tmp_path / "out", part_rows=3, count=count, watch=watch).finished
+    assert (watch.before, watch.rows) == (10, 30)
+    assert bytes_out(tmp_path / "out") == whole
+
+
+def test_a_mended_file_may_have_fewer_rows(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (lake / "a.txt").write_text("A dog.\n" * 4, encoding="utf-8")
+    (lake / "b.txt").write_bytes(b"Two men.\n" * 8 + b"\xff\n")
+    with pytest.raises(DataError, match=r"b\.txt: line 9"):
+        run(lake, tmp_path / "out", part_rows=2)
+    assert len(parts(tmp_path / "out")) == 6
+    (lake / "b.txt").write_text("Two men.\n" * 3, encoding="utf-8")
+    manifest = run(lake, tmp_path / "out", part_rows=2)
+    assert [one.name for one in parts(tmp_path / "out")] == list(manifest.parts)
+    assert text_out(tmp_path / "out") == translated(["A dog."] * 4 + ["Two men."] * 3)
 
 
 def test_one_process_at_a_time_writes(tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uwaga.batch import work
 from uwaga.batch.formats import FORMATS
 from uwaga.batch.rows import BlockLimit, Columns, SourceFile, TextColumn, TranslatedCell
 from uwaga.errors import DataError
@@ -80,6 +83,45 @@ def test_a_file_read_from_any_block_on_gives_the_same_blocks(kind: str, tmp_path
         rest = list(reader.read(file, columns, begin.first, BlockLimit(6, 250)))
         assert [(one.first, one.count) for one in rest] == [(one.first, one.count) for one in whole[at:]]
         assert reader.write(rest[0], columns, [cells[at]]) == reader.write(begin, columns, [cells[at]])
+
+
+class Counting(io.FileIO):
+    """A file that counts the bytes that are read of it."""
+
+    count = 0
+
+    def readinto(self, buffer) -> int:
+        size = super().readinto(buffer)
+        Counting.count += size
+        return size
+
+
+def test_of_a_row_group_of_long_texts_no_more_is_read_than_a_block_needs(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = [os.urandom(100_000).hex() for _ in range(100)]
+    path = tmp_path / "rows"
+    how = {"compression": None, "use_dictionary": False, "write_batch_size": 1}  # pages of a few rows
+    parquet.write_table(arrow.table({"text": texts}), path, **how)
+    size = path.stat().st_size
+    file = SourceFile("rows", size, lambda: io.BufferedReader(Counting(str(path))))
+    blocks = FORMATS["parquet"]().read(file, ROWS, 0, BlockLimit(10_000, 500_000))
+    Counting.count = 0
+    first = next(iter(blocks))
+    assert first.texts[0] == texts[: first.count]
+    assert Counting.count < size / 2
+    blocks.close()
+
+
+@given(st.lists(st.integers(1, 60), max_size=40), st.integers(1, 7), st.integers(1, 100))
+def test_windows_part_the_texts_and_are_small_unless_a_text_is_not(
+    sizes: list[int], most: int, letters: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "WINDOW", most)
+        patch.setattr(work, "WINDOW_LETTERS", letters)
+        found = [sizes[start:end] for start, end in work._windows(["x" * size for size in sizes])]
+    assert [size for window in found for size in window] == sizes
+    assert all(len(one) == 1 or (len(one) <= most and sum(one) <= letters) for one in found)
 
 
 def test_a_line_of_json_keeps_what_it_held_as_it_was_written(tmp_path: Path) -> None:

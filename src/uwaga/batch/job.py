@@ -18,19 +18,22 @@ from uwaga.batch.formats import find_format, is_named
 from uwaga.batch.manifest import (
     BatchInput,
     BatchManifest,
+    DamagedFile,
     PartRecord,
     check_same_job,
     listing_sum,
     part_name,
     read_manifest,
+    with_mended,
 )
 from uwaga.batch.pool import Done, WorkerPool
 from uwaga.batch.rows import BlockLimit, BlockRows, Columns, RowFormat, SourceFile, TextColumn, TranslatedCell
-from uwaga.batch.stores import FileStore, LocalStore, StoredFile, open_store
+from uwaga.batch.stores import FileStore, LocalStore, StoredFile, StoreRefusedError, open_store
 from uwaga.batch.work import Identity, Task, Work, identity
 from uwaga.batch.workers import Workers
 from uwaga.errors import DataError, SettingsError
 from uwaga.synthetic.manifest import StoredModel
+from uwaga.text.detection import AUTO
 from uwaga.training.lock import RunLock
 
 IN_HAND = 2
@@ -41,6 +44,16 @@ BLOCK_BYTES = 1 << 24
 """Bytes of rows after which a part ends, however few they are."""
 RECORD_SHARE = 50
 """The record is written again after so many times as long as that took, at the soonest."""
+
+
+class DamagedInputError(DataError):
+    """A file of the input, the one of the index ``file``, cannot be read as what it should be."""
+
+    def __init__(self, error: DataError, file: int) -> None:
+        super().__init__(
+            f"{error}. The rows before it are done: mend this file, and the same command goes on"
+        )
+        self.file = file
 
 
 class BatchProgress(Protocol):
@@ -132,6 +145,8 @@ def batch_job(
         ModelError: there is no such model.
         MissingExtraError: what is needed is not installed.
     """
+    if work.models.load.source_language == AUTO:
+        raise SettingsError("a lake may hold several languages: name that of its texts with --from, not auto")
     reads, writes = open_store(source), open_store(target)
     if reads.contains(writes) or writes.contains(reads):
         raise SettingsError(
@@ -143,10 +158,22 @@ def batch_job(
     wanted = _columns_of(format_, columns)
     format_.check(_source_file(reads, files[0]), wanted)
     own = identity(work)
-    manifest = BatchManifest(
+    manifest = _manifest(work, own, wanted, part_rows, (reads.name, format_.name, files))
+    return BatchJob(reads, writes, format_, tuple(files), wanted, part_rows, work, manifest, own)
+
+
+def _manifest(
+    work: Work, own: Identity, wanted: Columns, part_rows: int, read: tuple[str, str, list[StoredFile]]
+) -> BatchManifest:
+    """The record of a job before its first part; ``read``: the input's name, its format and its files."""
+    name, kind, files = read
+    return BatchManifest(
         uwaga=own.uwaga,
         settings={
             **work.models.settings(),
+            **own.beside,
+            "glossary_mode": None if work.glossary is None else work.glossary_mode,
+            "via": " ".join(work.via) or None,
             "columns": tuple(f"{one.source}={one.target}" for one in wanted.columns),
             "score": wanted.score,
             "alignment": wanted.alignment,
@@ -154,17 +181,16 @@ def batch_job(
         },
         models=tuple(
             StoredModel(name=name, sha256=sha256)
-            for name, sha256 in zip(work.models.names, own.models, strict=True)
+            for (name, _), sha256 in zip(work.places(), own.models, strict=True)
         ),
         input=BatchInput(
-            name=reads.name,
-            format=format_.name,
+            name=name,
+            format=kind,
             files=len(files),
             bytes=sum(one.size for one in files),
             sha256=listing_sum(files),
         ),
     )
-    return BatchJob(reads, writes, format_, tuple(files), wanted, part_rows, work, manifest, own)
 
 
 def run_batch(job: BatchJob, workers: Workers, progress: BatchProgress) -> BatchManifest:
@@ -178,6 +204,7 @@ def run_batch(job: BatchJob, workers: Workers, progress: BatchProgress) -> Batch
     Raises:
         SettingsError: the folder's job is another: names the key.
         DataError: the folder is no job's, or a file cannot be read or written. The parts that are done stay.
+        DamagedInputError: a file is not whole, or not of its format; what was read before it is translated.
         RunInUseError: another process works in the local folder.
         UwagaError: no worker can do the work.
     """
@@ -189,9 +216,27 @@ def run_batch(job: BatchJob, workers: Workers, progress: BatchProgress) -> Batch
         if state.manifest.finished:
             return state.manifest
         state.manifest.write(job.target)
-        pool: WorkerPool | None = None
         try:
-            in_hand: dict[int, RowBlock] = {}
+            _work(job, state, start, workers, progress)
+            _check_still(job)
+            _record(job, state, finished=True)
+        except BaseException as error:
+            if isinstance(error, DamagedInputError):
+                damaged = DamagedFile.of(job.files, error.file)
+                state.manifest = state.manifest.model_copy(update={"damaged": damaged})
+            with contextlib.suppress(Exception):  # what went wrong first is what is told
+                _record(job, state)
+            raise
+        return state.manifest
+
+
+def _work(job: BatchJob, state: _State, start: Place, workers: Workers, progress: BatchProgress) -> None:
+    """Write all parts from a place on that are not there."""
+    pool: WorkerPool | None = None
+    in_hand: dict[int, RowBlock] = {}
+    damage: DamagedInputError | None = None
+    try:
+        try:
             for block in read_blocks(job, start):
                 if part_name(block.place.number, job.format.ending) in state.parts:
                     continue
@@ -204,34 +249,37 @@ def run_batch(job: BatchJob, workers: Workers, progress: BatchProgress) -> Batch
                     _finish(job, state, in_hand, pool.take(), progress)
                 in_hand[block.place.number] = block
                 pool.put(task)
-            while pool is not None and in_hand:
-                _finish(job, state, in_hand, pool.take(), progress)
-            _check_still(job)
-            _record(job, state, finished=True)
-        except BaseException:
-            with contextlib.suppress(Exception):  # what went wrong first is what is told
-                _record(job, state)
-            raise
-        finally:
-            if pool is not None:
-                pool.close()
-        return state.manifest
+        except DamagedInputError as error:
+            damage = error
+        while pool is not None and in_hand:
+            _finish(job, state, in_hand, pool.take(), progress)
+    finally:
+        if pool is not None:
+            pool.close()
+    if damage is not None:
+        raise damage
 
 
 def read_blocks(job: BatchJob, start: Place) -> Iterator[RowBlock]:
     """The blocks of all files from a place on, where a block begins.
 
     Raises:
-        DataError: a file cannot be read, or lacks a column.
+        DamagedInputError: a file cannot be read, or lacks a column.
+        StoreRefusedError: the object store does not answer.
     """
     number, first_file, first_row = start
     for at in range(first_file, len(job.files)):
         file = _source_file(job.source, job.files[at])
         first = first_row if at == first_file else 0
         limit = BlockLimit(job.part_rows, job.part_bytes)
-        for rows in job.format.read(file, job.columns, first, limit):
-            yield RowBlock(Place(number, at, rows.first), rows)
-            number += 1
+        try:
+            for rows in job.format.read(file, job.columns, first, limit):
+                yield RowBlock(Place(number, at, rows.first), rows)
+                number += 1
+        except StoreRefusedError:
+            raise
+        except DataError as error:
+            raise DamagedInputError(error, at) from None
 
 
 def _columns_of(format_: RowFormat, columns: Columns) -> Columns:
@@ -274,7 +322,12 @@ def _begun(job: BatchJob) -> _State:
     begun = read_manifest(job.target, [StoredFile(*one) for one in there.items()])
     if begun is None or not (begun.parts or any(name.startswith("part-") for name in there)):
         return _State(job.manifest)  # one that ended before its first part binds nobody
+    before, begun = begun, with_mended(begun, job.manifest, job.files)
     check_same_job(job.target.name, begun, job.manifest)
+    if begun is not before:  # it may become fewer parts than it was
+        for name in there:
+            if name.startswith("part-") and name not in begun.parts:
+                job.target.remove(name)
     parts = {name: one for name, one in begun.parts.items() if there.get(name) == one.bytes}
     whole = begun.finished and len(parts) == len(begun.parts)
     return _State(begun.model_copy(update={"parts": parts, "finished": whole}), parts)
@@ -347,7 +400,9 @@ def _finish(
 def _record(job: BatchJob, state: _State, finished: bool = False) -> None:
     started = time.monotonic()
     parts = dict(sorted(state.parts.items(), key=lambda one: (len(one[0]), one[0])))
-    state.manifest = state.manifest.model_copy(update={"parts": parts, "finished": finished})
+    damaged = None if finished else state.manifest.damaged
+    now = {"parts": parts, "finished": finished, "damaged": damaged}
+    state.manifest = state.manifest.model_copy(update=now)
     state.manifest.write(job.target)
     state.written = time.monotonic()
     state.pause = state.written - started

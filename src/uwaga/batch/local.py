@@ -52,8 +52,7 @@ class ProcessWorker:
         return self._process.pid
 
     def begin(self) -> Identity:
-        version, models, where = self._ask(self._work.to_dict())
-        return Identity(version, tuple(models), where)
+        return Identity.of(self._ask(self._work.to_dict()))
 
     def translate(self, task: Task) -> list[TranslatedCell]:
         return [TranslatedCell(*values) for values in self._ask(task._asdict())]

@@ -28,6 +28,21 @@ class BatchInput(StrictModel):
     sha256: str
 
 
+class DamagedFile(StrictModel):
+    """The file at which a job has stopped: its index and name, and the sums of those before and behind it."""
+
+    file: NonNegativeInt
+    name: str
+    before: str
+    behind: str
+
+    @classmethod
+    def of(cls, files: Sequence[StoredFile], at: int) -> DamagedFile:
+        """The file of an index, among all."""
+        sums = listing_sum(files[:at]), listing_sum(files[at + 1 :])
+        return cls(file=at, name=files[at].name, before=sums[0], behind=sums[1])
+
+
 class PartRecord(StrictModel):
     """A part that is done.
 
@@ -65,6 +80,7 @@ class BatchManifest(StrictModel):
         models: in the order in which they were named.
         input: what is read.
         finished: whether all parts are there.
+        damaged: the file that could not be read, which may be mended.
         parts: those that are done, by their file names.
     """
 
@@ -75,6 +91,7 @@ class BatchManifest(StrictModel):
     models: tuple[StoredModel, ...]
     input: BatchInput
     finished: bool = False
+    damaged: DamagedFile | None = None
     parts: dict[str, PartRecord] = Field(default_factory=dict)
 
     def total(self, what: Literal["rows", "empty", "failed", "cut", "bytes"]) -> int:
@@ -134,6 +151,23 @@ def read_manifest(store: FileStore, files: Sequence[StoredFile]) -> BatchManifes
         raise DataError(f"{error}; {cure}") from None
 
 
+def with_mended(begun: BatchManifest, asked: BatchManifest, files: Sequence[StoredFile]) -> BatchManifest:
+    """The record of a job over an input of which only the damaged file is another now: without its parts.
+
+    Args:
+        begun: the record as it was.
+        asked: what is asked for.
+        files: of the input as it is.
+    """
+    damaged, read = begun.damaged, asked.input.sha256
+    if damaged is None or read == begun.input.sha256 or damaged.file >= len(files):
+        return begun
+    if damaged != DamagedFile.of(files, damaged.file):
+        return begun
+    kept = {name: one for name, one in begun.parts.items() if one.file < damaged.file}
+    return begun.model_copy(update={"input": asked.input, "parts": kept, "finished": False})
+
+
 def check_same_job(place: str, begun: BatchManifest, asked: BatchManifest) -> None:
     """Refuse to go on with a job under other settings, with another model, or over another input.
 
@@ -145,6 +179,7 @@ def check_same_job(place: str, begun: BatchManifest, asked: BatchManifest) -> No
 
 def _compared(manifest: BatchManifest) -> Mapping[str, Any]:
     """What must stay the same: not the names of input and models, which may have moved."""
-    values = manifest.model_dump(mode="json", exclude={"parts": True, "finished": True, "input": {"name"}})
+    values = manifest.model_dump(mode="json", exclude={"parts", "finished", "damaged"})
+    del values["input"]["name"]
     values["models"] = [one["sha256"] for one in values["models"]]
     return values

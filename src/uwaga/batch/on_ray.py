@@ -100,8 +100,7 @@ class RayWorker:
         self._actor = kind.remote(work.to_dict())
 
     def begin(self) -> Identity:
-        version, models, where = self._answer(self._actor.begin.remote())
-        return Identity(version, tuple(models), where)
+        return Identity.of(self._answer(self._actor.begin.remote()))
 
     def translate(self, task: Task) -> list[TranslatedCell]:
         return [TranslatedCell(*values) for values in self._answer(self._actor.translate.remote(*task))]

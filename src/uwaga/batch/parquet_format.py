@@ -9,7 +9,8 @@ from typing import Any
 from uwaga.batch.rows import BlockLimit, BlockRows, Columns, SourceFile, TranslatedCell
 from uwaga.errors import DataError, MissingExtraError, reason, shown
 
-BATCH = 512  # rows read at once
+BATCH, BATCH_BYTES = 512, 1 << 22  # rows, and about how many bytes of them, that are read at once
+PAGE = 1 << 20  # bytes of a column that are read at once, or a page; without it all of a row group
 FIXED = 8  # bytes that a value without a length of its own counts
 
 
@@ -76,7 +77,7 @@ class ParquetFormat:
 
     def _open(self, file: SourceFile, content: io.BufferedReader) -> Any:
         try:
-            return self._arrow.parquet.ParquetFile(content, pre_buffer=False)
+            return self._arrow.parquet.ParquetFile(content, pre_buffer=False, buffer_size=PAGE)
         except (OSError, ValueError, self._arrow.ArrowException) as error:
             raise DataError(f"{file.name}: no Parquet file: {reason(error)}") from None
 
@@ -97,17 +98,18 @@ class ParquetFormat:
 
     def _batches(self, table: Any, first: int) -> Iterator[Any]:
         """Batches from a row on, without reading the row groups before it."""
-        group, groups = 0, table.metadata.num_row_groups
-        while group < groups and first >= table.metadata.row_group(group).num_rows:
-            first -= table.metadata.row_group(group).num_rows
-            group += 1
-        if group == groups:
-            return
-        for batch in table.iter_batches(BATCH, row_groups=range(group, groups), use_threads=False):
-            skipped = min(first, batch.num_rows)
-            first -= skipped
-            if skipped < batch.num_rows:
-                yield batch.slice(skipped)
+        for number in range(table.metadata.num_row_groups):
+            group = table.metadata.row_group(number)
+            if first >= group.num_rows:
+                first -= group.num_rows
+                continue
+            mean = max(1, group.total_byte_size // max(1, group.num_rows))
+            rows = max(1, min(BATCH, BATCH_BYTES // mean))
+            for batch in table.iter_batches(rows, row_groups=[number], use_threads=False):
+                skipped = min(first, batch.num_rows)
+                first -= skipped
+                if skipped < batch.num_rows:
+                    yield batch.slice(skipped)
 
     def _sizes(self, batch: Any) -> list[int]:
         """(rows,) bytes of each row: lengths of its texts and bytes, and a fixed number for all else."""

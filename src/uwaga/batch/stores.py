@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -30,6 +31,10 @@ REFUSED = (
 Result = TypeVar("Result")
 
 
+class StoreRefusedError(DataError):
+    """An object store does not answer, or says no: nothing is known of the object itself."""
+
+
 class StoredFile(NamedTuple):
     """A file by its name below the place that was asked for, with slashes, and its bytes."""
 
@@ -55,6 +60,10 @@ class FileStore(Protocol):
 
     def write(self, name: str, content: bytes) -> None:
         """Make a file hold exactly this; after an error it is as it was, or not there."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Make a file not be there."""
         ...
 
     def contains(self, other: FileStore) -> bool:
@@ -111,6 +120,12 @@ class LocalStore:
             raise DataError(f"{self.path}: cannot be written: {error.strerror}") from None
         with new_file(self.path / name) as file:
             file.write(content)
+
+    def remove(self, name: str) -> None:
+        try:
+            (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise DataError(f"{self.path / name}: cannot be removed: {error.strerror}") from None
 
     def contains(self, other: FileStore) -> bool:
         return isinstance(other, LocalStore) and other.path.resolve().is_relative_to(self.path.resolve())
@@ -170,6 +185,13 @@ class ObjectStore:
 
         self._tried(name, put)
 
+    def remove(self, name: str) -> None:
+        def delete() -> None:
+            with contextlib.suppress(FileNotFoundError):
+                self._system.delete_file(f"{self._path}/{name}")
+
+        self._tried(name, delete)
+
     def contains(self, other: FileStore) -> bool:
         if not isinstance(other, ObjectStore) or not self._system.equals(other._system):
             return False
@@ -185,7 +207,7 @@ class ObjectStore:
             except Exception as error:  # of pyarrow's own kinds
                 said = _said(error, self.name)
                 if attempt + 1 == ATTEMPTS or any(word in str(error) for word in REFUSED):
-                    raise DataError(
+                    raise StoreRefusedError(
                         f"{place}: the object store refuses: {said}; when it answers again, the "
                         "same command goes on"
                     ) from None

@@ -12,6 +12,7 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.errors import INTERRUPTED
+from uwaga.cli.meter import duration
 
 if TYPE_CHECKING:
     from uwaga.batch.manifest import BatchManifest
@@ -65,6 +66,15 @@ Score = Annotated[bool, typer.Option("--score", help="A column with the score of
 Links = Annotated[
     bool, typer.Option("--alignment", help="A column with word links too, as Moses writes them: 0-0 1-2.")
 ]
+SourceCode = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        help="The language of the texts. With --to and without --model: translate with the best installed "
+        "model between the two, or with several one after the other.",
+        show_default=False,
+    ),
+]
 PartRows = Annotated[
     int, typer.Option(min=1, help="Rows of a part: what a worker that is lost does again, at most.")
 ]
@@ -112,9 +122,13 @@ def batch(
     max_length: the.MaxLength = None,
     split: the.Split = the.SplitChoice.auto,
     batch_tokens: the.BatchTokens = None,
-    from_: the.SourceLanguage = None,
-    to: the.TargetLanguage = None,
+    from_: SourceCode = None,
+    to: the.ToLanguage = None,
+    via: the.Via = None,
     shortlist: the.Shortlist = None,
+    adapter: the.Adapter = None,
+    glossary: the.Glossary = None,
+    glossary_mode: the.GlossaryMode = the.GlossaryChoice.forced,
     device: the.Device = "auto",
     dtype: the.Precision = "auto",
     engine: the.Engine = "auto",
@@ -135,18 +149,22 @@ def batch(
     from uwaga.translator.loading import LoadOptions
 
     asked: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
-    wanted = LoadOptions(device, dtype, threads, engine, from_, to, shortlist, memory)
-    models = JobModels(tuple(model or ["bundled"]), wanted, asked, split.value, batch_tokens)
+    wanted = LoadOptions(device, dtype, threads, engine, from_, to, shortlist, memory, adapter)
+    models = JobModels(tuple(model or ()), wanted, asked, split.value, batch_tokens)
+    terms = None if glossary is None else str(glossary)
+    work = Work(models, alignment, tuple(via or ()), terms, glossary_mode.value)
     columns = Columns(tuple(TextColumn.parse(one) for one in column or ()), score, alignment)
     kind = None if format_ is None else format_.value
-    job = batch_job(source, target, Work(models, alignment), columns, format_name=kind, part_rows=part_rows)
+    job = batch_job(source, target, work, columns, format_name=kind, part_rows=part_rows)
+    if (chosen := work.chosen()) is not None and len(chosen.legs) > 1:
+        typer.echo(f"note: {chosen}, one after the other", err=True)
     with Workers(workers, ray) as pool, _BatchTeller() as progress:
         try:
             manifest = run_batch(job, pool, progress)
         except KeyboardInterrupt:
             typer.echo(f"{job.target.name} holds the parts that are done; the same command goes on", err=True)
             raise typer.Exit(INTERRUPTED) from None
-    _summarise(job.target.name, manifest)
+    _summarise(job.target.name, manifest, progress.pace)
 
 
 class _BatchTeller:
@@ -158,6 +176,7 @@ class _BatchTeller:
         self._rows = self._total = 0
         self._done = self._begun = 0.0
         self._started = self._told = time.monotonic()
+        self._first: tuple[float, int] | None = None
 
     def __enter__(self) -> _BatchTeller:
         return self
@@ -181,21 +200,35 @@ class _BatchTeller:
         self._done = max(self._done, done)
         self._update(int(self._done), self._rows)
         now = time.monotonic()
+        self._first = self._first or (now, self._rows)
         if sys.stderr.isatty() or now - self._told < SECONDS:
             return
         self._told = now
         share = min(1.0, self._done / max(1, self._total))
-        speed = self._rows / max(now - self._started, 1e-9)
-        typer.echo(f"{self._rows:,} rows, {speed:,.0f} rows/s, {share:.0%} of the input", err=True)
+        spent = max(now - self._started, 1e-9)
+        speed = self._rows / spent
+        left = spent * (self._total - self._done) / max(1.0, self._done - self._begun)
+        how = f"{speed:,.0f} rows/s, {share:.0%} of the input, {duration(max(0.0, left))} left"
+        typer.echo(f"{self._rows:,} rows, {how}", err=True)
+
+    @property
+    def pace(self) -> list[str]:
+        """What plans a larger job: rows a second behind the first part, and when that was there."""
+        if self._first is None or self._rows == self._first[1]:
+            return []
+        first, rows = self._first
+        speed = (self._rows - rows) / max(time.monotonic() - first, 1e-9)
+        return [f"{speed:,.0f} rows/s behind the first part, which took {first - self._started:.1f} s"]
 
 
-def _summarise(place: str, manifest: BatchManifest) -> None:
-    """How many rows and parts there are, and what is wrong with some."""
+def _summarise(place: str, manifest: BatchManifest, pace: list[str]) -> None:
+    """How many rows and parts there are, what is wrong with some, and how fast they came."""
     empty, failed, cut = (manifest.total(what) for what in ("empty", "failed", "cut"))
     notes = [f"{manifest.total('rows'):,} rows in {len(manifest.parts):,} parts"]
     notes += [f"{empty:,} empty"] if empty else []
     notes += [f"{failed:,} failed"] if failed else []
     notes += [f"{cut:,} cut at the length limit"] if cut else []
+    notes += pace
     shown = 0
     for name, part in manifest.parts.items():
         for row, why in part.failures[: max(0, NAMED - shown)]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli.errors import INTERRUPTED
+from uwaga.cli.meter import duration
 
 if TYPE_CHECKING:
     from uwaga.synthetic import Job, Manifest, ShardRecord
@@ -110,18 +111,7 @@ class _Teller:
             return
         speed = self._now / max(time.monotonic() - self._started, 1e-9)
         left = (self._left - self._now) / max(speed, 1e-9)
-        typer.echo(f"{name}: {record.lines:,} lines, {speed:,.0f} lines/s, {_duration(left)} left", err=True)
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return (
-        f"{round(seconds)} s"
-        if seconds < 100
-        else f"{minutes} min"
-        if minutes < 100
-        else f"{minutes // 60} h"
-    )
+        typer.echo(f"{name}: {record.lines:,} lines, {speed:,.0f} lines/s, {duration(left)} left", err=True)
 
 
 def _summarise(place: Path, manifest: Manifest) -> None:

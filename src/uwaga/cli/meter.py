@@ -19,6 +19,14 @@ Update = Callable[[int, int], None]
 """Called with how far the work is, in the units of its total, and how many lines are done."""
 
 
+def duration(seconds: float) -> str:
+    """A time to wait, as one says it: ``40 s``, ``12 min``, ``30 h``."""
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{round(seconds)} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h"
+
+
 @contextlib.contextmanager
 def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
     """A function to be called with every chunk of ``path`` that is done.

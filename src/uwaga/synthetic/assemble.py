@@ -67,7 +67,7 @@ class JobModels:
             "precision": self.load.dtype,
             "engine": self.load.engine,
             "device": self.load.device,
-            "shortlist": _file_sum(shortlist),
+            "shortlist": file_sum(shortlist),
         }
 
     def ways(self, change: Callable[[SearchOptions], SearchOptions]) -> list[Way]:
@@ -218,7 +218,7 @@ def _endings(models: JobModels) -> tuple[str, str]:
     return codes[0] or "src", codes[1] or "tgt"
 
 
-def _file_sum(path: str | Path | None) -> str | None:
+def file_sum(path: str | Path | None) -> str | None:
     """The SHA-256 of a file's content; a word that is no file stands for itself.
 
     Raises:
