@@ -86,14 +86,20 @@ def choose_for(
     named = [name] if isinstance(name, (str, Path)) else list(name) if isinstance(name, Sequence) else []
     languages = (wanted.source_language, wanted.target_language)
     pair = language_pair(named[0]) if len(named) == 1 else None
+    if pair is not None and wanted.adapter is not None:
+        raise SettingsError(
+            f"{named[0]!r} chooses an installed model, and an adapter belongs to one: leave the name out, "
+            "for the adapter knows its own, or give that model's"
+        )
     if pair is not None and languages == (None, None):
         return choose_models(*pair, via, wanted.memory)
     if pair is not None:
         raise SettingsError(f"{named[0]!r} names both languages already: leave out the others")
     source, target = languages
-    if not named and source is not None and target is not None:
+    free = not named and wanted.adapter is None  # an adapter names its model
+    if free and source is not None and target is not None:
         return choose_models(source, target, via, wanted.memory)
-    if not named and (source is not None or target is not None) and BUNDLED.is_dir():
+    if free and (source is not None or target is not None) and BUNDLED.is_dir():
         _check_bundled(source, target)
     if via is not None:
         raise SettingsError("via chooses among installed models: give both languages with it, and no model")
