@@ -132,6 +132,26 @@ def test_long_ones_get_a_share_of_what_short_ones_have_had_lately() -> None:
     assert running(batch, "long") in (10, 11, 12)
 
 
+def test_long_ones_wait_for_a_moment_without_short_ones_but_never_for_ever() -> None:
+    batch = Batch(most=200, reserved=20)
+    batch.claim("short 0", [10])
+    batch.claim("long", [10] * 50)
+    assert running(batch, "long") == 1  # it begins at once
+    batch.finish(1)
+    assert running(batch, "long") == 0  # the steps are those of the short one alone
+    batch.finish(0)
+    assert running(batch, "long") == 1  # a moment without
+    for turn in range(1, 40):  # short ones without a pause
+        batch.claim(f"short {turn}", [10])
+        batch.clock.now += 0.03
+        before = batch.count["long"]
+        batch.finish(batch.running.index(next(one for one in batch.running if one[0] == "long")))
+        assert batch.count["long"] == before + 1
+        assert running(batch, "long") == 1
+        if turn > 1:
+            batch.finish(batch.running.index((f"short {turn - 1}", 0)))
+
+
 def test_of_one_client_searches_take_turns_too() -> None:
     batch = Batch(most=10, reserved=0)
     batch.claim("one", [10] * 3)

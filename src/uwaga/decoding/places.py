@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -16,9 +17,11 @@ RESERVED = 1024
 FEW = 4
 """Sentences of a search that counts as a short one."""
 SHARE = 0.25
-"""What long searches may have together, of what short ones have had lately; a sentence in any case."""
+"""What long searches may have together, of what short ones have, or have had lately where none is there."""
 LATELY = 0.5
 """Seconds."""
+PATIENCE = 0.02
+"""Seconds from a sentence of long searches to the next, beside short ones that have too few for a share."""
 
 
 class Claimant:
@@ -47,8 +50,10 @@ class Places:
 
     They are given out sentence by sentence, one client after the other and within a client one search after
     the other. A search may have all but a reserve, so that the next that comes need not wait. Long searches
-    get no more than a share of what short ones have had lately, all of them together, so that a thousand
-    sentences do not slow down the steps of a few; where there are no short ones they share everything.
+    get no more than a share of what short ones have, all of them together, so that a thousand sentences do
+    not slow down the steps of a few. Where that is less than a sentence they wait until no short one is
+    there, or for a short while. Then they get that share of what short ones have had lately, or a sentence;
+    where there have been none they share everything.
 
     Threads may share it. Nothing here waits: who frees a place lets the next sentence in.
 
@@ -70,6 +75,7 @@ class Places:
         self._short = self._long = 0  # places of short searches, and of long ones
         self._lately = 0  # most places that short ones have had in this period or the last
         self._before, self._period = 0, clock()
+        self._latest_long = -math.inf  # when a sentence of a long search entered
         self._lock = threading.Lock()
         self._again = False
         self._queue: FairQueue[Claimant] = FairQueue()
@@ -127,6 +133,8 @@ class Places:
         self._running += sentences
         if claimant.long:
             self._long += places
+            if places > 0:
+                self._latest_long = self._clock()
         else:
             self._short += places
             self._lately = max(self._lately, self._short)
@@ -186,8 +194,12 @@ class Places:
         """Whether a sentence may be added to what a search has already."""
         if claimant.places and claimant.places + size > self._most:
             return False
-        short = max(self._lately, self._before)
-        return not claimant.long or not short or not self._long or self._long + size <= self._share * short
+        lately = max(self._lately, self._before)
+        if not claimant.long or not lately:
+            return True
+        if self._long + size <= self._share * (self._short or lately):
+            return True
+        return not self._long and (not self._short or self._clock() - self._latest_long >= PATIENCE)
 
     def _look_at_clock(self) -> None:
         now = self._clock()
