@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import tiny_models as tiny
 from lake import sentences, text_out
 from typer.testing import CliRunner
 
 from uwaga.batch.work import Work, identity
-from uwaga.checkpoints import formats
-from uwaga.checkpoints.adapter import Adapter, weights_checksum, write_adapter
 from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
@@ -100,14 +97,7 @@ def test_a_worker_that_chooses_other_models_is_refused(machine: Path) -> None:
 
 def test_an_adapter_is_merged_into_the_model_that_it_names(source: Path, machine: Path) -> None:
     place = install(machine / "data", "qaa", "qac", 4)
-    weights = formats.read(place, False).weights
-    assert weights is not None
-    draws = np.random.default_rng(0)
-    weight = next(one for one in weights.names() if "feed_forward" in one and one.endswith(".weight"))
-    name, (outputs, inputs) = weight.removesuffix(".weight"), weights.shape(weight)
-    sides = {name: (draws.normal(size=(2, inputs)), draws.normal(size=(outputs, 2)))}
-    adapter = Adapter(machine / "adapter", str(place), weights_checksum(weights), 2, 8.0, sides)
-    write_adapter(machine / "adapter", adapter, "card")
+    tiny.write_adapter_of(place, machine / "adapter")
     found, expected = both(source, machine, "--adapter", machine / "adapter")
     assert found == expected
     call("batch", source, machine / "plain", "--model", place)

@@ -4,8 +4,11 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import torch
 
+from uwaga.checkpoints import formats
+from uwaga.checkpoints.adapter import Adapter, weights_checksum, write_adapter
 from uwaga.decoding import from_settings
 from uwaga.models.transformer import Transformer
 from uwaga.settings import DecodingSettings, TextSettings, TransformerSettings
@@ -57,3 +60,14 @@ TINY = TransformerSettings(
 )
 DECODING = DecodingSettings(beam=3, max_length=14)
 SEARCH, TEXT = from_settings(DECODING)
+
+
+def write_adapter_of(place: Path, folder: Path) -> None:
+    """A random low-rank adapter of one matrix of the model in ``place``, which changes what that makes."""
+    weights = formats.read(place, False).weights
+    assert weights is not None
+    draws = np.random.default_rng(0)
+    weight = next(one for one in weights.names() if "feed_forward" in one and one.endswith(".weight"))
+    name, (outputs, inputs) = weight.removesuffix(".weight"), weights.shape(weight)
+    sides = {name: (draws.normal(size=(2, inputs)), draws.normal(size=(outputs, 2)))}
+    write_adapter(folder, Adapter(folder, str(place), weights_checksum(weights), 2, 8.0, sides), "card")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 import tiny_models as tiny
 
 import uwaga
-from uwaga.checkpoints import formats
-from uwaga.checkpoints.adapter import Adapter, weights_checksum, write_adapter
 from uwaga.checkpoints.hub import BUNDLED
 from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.errors import ModelError, SettingsError
@@ -71,12 +68,7 @@ def test_how_weights_lie_in_memory_reaches_the_models(machine):
 def test_an_adapter_says_which_model_it_is_of(machine):
     place = install(machine, "one", "qaa", "qab")
     install(machine, "large", "qaa", "qab", width=32)
-    weights = formats.read(place).weights
-    name = next(one for one in weights.names() if one.endswith("feed_forward.inner.weight"))
-    outputs, inputs = weights.shape(name)
-    sides = {name.removesuffix(".weight"): (np.ones((2, inputs)), np.ones((outputs, 2)))}
-    adapter = Adapter(machine / "adapter", str(place), weights_checksum(weights), 2, 8.0, sides)
-    write_adapter(machine / "adapter", adapter, "card")
+    tiny.write_adapter_of(place, machine / "adapter")
     expected = uwaga.load(adapter=machine / "adapter").translate(TEXTS)
     assert expected != uwaga.load(place).translate(TEXTS)
     by_languages = uwaga.load(source="qaa", target="qab", adapter=machine / "adapter")
