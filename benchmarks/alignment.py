@@ -20,6 +20,7 @@ from typing import Any
 
 import uwaga
 from uwaga.alignment import WordAligner, align_corpus
+from uwaga.alignment.words import split_words
 from uwaga.data.corpus import Pair, read_corpus
 from uwaga.evaluation import evaluate
 from uwaga.evaluation.alignment_error import (
@@ -28,10 +29,9 @@ from uwaga.evaluation.alignment_error import (
     check_pairs,
     read_hand_alignments,
 )
+from uwaga.inspection.head_choice import head_errors
 from uwaga.settings import CorpusSettings, Settings, parse, read_yaml
-from uwaga.text.words import split_words
 from uwaga.training.train import train
-from uwaga.translator.head_choice import head_errors
 
 HERE = Path(__file__).resolve().parent
 RECIPE = HERE.parent / "recipes" / "multi30k-guided.yaml"

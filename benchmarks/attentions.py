@@ -84,7 +84,7 @@ def reading(rounds: int) -> dict[str, dict[str, list[float]]]:
     """Models that read alone, of base size."""
     import torch
 
-    from uwaga.contracts import Choice, Symbols
+    from uwaga.decoder import Choice, Symbols
     from uwaga.engine import NativeModel
     from uwaga.engine.packing import pack
     from uwaga.models.decoder_only import DecoderOnly

@@ -170,9 +170,9 @@ def measure(folder: Path, pairs: int) -> dict[str, Any]:
 
 def learn(folder: Path) -> None:
     """The subword model, which is not what is measured: of the smallest corpus's first lines."""
-    from uwaga.data.lines import text_lines
+    from uwaga.files.lines import text_lines
     from uwaga.settings import TextSettings
-    from uwaga.text.training import train_tokeniser
+    from uwaga.tokenizers.training import train_tokeniser
 
     lines = (
         text

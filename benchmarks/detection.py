@@ -119,7 +119,7 @@ def high_water() -> int:
 
 def detector_of(name: str):
     if name == "py3langid":
-        from uwaga.text.identification import LanguageIdentifier
+        from uwaga.languages.identification import LanguageIdentifier
 
         own = LanguageIdentifier()
         return lambda text: own.identify(text)[0]

@@ -69,9 +69,9 @@ def prepare(folder: Path) -> None:
 
 def uwaga_system(folder: Path, cores: int) -> Callable[[list[list[int]], int, int], None]:
     """The int8 folder through the search, as `uwaga translate` runs it."""
-    from uwaga.checkpoints.formats import read
+    from uwaga.checkpoints.registry import read
     from uwaga.checkpoints.to_engine import to_engine
-    from uwaga.decoding import SearchOptions, search
+    from uwaga.search import SearchOptions, search
 
     model = to_engine(read(folder / "uwaga-int8"), threads=cores)
 

@@ -50,7 +50,7 @@ def folders(folder: Path, which: str) -> Folders:
     if which == "random":
         names = ("marian", "marian", "uwaga-int8", "ct2-float32", "ct2-int8")
         return Folders(*(folder / name for name in names), TARGET)
-    import uwaga.checkpoints.hub as hub
+    import uwaga.library.hub as hub
 
     names = ("bundled-int8", "bundled-ct2-float32", "bundled-ct2-int8")
     return Folders(folder / "bundled-hf", hub.BUNDLED, *(folder / name for name in names), 0)
@@ -78,7 +78,7 @@ def make(folder: Path, which: str) -> Folders:
 
 def prose() -> list[str]:
     """The sentences of the documentation: English that comes with the repository."""
-    from uwaga.text.sentences import split_sentences
+    from uwaga.tokenizers.sentences import split_sentences
 
     found: list[str] = []
     for path in sorted((HERE.parent / "docs").rglob("*.md")):
@@ -94,8 +94,8 @@ def encoded(which: str, text: Path | None, count: int) -> list[list[int]]:
     """Sources as token ids, each with its end symbol."""
     if which == "random":
         return random_sources(count, seed=3)
-    from uwaga.checkpoints.formats import read
-    from uwaga.checkpoints.hub import BUNDLED
+    from uwaga.checkpoints.registry import read
+    from uwaga.library.hub import BUNDLED
 
     lines = text.read_text(encoding="utf-8").splitlines() if text else prose()
     tokeniser = read(BUNDLED).source
@@ -110,10 +110,10 @@ def encoded(which: str, text: Path | None, count: int) -> list[list[int]]:
 
 def run_uwaga(given: Folders, precision: str, job: dict[str, Any]) -> dict[str, Any]:
     """``precision``: float32 or int8 (the folder)."""
-    from uwaga.checkpoints.formats import read
+    from uwaga.checkpoints.registry import read
     from uwaga.checkpoints.to_engine import to_engine
-    from uwaga.contracts import Choice
-    from uwaga.decoding import SearchOptions, search
+    from uwaga.decoder import Choice
+    from uwaga.search import SearchOptions, search
     from uwaga.translator.scoring import in_batches, step_scorer
 
     place = given.ours_int8 if precision == "int8" else given.ours

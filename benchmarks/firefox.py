@@ -29,8 +29,8 @@ from systems.environments import installed, python_of
 from systems.machine import machine
 
 import uwaga
-from uwaga.checkpoints.marian.binary import read_binary
-from uwaga.checkpoints.marian.options import SETTINGS
+from uwaga.checkpoints.formats.marian.binary import read_binary
+from uwaga.checkpoints.formats.marian.options import SETTINGS
 
 HERE = Path(__file__).parent
 PEERS = Path(os.environ.get("UWAGA_BENCHMARK_PEERS", HERE / ".peers"))

@@ -33,7 +33,7 @@ System = Callable[[list[list[int]], int], None]
 def uwaga_system(folder: Path, precision: str, cores: int) -> System:
     """The engine through the search, as `uwaga generate` runs it."""
     from uwaga import TextGenerator
-    from uwaga.decoding import search
+    from uwaga.search import search
 
     generator = TextGenerator.load(folder, "cpu", precision, cores, "native")
 

@@ -192,11 +192,11 @@ def memory(folder: Path, given: argparse.Namespace, how: list[str]) -> list[dict
 
 def ceiling(folder: Path, rows: int) -> dict[str, float]:
     """Rows a second that one process reads and writes, with workers that give back every text at once."""
-    from uwaga.batch.job import batch_job, run_batch
-    from uwaga.batch.pool import WorkerPool
-    from uwaga.batch.rows import Columns, TextColumn, TranslatedCell
-    from uwaga.batch.work import Identity, Task, Work
-    from uwaga.synthetic.assemble import JobModels
+    from uwaga.jobs.corpora.assemble import JobModels
+    from uwaga.jobs.tables.job import batch_job, run_batch
+    from uwaga.jobs.tables.pool import WorkerPool
+    from uwaga.jobs.tables.rows import Columns, TextColumn, TranslatedCell
+    from uwaga.jobs.tables.work import Identity, Task, Work
     from uwaga.translator.loading import LoadOptions
 
     class Echo:
@@ -255,7 +255,7 @@ def tiny_model(folder: Path) -> Path:
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
     from tiny_models import TINY, tokeniser, transformer
 
-    from uwaga.checkpoints.uwaga.folder import save_model
+    from uwaga.checkpoints.formats.uwaga.folder import save_model
     from uwaga.settings import DecodingSettings
 
     both, short = tokeniser(), DecodingSettings(beam=1, max_length=4)

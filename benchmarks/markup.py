@@ -38,14 +38,14 @@ from typing import Any
 from xml.parsers import expat
 
 import uwaga
+from uwaga.alignment.words import split_words, word_spans
 from uwaga.evaluation.alignment_error import check_pairs, read_hand_alignments
 from uwaga.markup import Tag
 from uwaga.markup.fragments import Fragment
 from uwaga.markup.html import read_html
 from uwaga.markup.lifting import lift
 from uwaga.markup.placing import place
-from uwaga.text.words import split_words, word_spans
-from uwaga.word_alignment import WordAlignment
+from uwaga.results.alignment import WordAlignment
 
 LINKS = Path(__file__).resolve().parent / "alignments" / "multi30k-test2016.en-de.txt"
 HOLDERS = [

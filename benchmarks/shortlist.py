@@ -79,8 +79,8 @@ def write_vmap(folder: Path, kind: str) -> Path:
 def uwaga_system(folder: Path, cores: int, kind: str | None) -> System:
     """The engine through the search, with a shortlist or the whole vocabulary."""
     import uwaga
-    from uwaga.decoding import SearchOptions, search
     from uwaga.engine import Shortlist
+    from uwaga.search import SearchOptions, search
 
     model = uwaga.load(folder / "uwaga-int8", device="cpu", threads=cores).decoder
     if kind:

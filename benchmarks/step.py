@@ -48,7 +48,7 @@ def fastest(work: Callable[[], object], count: int) -> float:
 
 
 def tiny_model() -> Any:
-    from uwaga.contracts import Symbols
+    from uwaga.decoder import Symbols
     from uwaga.engine import NativeModel
     from uwaga.engine.layout import stored_shapes
     from uwaga.engine.packing import pack
@@ -76,7 +76,7 @@ class Instant:
     beam_search = None
 
     def __init__(self) -> None:
-        from uwaga.contracts import Step, Symbols
+        from uwaga.decoder import Step, Symbols
 
         self.symbols, self._step = Symbols(0, 1, 2, 3), Step
         rng = np.random.default_rng(0)
@@ -120,7 +120,7 @@ def core_alone(model: Any, sources: list[list[int]], beam: int) -> Callable[[], 
 
 def measured() -> dict[str, float]:
     """Microseconds a step of Python, by search, beam and batch."""
-    from uwaga.decoding import SearchOptions, search
+    from uwaga.search import SearchOptions, search
 
     engine = tiny_model()
     numpy = copy.copy(engine)

@@ -10,8 +10,8 @@ import time
 import torch
 from torch import Tensor, nn
 
-from uwaga.nn.attention import attend
-from uwaga.nn.scores import make_score
+from uwaga.models.layers.attention import attend
+from uwaga.models.layers.scores import make_score
 
 SCORES = ("dot", "scaled_dot", "additive")
 WIDTHS, STEPS, SEEDS = (16, 64, 256, 1024), (50, 100, 200), (1,)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from uwaga.nn.attention import attend
-from uwaga.nn.scores import make_score
+from uwaga.models.layers.attention import attend
+from uwaga.models.layers.scores import make_score
 
 WORDS, LENGTH, EVIDENCE, WIDTH = 40, 6, 5, 48
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from uwaga.inspection.pictures import new_figure, save_figure
 from uwaga.models.blocks import EncoderBlock
-from uwaga.nn.multihead import MultiHeadAttention
-from uwaga.nn.positions import sinusoids
-from uwaga.nn.recurrent import Gru, GruSteps, Lstm
+from uwaga.models.layers.multihead import MultiHeadAttention
+from uwaga.models.layers.positions import sinusoids
+from uwaga.models.layers.recurrent import Gru, GruSteps, Lstm
 from uwaga.settings import TransformerSettings
 
 WIDTH, HEADS = 64, 4

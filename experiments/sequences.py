@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from uwaga.contracts import Symbols
-from uwaga.decoding import SearchOptions, search
+from uwaga.decoder import Symbols
 from uwaga.models.base import Seq2Seq
+from uwaga.search import SearchOptions, search
 from uwaga.training.loss import cross_entropy
 
 SYMBOLS = Symbols(start=1, end=2, pad=0, unknown=3)

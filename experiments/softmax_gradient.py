@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import torch
 
-from uwaga.nn.attention import masked_softmax
-from uwaga.nn.scores import make_score
+from uwaga.models.layers.attention import masked_softmax
+from uwaga.models.layers.scores import make_score
 
 WIDTHS, KEYS, DRAWS = (4, 16, 64, 256, 1024, 4096), 32, 400
 

@@ -30,12 +30,12 @@ import yaml
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "src")]
 
-from launched import ended, launch, workers  # noqa: E402
-from model_server import contents, serving, storage  # noqa: E402
-from toy import toy_values, write_reversal_corpus  # noqa: E402
+from launched import ended, launch, workers
+from model_server import contents, serving, storage
+from toy import toy_values, write_reversal_corpus
 
-from uwaga.errors import UwagaError  # noqa: E402
-from uwaga.training.checkpoint import checkpoint_path, checkpoint_steps, read_checkpoint  # noqa: E402
+from uwaga.errors import UwagaError
+from uwaga.training.checkpoint import checkpoint_path, checkpoint_steps, read_checkpoint
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
 MODEL = ROOT / "tests/support/models/numbers-en-de"

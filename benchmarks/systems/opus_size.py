@@ -36,7 +36,7 @@ def write_marian(folder: Path, seed: int = 1) -> None:
     from transformers import MarianConfig, MarianMTModel
 
     from uwaga.settings import TextSettings
-    from uwaga.text.training import train_tokeniser
+    from uwaga.tokenizers.training import train_tokeniser
 
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)

@@ -34,7 +34,7 @@ std::vector<T> table(const nb::tuple& tables, std::size_t at, std::size_t size, 
     return made;
 }
 
-// As uwaga.decoding.phrases.Phrases.tables gives them.
+// As uwaga.search.phrases.Phrases.tables gives them.
 PhrasesPtr checked_phrases(const nb::tuple& tables, int64_t vocabulary) {
     constexpr int64_t many = 1 << 30;
     if (tables.size() != 10) refuse("phrases: ten tables are wanted");

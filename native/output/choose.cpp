@@ -1,4 +1,4 @@
-// From features to candidates: the twin of uwaga.decoding.choose, with the logits left where they arise.
+// From features to candidates: the twin of uwaga.search.choose, with the logits left where they arise.
 #include <algorithm>
 #include <cmath>
 #include <limits>

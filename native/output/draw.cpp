@@ -20,7 +20,7 @@ void sort_head(const float* logits, int64_t vocabulary, int64_t size, int32_t* o
 
 namespace {
 
-// See uwaga.decoding.choose.pick: which of the falling weights the draw falls on.
+// See uwaga.search.choose.pick: which of the falling weights the draw falls on.
 int64_t pick(const double* weights, int64_t size, double mass, double top_p, double uniform, double* reached) {
     double sum = 0;
     for (int64_t i = 0; i < size; ++i) reached[i] = sum += weights[i];

@@ -1,4 +1,4 @@
-// What search asks of a step, and where the answer is written: see uwaga.contracts.Choice and Step.
+// What search asks of a step, and where the answer is written: see uwaga.decoder.Choice and Step.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What a target must contain, and how the places of a beam are shared out by how much of it a hypothesis holds. The
-// twin of uwaga.decoding.phrases and banks, which say what the tables and rules are.
+// twin of uwaga.search.phrases and banks, which say what the tables and rules are.
 #pragma once
 
 #include <cstdint>

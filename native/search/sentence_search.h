@@ -1,4 +1,4 @@
-// The bookkeeping of a beam search for one sentence; greedy is a beam of one. The twin of uwaga.decoding.beam_batch,
+// The bookkeeping of a beam search for one sentence; greedy is a beam of one. The twin of uwaga.search.beam_batch,
 // which is the law: the same tokens and the same bits, for all options that do not look at a hypothesis's tokens.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace uwaga {
 // best that runs, ranked as if it ended now, is worse than the last of `enough` finished ones.
 enum class Stopping { full, exact, estimate };
 
-// As uwaga.contracts.BeamRules.
+// As uwaga.decoder.BeamRules.
 struct BeamRules {
     int64_t beams = 1, enough = 1, nbest = 1;
     int32_t start = 0, end = 0;

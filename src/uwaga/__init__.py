@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from uwaga.contracts import Attentions, Hypothesis, Translation
 from uwaga.errors import UwagaError
-from uwaga.word_alignment import WordAlignment
+from uwaga.results.alignment import WordAlignment
+from uwaga.results.attention import Attentions
+from uwaga.results.translation import Hypothesis, Translation
 
 if TYPE_CHECKING:
     from uwaga.translator import (

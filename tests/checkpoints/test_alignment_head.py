@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 import tiny_models as tiny
 
-from uwaga.checkpoints import formats
+from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.alignment_head import HEAD_FILE, read_head, write_head
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.rewrite import rewrite
-from uwaga.checkpoints.uwaga.folder import save_model
 from uwaga.conversion.export import export
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import uwaga
-from uwaga.checkpoints.hub import find_model
+from uwaga.library.hub import find_model
 from uwaga.translator import Translator
 
 CAR = ("Ich will ein Auto kaufen.", "Ich möchte ein Auto kaufen.")
@@ -60,7 +60,7 @@ def test_alone_equals_in_a_batch(translator: Translator) -> None:
 def test_E6_three_steps_by_hand_are_the_first_three_tokens(translator: Translator) -> None:
     import numpy as np
 
-    from uwaga.contracts import Choice
+    from uwaga.decoder import Choice
 
     model, symbols = translator.decoder, translator.decoder.symbols
     source = [*translator.source.encode(SENTENCES[3]), symbols.end]

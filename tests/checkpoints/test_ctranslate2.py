@@ -18,11 +18,11 @@ from precision import close_for
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.ctranslate2.binary import read_model_file
-from uwaga.checkpoints.formats import detect
+from uwaga.checkpoints.formats.ctranslate2.binary import read_model_file
+from uwaga.checkpoints.registry import detect
 from uwaga.cli.main import app
-from uwaga.decoding import search
 from uwaga.errors import ModelError
+from uwaga.search import search
 
 transformers = pytest.importorskip("transformers")
 ctranslate2 = pytest.importorskip("ctranslate2")

@@ -9,8 +9,8 @@ from loaded import load_torch
 from test_ctranslate2 import greedy, spec
 
 import uwaga
-from uwaga.checkpoints.ctranslate2.binary import read_model_file
-from uwaga.checkpoints.formats import describe
+from uwaga.checkpoints.formats.ctranslate2.binary import read_model_file
+from uwaga.checkpoints.registry import describe
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 NEVER = {"suppress_sequences": [["<s>"]]}  # our search never makes the start symbol

@@ -12,12 +12,13 @@ from marian_folders import make as make_marian
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints import formats, hub
-from uwaga.checkpoints.huggingface import registry
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints import registry as formats
+from uwaga.checkpoints.formats.huggingface import registry
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError
+from uwaga.library import hub
 from uwaga.models.build import build_model
 from uwaga.settings import LuongSettings
 

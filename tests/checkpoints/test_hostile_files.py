@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import uwaga
-from uwaga.checkpoints.argos.package import read_package
 from uwaga.checkpoints.files.npz import read_npz
 from uwaga.checkpoints.files.safetensors_read import open_tensors
 from uwaga.checkpoints.files.torch_files import open_torch_file
-from uwaga.checkpoints.files.zip import LARGEST_DIRECTORY, MOST_MEMBERS, open_archive
-from uwaga.checkpoints.formats import describe
+from uwaga.checkpoints.formats.argos.package import read_package
+from uwaga.checkpoints.registry import describe
 from uwaga.errors import ModelError, UwagaError
+from uwaga.files.zip import LARGEST_DIRECTORY, MOST_MEMBERS, open_archive
 
 MODEL = Path(__file__).parents[1] / "support" / "models" / "numbers-en-de"
 
@@ -197,7 +197,7 @@ def test_I11_14_a_pipe_in_the_place_of_a_file_is_not_waited_for(name, kind, tmp_
 
 
 def test_I11_15_infinities_and_lone_surrogates_in_other_formats(tmp_path):
-    from uwaga.checkpoints.ctranslate2.vocabulary import read_side
+    from uwaga.checkpoints.formats.ctranslate2.vocabulary import read_side
     from uwaga.conversion.quantise import quantise
 
     (tmp_path / "shared_vocabulary.json").write_text(json.dumps(["<unk>", "\ud800"]))
@@ -364,7 +364,7 @@ def test_I11_16_folders_are_written_with_their_sum(tmp_path):
 
     import tiny_models as tiny
 
-    from uwaga.checkpoints.uwaga.folder import save_model
+    from uwaga.checkpoints.formats.uwaga.folder import save_model
 
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)

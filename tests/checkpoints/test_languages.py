@@ -8,16 +8,16 @@ import pytest
 
 transformers = pytest.importorskip("transformers")
 
-import huggingface_hub  # noqa: E402
-from marian_folders import TEXTS, make  # noqa: E402
-from pretrained_tokenisers import older  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
+import huggingface_hub
+from marian_folders import TEXTS, make
+from pretrained_tokenisers import older
+from typer.testing import CliRunner
 
-import uwaga  # noqa: E402
-from uwaga.checkpoints.languages import Languages, resolve_languages, task_prefixes  # noqa: E402
-from uwaga.cli.main import app  # noqa: E402
-from uwaga.errors import SettingsError  # noqa: E402
-from uwaga.text.multilingual import read_m2m100_tokeniser, read_mbart_tokeniser  # noqa: E402
+import uwaga
+from uwaga.checkpoints.languages import Languages, resolve_languages, task_prefixes
+from uwaga.cli.main import app
+from uwaga.errors import SettingsError
+from uwaga.tokenizers.multilingual import read_m2m100_tokeniser, read_mbart_tokeniser
 
 TASKS = {
     "task_specific_params": {

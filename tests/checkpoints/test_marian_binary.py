@@ -16,14 +16,14 @@ from precision import close_for
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints import formats
-from uwaga.checkpoints.marian.binary import read_binary
-from uwaga.checkpoints.marian.options import SETTINGS
-from uwaga.checkpoints.marian.shortlist import read_lexical_shortlist
+from uwaga.checkpoints import registry as formats
+from uwaga.checkpoints.formats.marian.binary import read_binary
+from uwaga.checkpoints.formats.marian.options import SETTINGS
+from uwaga.checkpoints.formats.marian.shortlist import read_lexical_shortlist
 from uwaga.cli.main import app
-from uwaga.decoding import SearchOptions, search
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError
+from uwaga.search import SearchOptions, search
 
 TEXTS = ["the dog sees the cat", "Hi", "Where is the station? It is not far from here.", "a car"]
 KINDS = ["float32", "float16", "intgemm8", "intgemm16"]

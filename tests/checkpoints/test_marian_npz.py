@@ -20,12 +20,12 @@ from precision import EXACT, doubled
 from typer.testing import CliRunner
 
 from uwaga.checkpoints.files.npz import read_npz
-from uwaga.checkpoints.marian.options import SETTINGS, UNSUPPORTED
-from uwaga.checkpoints.marian.read import read_marian
-from uwaga.checkpoints.marian.vocabulary import _vocabulary
+from uwaga.checkpoints.formats.marian.options import SETTINGS, UNSUPPORTED
+from uwaga.checkpoints.formats.marian.read import read_marian
+from uwaga.checkpoints.formats.marian.vocabulary import _vocabulary
 from uwaga.cli.main import app
-from uwaga.decoding import search
 from uwaga.errors import ModelError
+from uwaga.search import search
 
 transformers = pytest.importorskip("transformers")
 TEXTS = ["the dog sees the cat", "Hi", "Where is the station? It is not far from here.", "a car"]

@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loaded import load_torch
 
-from uwaga.checkpoints.files import atomic
-from uwaga.checkpoints.uwaga.folder import save_model
-from uwaga.checkpoints.uwaga.read import read_folder
-from uwaga.checkpoints.uwaga.weights import distinct_tensors
-from uwaga.decoding.from_settings import from_settings
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.read import read_folder
+from uwaga.checkpoints.formats.uwaga.weights import distinct_tensors
 from uwaga.errors import ModelError
+from uwaga.files import atomic
+from uwaga.search.from_settings import from_settings
 from uwaga.settings import DecodingSettings, TransformerSettings
 
 VARIANTS = [
@@ -145,7 +145,7 @@ def test_loading_draws_nothing_and_training_needs_a_switch(folder):
 
 def test_loading_does_not_import_torchs_compiler(folder):
     code = (
-        "import sys; from pathlib import Path; from uwaga.checkpoints.formats import read; "
+        "import sys; from pathlib import Path; from uwaga.checkpoints.registry import read; "
         "from uwaga.checkpoints.to_torch import to_torch; to_torch(read(Path(sys.argv[1]))); "
         "print('torch._dynamo' in sys.modules, 'sympy' in sys.modules)"
     )

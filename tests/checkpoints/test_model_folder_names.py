@@ -7,11 +7,11 @@ import huggingface_hub
 import pytest
 import tiny_models as tiny
 
-from uwaga.checkpoints import hub
-from uwaga.checkpoints.hub import find_model
-from uwaga.checkpoints.uwaga.folder import save_model
-from uwaga.checkpoints.uwaga.read import read_folder
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.read import read_folder
 from uwaga.errors import MissingExtraError, ModelError
+from uwaga.library import hub
+from uwaga.library.hub import find_model
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -130,7 +130,7 @@ def test_the_bundled_model_is_the_default(tmp_path, monkeypatch):
 
 def test_finding_a_model_needs_no_torch(tmp_path):
     code = (
-        "import sys; from uwaga.checkpoints.hub import find_model; find_model(sys.argv[1]); "
+        "import sys; from uwaga.library.hub import find_model; find_model(sys.argv[1]); "
         "print('torch' in sys.modules)"
     )
     run = subprocess.run(

@@ -6,7 +6,7 @@ import pytest
 import tiny_models as tiny
 from loaded import load_torch
 
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.errors import ModelError
 from uwaga.models.build import build_model
 from uwaga.settings import LuongSettings

@@ -11,7 +11,7 @@ from precision import EXACT, close_for, doubled
 from safetensors.torch import load_file, save_file
 
 import uwaga
-from uwaga.checkpoints.huggingface import bert
+from uwaga.checkpoints.formats.huggingface import bert
 from uwaga.errors import ModelError, TextTooLongError
 
 transformers = pytest.importorskip("transformers")

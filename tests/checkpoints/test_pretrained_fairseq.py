@@ -4,12 +4,12 @@ import pytest
 
 transformers = pytest.importorskip("transformers")
 
-import torch  # noqa: E402
-from fairseq_models import LANGUAGES, PUBLISHED, SIZE, make, read_as_numbers  # noqa: E402
-from loaded import load_torch  # noqa: E402
-from precision import EXACT, doubled  # noqa: E402
+import torch
+from fairseq_models import LANGUAGES, PUBLISHED, SIZE, make, read_as_numbers
+from loaded import load_torch
+from precision import EXACT, doubled
 
-from uwaga.decoding import from_generation_config, search  # noqa: E402
+from uwaga.search import from_generation_config, search
 
 SOURCES = [[9, 30, 7, 41, 22, 5, 13, 8, 50, 33, 4], [17, 6], [44, 12, 25, 9, 31], [8, 8, 8, 19, 27, 36, 40]]
 

@@ -7,21 +7,21 @@ import pytest
 
 transformers = pytest.importorskip("transformers")
 
-import numpy as np  # noqa: E402
-import pretrained_tokenisers as tokenisers  # noqa: E402
-import torch  # noqa: E402
-from fairseq_folders import KINDS, PAIRS, whole  # noqa: E402
-from fairseq_models import PUBLISHED, edit, make, read_as_numbers  # noqa: E402
-from loaded import load_torch  # noqa: E402
-from precision import EXACT, doubled  # noqa: E402
-from pretrained_texts import LINES  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
+import numpy as np
+import pretrained_tokenisers as tokenisers
+import torch
+from fairseq_folders import KINDS, PAIRS, whole
+from fairseq_models import PUBLISHED, edit, make, read_as_numbers
+from loaded import load_torch
+from precision import EXACT, doubled
+from pretrained_texts import LINES
+from typer.testing import CliRunner
 
-import uwaga  # noqa: E402
-from uwaga.cli.main import app  # noqa: E402
-from uwaga.contracts import Choice, Sampling  # noqa: E402
-from uwaga.decoding import from_generation_config, search  # noqa: E402
-from uwaga.errors import DataError, ModelError, SettingsError  # noqa: E402
+import uwaga
+from uwaga.cli.main import app
+from uwaga.decoder import Choice, Sampling
+from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.search import from_generation_config, search
 
 TEXTS = [*LINES[:40:9], "Hi", *LINES[-4:]]
 

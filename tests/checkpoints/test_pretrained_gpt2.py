@@ -14,10 +14,10 @@ from safetensors.torch import load_file, save_file
 from sampled_pairs import total_variation
 
 import uwaga
-from uwaga.checkpoints.huggingface import gpt2
-from uwaga.contracts import Choice
-from uwaga.decoding import search
+from uwaga.checkpoints.formats.huggingface import gpt2
+from uwaga.decoder import Choice
 from uwaga.errors import ModelError, TextTooLongError
+from uwaga.search import search
 
 transformers = pytest.importorskip("transformers")
 

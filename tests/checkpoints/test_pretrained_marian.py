@@ -12,8 +12,8 @@ from marian_folders import SEPARATE, TEXTS, make
 from precision import EXACT, doubled
 
 import uwaga
-from uwaga.decoding import search
 from uwaga.errors import DataError, ModelError
+from uwaga.search import search
 
 transformers = pytest.importorskip("transformers")
 ODD = [

@@ -9,16 +9,16 @@ import pytest
 
 transformers = pytest.importorskip("transformers.models.prophetnet.modeling_prophetnet")
 
-import torch  # noqa: E402
-from loaded import load_torch  # noqa: E402
-from precision import EXACT, doubled  # noqa: E402
-from transformers import ProphetNetConfig, ProphetNetTokenizer  # noqa: E402
+import torch
+from loaded import load_torch
+from precision import EXACT, doubled
+from transformers import ProphetNetConfig, ProphetNetTokenizer
 
-import uwaga  # noqa: E402
-from uwaga.checkpoints.huggingface import prophetnet  # noqa: E402
-from uwaga.contracts import Choice  # noqa: E402
-from uwaga.decoding import from_generation_config, search  # noqa: E402
-from uwaga.errors import ModelError  # noqa: E402
+import uwaga
+from uwaga.checkpoints.formats.huggingface import prophetnet
+from uwaga.decoder import Choice
+from uwaga.errors import ModelError
+from uwaga.search import from_generation_config, search
 
 SIZES = {
     "vocab_size": 37,

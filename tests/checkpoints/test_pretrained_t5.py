@@ -10,10 +10,10 @@ from loaded import load_torch
 from precision import EXACT, doubled
 from sampled_pairs import total_variation
 
-from uwaga.checkpoints.huggingface import t5
-from uwaga.decoding import search
+from uwaga.checkpoints.formats.huggingface import t5
 from uwaga.errors import ModelError
-from uwaga.nn.positions import RelativePositions
+from uwaga.models.layers.positions import RelativePositions
+from uwaga.search import search
 
 transformers = pytest.importorskip("transformers")
 SIZES = {

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import uwaga
 from uwaga.alignment import align_corpus, grow_diagonal
+from uwaga.alignment.words import split_words
 from uwaga.checkpoints.alignment_head import HEAD_FILE
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
-from uwaga.text.words import split_words
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import tiny_models as tiny
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.hub import BUNDLED
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
+from uwaga.library.hub import BUNDLED
 
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})

@@ -16,10 +16,10 @@ import pytest
 from model_server import closed_port, contents, serving, storage
 from typer.testing import CliRunner, Result
 
-from uwaga.checkpoints import packages
-from uwaga.checkpoints.hub import find_model
 from uwaga.cli.main import app
 from uwaga.errors import CatalogueError
+from uwaga.library import packages
+from uwaga.library.hub import find_model
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 TINY, BASE = "firefox-en-pt-tiny", "firefox-en-pt-base"
@@ -275,7 +275,7 @@ def test_what_is_bundled_stays(server):
 
 
 def test_the_python_names_are_those_of_the_guide(server):
-    from uwaga import catalogue
+    from uwaga import library as catalogue
 
     (first, *_) = catalogue.available(source="en", target="pt")
     assert first.name == BASE

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.cli.confidence import DOUBTFUL, UNSURE, confident_text, shows_colours
 from uwaga.cli.main import app
-from uwaga.contracts import Translation
+from uwaga.results.translation import Translation
 
 TEXT = "A bewildered plumber juggles seventeen lobsters. Yes!"
 

@@ -12,7 +12,7 @@ from recurrent_variants import VARIANTS
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
 from uwaga.cli.named import named
 from uwaga.errors import SettingsError

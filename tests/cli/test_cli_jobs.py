@@ -15,10 +15,10 @@ import tiny_models as tiny
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
-from uwaga.decoding.mbr import rank_by_utility
-from uwaga.decoding.utility import utilities
+from uwaga.search.mbr import rank_by_utility
+from uwaga.search.utility import utilities
 
 JOINT = tiny.tokeniser()
 SOURCES = [

@@ -12,11 +12,11 @@ import tiny_models as tiny
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli import lines
 from uwaga.cli.main import app
 from uwaga.cli.notes import DEMONSTRATION
-from uwaga.data.lines import open_bytes
+from uwaga.files.lines import open_bytes
 
 JOINT = tiny.tokeniser()
 LONG = "house " * 60

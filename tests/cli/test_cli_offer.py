@@ -12,10 +12,10 @@ from model_server import serving, storage
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.origin import models_home
 from uwaga.cli import chosen
 from uwaga.cli.main import app
 from uwaga.errors import NotInstalledError
+from uwaga.library.origin import models_home
 from uwaga.translator import PivotTranslator
 from uwaga.translator.loading import LoadOptions
 

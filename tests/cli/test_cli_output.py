@@ -8,7 +8,7 @@ import sys
 import pytest
 import tiny_models as tiny
 
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 
 LINES = "".join(f"I want to buy {number} cars.\n" for number in range(40))
 VERBS = {

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.cli.main import app
 from uwaga.cli.nbest import moses_lines
-from uwaga.contracts import Translation
 from uwaga.errors import DataError, ModelError
+from uwaga.results.translation import Translation
 
 NUMBERS = str(Path(__file__).parents[1] / "support/models/numbers-en-de")
 LINES = ["The cat sits on the mat.", "A dog.", "Nothing alike here"]

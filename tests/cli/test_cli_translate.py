@@ -16,7 +16,7 @@ import tiny_models as tiny
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli import lines, meter, score
 from uwaga.cli.main import app
 from uwaga.errors import DataError

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from uwaga.checkpoints.files import atomic
-from uwaga.checkpoints.files.atomic import new_file
 from uwaga.cli import lines
-from uwaga.data.lines import read_lines
 from uwaga.errors import DataError, MissingExtraError
+from uwaga.files import atomic
+from uwaga.files.atomic import new_file
+from uwaga.files.lines import read_lines
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst", ".xz", ".GZ"])

@@ -12,8 +12,8 @@ import uwaga
 from uwaga.cli.convert import ExportChoice
 from uwaga.conversion.compare import comparison_sources, measure_agreement
 from uwaga.conversion.export import export
-from uwaga.decoding import SearchOptions, search
 from uwaga.errors import ModelError
+from uwaga.search import SearchOptions, search
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 
@@ -72,8 +72,8 @@ def test_sources_are_the_samples_or_drawn_without_special_tokens(exact):
 
 def test_exporting_writes_what_the_writer_below_it_writes(tmp_path):
     pytest.importorskip("torch")
-    from uwaga.checkpoints.huggingface.export import write_hugging_face
-    from uwaga.checkpoints.huggingface.export_config import ExportFormat
+    from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
+    from uwaga.checkpoints.formats.huggingface.export_config import ExportFormat
 
     assert [one.value for one in ExportChoice] == list(get_args(ExportFormat))
     notes = export(NUMBERS, tmp_path / "a", "pegasus")

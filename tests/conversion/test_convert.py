@@ -16,19 +16,19 @@ from precision import close_for, doubled
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.huggingface.deinterleave import deinterleave
-from uwaga.checkpoints.huggingface.export import write_hugging_face
+from uwaga.checkpoints.formats.huggingface.deinterleave import deinterleave
+from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
 from uwaga.cli.main import app
-from uwaga.contracts import Symbols
-from uwaga.decoding import (
+from uwaga.decoder import Symbols
+from uwaga.errors import ModelError, SettingsError
+from uwaga.models.build import build_model
+from uwaga.search import (
     SearchOptions,
     from_generation_config,
     from_settings,
     search,
     to_generation_config,
 )
-from uwaga.errors import ModelError, SettingsError
-from uwaga.models.build import build_model
 from uwaga.settings import BahdanauSettings, DecodingSettings
 
 transformers = pytest.importorskip("transformers")

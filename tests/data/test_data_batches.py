@@ -21,9 +21,9 @@ from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import DataSettings, TextSettings
-from uwaga.text.augmentation import surface
-from uwaga.text.tokeniser import Tokeniser
-from uwaga.text.training import train_tokeniser
+from uwaga.tokenizers.augmentation import surface
+from uwaga.tokenizers.tokeniser import Tokeniser
+from uwaga.tokenizers.training import train_tokeniser
 
 GENERATOR = np.random.default_rng(5)
 NOUNS = ["dog", "cat", "house", "tree", "river", "stone", "bird", "boat", "street", "window"]

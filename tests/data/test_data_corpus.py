@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.data.corpus import CorpusReport, Pair, read_pairs
-from uwaga.data.lines import read_lines
 from uwaga.errors import DataError, MissingExtraError
+from uwaga.files.lines import read_lines
 from uwaga.settings import DataSettings
 
 PACK: dict[str, Callable[[bytes], bytes]] = {

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_models import tokeniser
 
+from uwaga.alignment.words import split_words
 from uwaga.data.batches import Batches
 from uwaga.data.corpus import read_corpus
 from uwaga.data.guide import piece_widths, word_places
@@ -18,7 +19,6 @@ from uwaga.data.mixture import Mixture
 from uwaga.data.store_writer import build_store
 from uwaga.errors import DataError
 from uwaga.settings import CorpusSettings, DataSettings
-from uwaga.text.words import split_words
 
 TEXTS = [
     ("Der kleine Hund läuft.", "The small dog runs."),

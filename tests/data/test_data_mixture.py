@@ -22,8 +22,8 @@ from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import CorpusSettings, DataSettings, FilterSettings, TextSettings
-from uwaga.text.tokeniser import Tokeniser
-from uwaga.text.training import train_tokeniser
+from uwaga.tokenizers.tokeniser import Tokeniser
+from uwaga.tokenizers.training import train_tokeniser
 
 TAGS = (">>deu<<", "<2fr>", "<BT>")
 WORDS = ["dog", "cat", "house", "tree", "river", "stone", "bird", "boat"]

@@ -22,11 +22,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.data import streams
 from uwaga.data.corpus import CorpusReport, Pair, read_corpus
 from uwaga.data.sources import find_sources
-from uwaga.data.streams import identify, is_url, open_stream
 from uwaga.errors import DataError
+from uwaga.files import streams
+from uwaga.files.streams import identify, is_url, open_stream
 from uwaga.settings import CorpusSettings
 
 PACK: dict[str, Callable[[bytes], bytes]] = {

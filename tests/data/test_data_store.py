@@ -15,9 +15,9 @@ from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import DataSettings, TextSettings
-from uwaga.text.augmentation import surface
-from uwaga.text.tokeniser import Tokeniser
-from uwaga.text.training import train_tokeniser
+from uwaga.tokenizers.augmentation import surface
+from uwaga.tokenizers.tokeniser import Tokeniser
+from uwaga.tokenizers.training import train_tokeniser
 
 SOURCES = [f"The {'big ' * (i % 7)}dog {i} runs." for i in range(90)]
 PAIRS = [(text, f"Der {'große ' * (i % 5)}Hund {i} läuft \u2581 weg!") for i, text in enumerate(SOURCES)]

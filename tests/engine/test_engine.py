@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from native_models import WHOLE, native, random_model, sentences, shapes, walk
 from precision import close_for
 
-from uwaga.contracts import Choice, Sampling
-from uwaga.decoding import SearchOptions, choose, search
+from uwaga.decoder import Choice, Sampling
 from uwaga.engine import _core
 from uwaga.engine.isa import usable
 from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.search import SearchOptions, choose, search
 from uwaga.settings import TransformerSettings
 
 pytestmark = pytest.mark.numerical

@@ -11,10 +11,11 @@ from native_models import SYMBOLS, native, random_model, sentences, shapes
 from precision import close_for
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 
-from uwaga.contracts import Attentions, Choice
-from uwaga.decoding.one_head import one_head
+from uwaga.decoder import Choice
 from uwaga.engine.isa import usable
 from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.results.attention import Attentions
+from uwaga.search.one_head import one_head
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 pytestmark = pytest.mark.numerical

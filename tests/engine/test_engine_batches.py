@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_models import native, random_model, sentences
 
-from uwaga.contracts import Choice
-from uwaga.decoding import SearchOptions, search
+from uwaga.decoder import Choice
 from uwaga.engine import _core
+from uwaga.search import SearchOptions, search
 from uwaga.settings import TransformerSettings
 
 SHAPE = TransformerSettings(

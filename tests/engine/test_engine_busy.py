@@ -14,8 +14,8 @@ import pytest
 from native_models import native, random_model, sentences
 from prompted_models import native_decoder, prompts, random_decoder
 
-from uwaga.contracts import Choice
-from uwaga.decoding import SearchOptions, search
+from uwaga.decoder import Choice
+from uwaga.search import SearchOptions, search
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 ROOT = Path(__file__).resolve().parents[2]

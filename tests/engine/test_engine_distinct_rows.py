@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from native_models import native, random_model, sentences
 
-from uwaga.contracts import Choice
+from uwaga.decoder import Choice
 from uwaga.settings import TransformerSettings
 
 SHAPE = TransformerSettings(

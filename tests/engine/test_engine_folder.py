@@ -13,8 +13,8 @@ from native_models import native
 
 import uwaga
 from uwaga.checkpoints.files.safetensors_read import open_tensors
-from uwaga.checkpoints.uwaga.folder import save_model
-from uwaga.checkpoints.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
 from uwaga.cli.main import main
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError, SettingsError

@@ -14,7 +14,7 @@ import pytest
 from hostile_files import make_files
 
 import uwaga
-from uwaga.contracts import WIDEST_BEAM
+from uwaga.decoder import WIDEST_BEAM
 from uwaga.engine import Shortlist, _core
 from uwaga.engine.model import MOST_THREADS
 from uwaga.errors import DataError, ModelError, SettingsError
@@ -150,7 +150,7 @@ FEW_THREADS = """
 import resource, sys
 import numpy as np
 from uwaga.settings import TransformerSettings
-from uwaga.contracts import Choice, Symbols
+from uwaga.decoder import Choice, Symbols
 from uwaga.engine import NativeModel, pack
 from uwaga.engine.layout import stored_shapes
 
@@ -249,7 +249,7 @@ LONG = """
 import sys
 import numpy as np
 from uwaga.settings import TransformerSettings
-from uwaga.contracts import Symbols
+from uwaga.decoder import Symbols
 from uwaga.engine import NativeModel, pack
 from uwaga.engine.layout import stored_shapes
 
@@ -305,7 +305,7 @@ import ctypes, os, signal, sys
 from pathlib import Path
 import numpy as np
 import uwaga
-from uwaga.checkpoints.uwaga.shortlist import read_shortlist, write_shortlist
+from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist, write_shortlist
 from uwaga.engine import Shortlist
 from uwaga.conversion.quantise import quantise
 

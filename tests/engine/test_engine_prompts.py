@@ -12,11 +12,11 @@ from native_models import SYMBOLS, WHOLE, walk
 from precision import close_for
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 
-from uwaga.contracts import Choice
-from uwaga.decoding import SearchOptions, search
+from uwaga.decoder import Choice
 from uwaga.engine import Shortlist
 from uwaga.engine.isa import usable
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
+from uwaga.search import SearchOptions, search
 from uwaga.settings import DecoderOnlySettings, parse
 
 pytestmark = pytest.mark.numerical

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.contracts import Choice, Sampling, Symbols
-from uwaga.decoding import SearchOptions, search
+from uwaga.decoder import Choice, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
 from uwaga.engine.isa import usable
 from uwaga.engine.layout import stored_shapes
 from uwaga.engine.packing import pack
 from uwaga.errors import DataError, ModelError
+from uwaga.search import SearchOptions, search
 from uwaga.settings import TransformerSettings
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)

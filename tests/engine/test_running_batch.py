@@ -13,13 +13,13 @@ from native_models import native, random_model, sentences, shapes
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 from toy_decoders import RecurrentToy
 
-from uwaga.contracts import BeamRules
-from uwaga.decoding import SearchOptions, search, stream
-from uwaga.decoding.places import Places
-from uwaga.decoding.request import Request
-from uwaga.decoding.shared_decoder import SharedDecoder
-from uwaga.decoding.shared_search import SharedSearch
+from uwaga.decoder import BeamRules
 from uwaga.errors import CancelledRequestError, DataError, ModelError, UwagaError
+from uwaga.scheduling.batching_decoder import SharedDecoder
+from uwaga.scheduling.request import Request
+from uwaga.scheduling.shared_search import SharedSearch
+from uwaga.scheduling.token_budget import Places
+from uwaga.search import SearchOptions, search, stream
 from uwaga.settings import TransformerSettings
 
 SHAPE = TransformerSettings(
@@ -316,7 +316,7 @@ def test_a_step_that_fails_through_one_sentence_is_made_again_without_it(beams):
 
 def test_divisors_of_any_length_begin_alike():
     """Searches of different limits share their steps, since their rules are made for the same lengths."""
-    from uwaga.decoding.rank import Ranking
+    from uwaga.search.rank import Ranking
 
     for formula in ("average", "gnmt", "none"):
         for alpha in (0.0, 0.3, 0.6, 1.0, 1.7, -2.0):

@@ -53,7 +53,7 @@ def compare(title: str, found: Frames) -> None:
 
 
 def test_the_path_in_torch_is_the_one_printed() -> None:
-    attention = pytest.importorskip("uwaga.nn.attention")
+    attention = pytest.importorskip("uwaga.models.layers.attention")
     found: list[Frames] = []
 
     def watch(frame: FrameType, event: str, _: object) -> None:

@@ -13,8 +13,8 @@ HEAVY = ("torch", "sacrebleu", "transformers", "matplotlib", "pyarrow", "tensorb
     [
         "import uwaga",
         "import uwaga.cli.main",
-        "from uwaga.catalogue import find_installed; import sys; assert 'http.client' not in sys.modules",
-        "import uwaga.settings, uwaga.contracts, uwaga.errors, uwaga.evaluation",
+        "from uwaga.library import find_installed; import sys; assert 'http.client' not in sys.modules",
+        "import uwaga.settings, uwaga.decoder, uwaga.errors, uwaga.evaluation",
         "import contextlib, io; from uwaga.cli.main import main\n"
         "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['--help'])",
     ],

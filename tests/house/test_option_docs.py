@@ -10,7 +10,7 @@ import typer.main
 
 from uwaga import TextGenerator, Translator
 from uwaga.cli.main import app
-from uwaga.decoding import SearchOptions, SearchOverrides
+from uwaga.search import SearchOptions, SearchOverrides
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "decoding.md"
 OPTIONS = sorted(SearchOverrides.__annotations__)

@@ -16,9 +16,7 @@ from precision import close_for
 from recurrent_variants import VARIANTS
 from rich.console import Console
 
-from uwaga.checkpoints.uwaga.folder import save_model
-from uwaga.contracts import Translation
-from uwaga.decoding import SearchOptions, search
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.errors import DataError, MissingExtraError, SettingsError
 from uwaga.inspection import (
     Alignment,
@@ -35,6 +33,8 @@ from uwaga.inspection import (
 )
 from uwaga.inspection.lengths import equal_edges, split_lines
 from uwaga.models.build import build_model
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions, search
 from uwaga.translator import Translator
 from uwaga.translator.forced_decoding import force
 

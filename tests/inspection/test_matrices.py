@@ -9,9 +9,10 @@ import pytest
 import tiny_models as tiny
 from precision import close_for
 
-from uwaga.contracts import Attentions, Translation
 from uwaga.errors import SettingsError
 from uwaga.inspection import Selection, align, draw_matrices, matrices, save_figure
+from uwaga.results.attention import Attentions
+from uwaga.results.translation import Translation
 from uwaga.translator import AttendedText, Translator
 
 JOINT = tiny.tokeniser()

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uwaga.alignment.words import word_spans
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.lifting import lift
 from uwaga.markup.placing import place
-from uwaga.text.words import word_spans
-from uwaga.word_alignment import WordAlignment
+from uwaga.results.alignment import WordAlignment
 
 KINDS = ("open", "close", "void", "kept")
 WORDS = st.sampled_from(("a", "Haus", "dog,", "x.", "don't", "狗", "über", "(", "7", "हिन्दी"))

@@ -16,15 +16,15 @@ from recurrent_variants import VARIANTS, make
 from toy import toy_values, write_reversal_corpus
 from typer.testing import CliRunner
 
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
-from uwaga.contracts import Choice, Symbols
-from uwaga.decoding import SearchOptions, choose, search
+from uwaga.decoder import Choice, Symbols
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.build import build_model
 from uwaga.models.ensemble import Ensemble
+from uwaga.models.layers.choose import choose as torch_choose
 from uwaga.models.transformer import Transformer
-from uwaga.nn.choose import choose as torch_choose
+from uwaga.search import SearchOptions, choose, search
 from uwaga.settings import Settings, TransformerSettings, parse
 from uwaga.settings.recurrent import BahdanauSettings, LuongSettings
 from uwaga.training.train import train

@@ -6,7 +6,7 @@ import pytest
 import torch
 from experiment_scripts import experiment
 
-from uwaga.nn.multihead import MultiHeadAttention
+from uwaga.models.layers.multihead import MultiHeadAttention
 
 pytestmark = pytest.mark.numerical
 

@@ -12,10 +12,10 @@ import torch
 from precision import EXACT, close_for
 from recurrent_variants import SMALL, SYMBOLS, VARIANTS, make
 
-from uwaga.contracts import Choice
-from uwaga.decoding import SearchOptions, search
+from uwaga.decoder import Choice
 from uwaga.errors import SettingsError
 from uwaga.models.build import build_model
+from uwaga.search import SearchOptions, search
 from uwaga.settings.recurrent import PRESETS, BahdanauSettings, RecurrentSettings
 from uwaga.training.loss import cross_entropy
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from recurrent_variants import VARIANTS, make
 
-from uwaga.contracts import Choice
+from uwaga.decoder import Choice
 from uwaga.settings.recurrent import PRESETS
 
 pytestmark = pytest.mark.numerical

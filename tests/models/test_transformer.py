@@ -5,7 +5,7 @@ import pytest
 import torch
 from precision import EXACT, close_for
 
-from uwaga.contracts import Choice, Symbols
+from uwaga.decoder import Choice, Symbols
 from uwaga.models.transformer import Transformer
 from uwaga.settings import TransformerSettings
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from precision import EXACT
 
-from uwaga.contracts import Symbols
+from uwaga.decoder import Symbols
 from uwaga.models.transformer import Transformer
 from uwaga.settings import TransformerSettings
 

@@ -87,7 +87,7 @@ def test_the_policy_lets_nothing_in(client):
 def test_the_view_of_attention_is_the_librarys(client):
     text = client.get("/page/attention.js").text
     for name in ("attention_drawing.js", "attention_view.js"):
-        assert (ROOT / "src/uwaga/reports" / name).read_text(encoding="utf-8") in text
+        assert (ROOT / "src/uwaga/results" / name).read_text(encoding="utf-8") in text
 
 
 def test_no_source_puts_text_in_as_html():

@@ -10,7 +10,7 @@ import pytest
 from page_visit import START, eventually, expect, marked, other_way, output, shows, translated, visit, word
 from running_server import running_server
 
-from uwaga.confidence import END
+from uwaga.results.confidence import END
 
 pytest_plugins = "server_fixtures"
 

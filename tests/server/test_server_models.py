@@ -13,7 +13,7 @@ import pytest
 
 import uwaga
 from uwaga.errors import BusyError, ModelError, SettingsError
-from uwaga.server.language_names import language_name, offered_codes
+from uwaga.languages.names import language_name, offered_codes
 from uwaga.server.models import ModelStore
 from uwaga.server.offers import Atlas, Offer, Route, read_offers
 from uwaga.server.problems import Problem

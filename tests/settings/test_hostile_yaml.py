@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.marian.files import find_files
-from uwaga.checkpoints.marian.vocabulary import read_decoding
+from uwaga.checkpoints.formats.marian.files import find_files
+from uwaga.checkpoints.formats.marian.vocabulary import read_decoding
 from uwaga.errors import SettingsError, UwagaError, shown
 from uwaga.settings.parsing import change_setting, load_settings, read_yaml
 from uwaga.settings.yaml_reader import load_yaml
@@ -81,7 +81,7 @@ def test_I11_9_sound_yaml_is_read_as_before(tmp_path):
 
 @pytest.mark.parametrize("value", ["1e308", ".inf", ".nan", "1e309"])
 def test_I11_15_a_ratio_beyond_all_numbers_does_not_overflow(value, tmp_path):
-    from uwaga.decoding.from_settings import from_settings
+    from uwaga.search.from_settings import from_settings
     from uwaga.settings import DecodingSettings, parse
 
     path = tmp_path / "s.yaml"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from uwaga.errors import SettingsError
-from uwaga.nn.scores import SCORES
+from uwaga.models.layers.scores import SCORES
 from uwaga.settings import (
     MODEL_PRESETS,
     Settings,

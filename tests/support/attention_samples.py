@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uwaga.contracts import Attentions
+from uwaga.results.attention import Attentions
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script>",

@@ -9,9 +9,9 @@ from pathlib import Path
 import tiny_models as tiny
 
 import uwaga
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.settings import TextSettings
-from uwaga.text.training import train_tokeniser
+from uwaga.tokenizers.training import train_tokeniser
 
 
 @cache

@@ -3,10 +3,10 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from uwaga.decoding import SearchOptions, search
-from uwaga.decoding.phrases import Phrase, Phrases
 from uwaga.engine import Shortlist
 from uwaga.errors import UwagaError
+from uwaga.search import SearchOptions, search
+from uwaga.search.phrases import Phrase, Phrases
 
 VOCABULARY = 23
 

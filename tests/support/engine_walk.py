@@ -8,17 +8,17 @@ import threading
 
 import numpy as np
 
-from uwaga.contracts import BeamRules, Choice, Sampling, Symbols
-from uwaga.decoding import SearchOptions, search
-from uwaga.decoding.phrases import Phrase, Phrases
-from uwaga.decoding.request import Request
-from uwaga.decoding.shared_decoder import SharedDecoder
-from uwaga.decoding.shared_search import SharedSearch
+from uwaga.decoder import BeamRules, Choice, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
 from uwaga.engine.isa import usable
 from uwaga.engine.layout import stored_shapes
 from uwaga.engine.packing import pack
 from uwaga.errors import CancelledRequestError, DataError
+from uwaga.scheduling.batching_decoder import SharedDecoder
+from uwaga.scheduling.request import Request
+from uwaga.scheduling.shared_search import SharedSearch
+from uwaga.search import SearchOptions, search
+from uwaga.search.phrases import Phrase, Phrases
 from uwaga.settings import BlockSettings, DecoderOnlySettings, TransformerSettings
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 import transformers
 
-from uwaga.contracts import Symbols
+from uwaga.decoder import Symbols
 
 SIZE = 61
 CHANNEL = 2
@@ -215,8 +215,8 @@ class Numbers:
 
 
 def read_numbers(folder, ids):
-    """As the readers in :mod:`uwaga.text.pretrained`."""
-    from uwaga.text.pretrained import Sides
+    """As the readers in :mod:`uwaga.tokenizers.pretrained`."""
+    from uwaga.tokenizers.pretrained import Sides
 
     one = Numbers(Symbols(ids.start, ids.end, ids.pad, unknown=3))
     return Sides(one, replace(one))
@@ -224,7 +224,7 @@ def read_numbers(folder, ids):
 
 def read_as_numbers(monkeypatch):
     """Let folders without a tokeniser be loaded."""
-    from uwaga.checkpoints.huggingface import bart, m2m100, mbart, pegasus
+    from uwaga.checkpoints.formats.huggingface import bart, m2m100, mbart, pegasus
 
     for module in (bart, mbart, pegasus):
         monkeypatch.setattr(module, "TRAITS", replace(module.TRAITS, tokenisers=read_numbers))

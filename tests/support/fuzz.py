@@ -30,12 +30,12 @@ sys.path[:0] = [
     *(str(Path(__file__).parents[1] / name) for name in ("checkpoints", "translator")),
 ]
 
-from fuzz_formats import MODEL, make_all  # noqa: E402
+from fuzz_formats import MODEL, make_all
 
-import uwaga  # noqa: E402
-from uwaga.checkpoints.formats import describe  # noqa: E402
-from uwaga.errors import UwagaError  # noqa: E402
-from uwaga.settings.parsing import load_settings  # noqa: E402
+import uwaga
+from uwaga.checkpoints.registry import describe
+from uwaga.errors import UwagaError
+from uwaga.settings.parsing import load_settings
 
 CASES = Path(__file__).parent / "fuzz_cases.json"
 CPU, SLACK, BATCH = 10, 96 << 10, 40

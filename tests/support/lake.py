@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from uwaga.batch.job import batch_job, run_batch
-from uwaga.batch.rows import Columns, TextColumn
-from uwaga.batch.work import Work
-from uwaga.batch.workers import Workers
-from uwaga.synthetic.assemble import JobModels
+from uwaga.jobs.corpora.assemble import JobModels
+from uwaga.jobs.tables.job import batch_job, run_batch
+from uwaga.jobs.tables.rows import Columns, TextColumn
+from uwaga.jobs.tables.work import Work
+from uwaga.jobs.tables.workers import Workers
 from uwaga.translator import Translator
 from uwaga.translator.loading import LoadOptions
 

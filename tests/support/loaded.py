@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from uwaga.checkpoints import formats
+from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.to_torch import to_torch
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from uwaga.contracts import Choice, Symbols
+from uwaga.decoder import Choice, Symbols
 from uwaga.engine import NativeModel
 from uwaga.engine.packing import pack
 from uwaga.models.transformer import Transformer

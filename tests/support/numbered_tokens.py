@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from uwaga.contracts import Symbols
-from uwaga.text.framed import FramedTokeniser
-from uwaga.text.pretrained import Sides
+from uwaga.decoder import Symbols
+from uwaga.tokenizers.framed import FramedTokeniser
+from uwaga.tokenizers.pretrained import Sides
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import transformers
 from pretrained_texts import byte_level, sentencepiece, word_piece, write_json
 from sentencepiece import SentencePieceProcessor
 
-from uwaga.text import multilingual, pretrained
-from uwaga.text.language_codes import M2M100, MBART, MBART50, NLLB200
-from uwaga.text.pretrained import Sides, TokenIds
+from uwaga.languages.codes import M2M100, MBART, MBART50, NLLB200
+from uwaga.tokenizers import multilingual, pretrained
+from uwaga.tokenizers.pretrained import Sides, TokenIds
 
 FAMILIES = ("bart", "gpt2", "bert", "bert-cased", "t5", "pegasus", "mbart", "mbart50", "nllb", "m2m100")
 PIECES = ("t5", "pegasus", "mbart", "mbart50", "nllb", "m2m100")

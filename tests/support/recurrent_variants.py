@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from uwaga.contracts import Symbols
+from uwaga.decoder import Symbols
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
 from uwaga.settings.recurrent import (

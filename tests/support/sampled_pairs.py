@@ -5,7 +5,7 @@ from collections import Counter
 import torch
 from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-from uwaga.decoding import search
+from uwaga.search import search
 
 SHAPE = {"temperature": 1.4, "top_k": 4, "top_p": 0.9}
 SAMPLES = 4000

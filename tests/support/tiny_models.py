@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from uwaga.checkpoints import formats
+from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import Adapter, weights_checksum, write_adapter
-from uwaga.decoding import from_settings
 from uwaga.models.transformer import Transformer
+from uwaga.search import from_settings
 from uwaga.settings import DecodingSettings, TextSettings, TransformerSettings
-from uwaga.text.tokeniser import Tokeniser
-from uwaga.text.training import train_tokeniser
+from uwaga.tokenizers.tokeniser import Tokeniser
+from uwaga.tokenizers.training import train_tokeniser
 
 ENGLISH = """I want to buy a car.
 The dog sees the cat and the cat sees the dog.

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from uwaga.contracts import Choice, Step, Symbols
-from uwaga.decoding import choose
+from uwaga.decoder import Choice, Step, Symbols
+from uwaga.search import choose
 
 
 def product(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 from uwaga import Translator
 from uwaga.cli.main import app
 from uwaga.errors import DataError, SettingsError
-from uwaga.term_use import TermUse
+from uwaga.results.terms import TermUse
 from uwaga.terms import Glossary, Term
 from uwaga.terms.apply import TermFinder, word_parts
-from uwaga.text.spaced_pieces import SpacedPieces
+from uwaga.tokenizers.spaced_pieces import SpacedPieces
 
 BUNDLED = Translator.load()
 TERMS = {"car": "Wagen|Wagens", "fast": "flott", "man": "Herr"}

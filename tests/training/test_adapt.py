@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from toy import toy_values, write_reversal_corpus
 
 import uwaga
-from uwaga.checkpoints import formats
+from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import read_adapter, weights_checksum
 from uwaga.cli.main import main
 from uwaga.errors import CheckpointError, ModelError, SettingsError

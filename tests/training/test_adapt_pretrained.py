@@ -26,8 +26,8 @@ from uwaga.training.step import Updater
 from uwaga.training.train import train
 
 transformers = pytest.importorskip("transformers")
-from fairseq_folders import PAIRS, whole  # noqa: E402
-from marian_folders import make  # noqa: E402
+from fairseq_folders import PAIRS, whole
+from marian_folders import make
 
 STEPS = 10
 
@@ -146,7 +146,7 @@ def test_families_are_trained_and_written_as_they_were(tmp_path: Path, kind: str
 
 
 def test_t5_is_trained_and_written_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from uwaga.checkpoints.huggingface import t5
+    from uwaga.checkpoints.formats.huggingface import t5
 
     monkeypatch.setattr(t5, "read_t5_tokeniser", numbered_tokens.read_numbers)
     config = transformers.T5Config(

@@ -11,8 +11,8 @@ import pytest
 import torch
 from toy import toy_values, write_reversal_corpus
 
-from uwaga.contracts import Symbols
 from uwaga.data.batches import Batch
+from uwaga.decoder import Symbols
 from uwaga.errors import DataError, SettingsError
 from uwaga.models.build import build_model
 from uwaga.models.watched import watch_head, watched_weights

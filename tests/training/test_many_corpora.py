@@ -17,7 +17,7 @@ from toy import toy_values, write_reversal_corpus
 import uwaga
 from uwaga.errors import CheckpointError, DataError, SettingsError
 from uwaga.settings import Settings, parse
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.training.changes import check_unchanged, fixed_settings
 from uwaga.training.checkpoint import checkpoint_path, read_checkpoint
 from uwaga.training.interrupt import Interrupt
@@ -107,7 +107,7 @@ def test_a_tagged_model_translates_to_the_language_asked_for(tmp_path: Path) -> 
     assert folder is not None
     source = Tokeniser.load(folder / "source.spm")
     assert source.languages == [">>eng<<", "<2rev>"] or source.languages == ["<2rev>", ">>eng<<"]
-    from uwaga.checkpoints.formats import describe
+    from uwaga.checkpoints.registry import describe
 
     assert describe(folder).languages == (("abc",), ("eng", "rev"))
     for engine in ("torch", "native"):
@@ -182,7 +182,7 @@ def test_what_decides_a_weight_must_not_change(tmp_path: Path) -> None:
 
 
 def test_corpora_behind_urls_and_one_that_breaks(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("uwaga.data.streams.PAUSE", 0.001)
+    monkeypatch.setattr("uwaga.files.streams.PAUSE", 0.001)
     made = values(tmp_path, steps=3, save_every=3, validate_every=3)
     memory = fsspec.filesystem("memory")
     memory.pipe("/corpora/train.tsv", (tmp_path / "train.tsv").read_bytes())

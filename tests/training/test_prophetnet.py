@@ -11,8 +11,8 @@ from precision import close_for
 from toy import toy_values, write_reversal_corpus
 
 import uwaga
-from uwaga.contracts import Symbols
 from uwaga.data.batches import Batch
+from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.build import build_model
 from uwaga.models.prophetnet import ProphetNet

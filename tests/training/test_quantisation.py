@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from toy import toy_values, write_reversal_corpus
 
-from uwaga.checkpoints import formats
+from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.to_engine import to_engine
 from uwaga.settings import Settings, parse
 from uwaga.training.train import train

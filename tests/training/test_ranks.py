@@ -14,9 +14,9 @@ import torch
 from torch.distributed import HashStore
 
 from uwaga.errors import DataError, FailedElsewhereError, RankLostError, SettingsError
+from uwaga.files.lock import RunLock
 from uwaga.settings import Settings, parse
 from uwaga.training.alike import check_same_folder, compare, facts
-from uwaga.training.lock import RunLock
 from uwaga.training.notices import Notices, meet
 from uwaga.training.ranks import ALONE, Ranks, joined
 

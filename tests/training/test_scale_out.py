@@ -185,7 +185,7 @@ def test_a_full_disk_ends_all(tmp_path: Path) -> None:
 
 
 def test_what_training_takes_is_counted(tmp_path: Path) -> None:
-    from uwaga.contracts import Symbols
+    from uwaga.decoder import Symbols
     from uwaga.models.build import build_model
     from uwaga.training.ranks import ALONE
     from uwaga.training.utilisation import find_utilisation, model_flops

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file
 from toy import toy_settings, toy_values, write_reversal_corpus
 
-from uwaga.contracts import Symbols
 from uwaga.data.batches import Batch
+from uwaga.decoder import Symbols
 from uwaga.errors import CheckpointError, DataError, SettingsError
 from uwaga.models.transformer import Transformer
 from uwaga.settings import Settings, parse

@@ -8,7 +8,7 @@ import tiny_models as tiny
 import torch
 
 from uwaga.settings import TextSettings
-from uwaga.text.training import train_tokeniser
+from uwaga.tokenizers.training import train_tokeniser
 from uwaga.training.vocabulary import remapped
 
 

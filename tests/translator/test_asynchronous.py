@@ -12,8 +12,8 @@ import threading
 import pytest
 
 from uwaga import AsyncTranslator, Translator
-from uwaga.decoding.shared_decoder import SharedBeamSearch
 from uwaga.errors import BusyError, CancelledRequestError, DataError, DeadlineError, SettingsError
+from uwaga.scheduling.batching_decoder import SharedBeamSearch
 
 TEXTS = ["A dog runs across the grass.", "Two men are cooking.", "A girl in a red dress.\n\nShe smiles.", ""]
 

@@ -12,11 +12,11 @@ from precision import close_for
 from recurrent_variants import VARIANTS
 
 import uwaga
-from uwaga.contracts import Attentions
 from uwaga.engine.model import NativeModel
 from uwaga.errors import SettingsError
 from uwaga.models.build import build_model
 from uwaga.models.ensemble import Ensemble
+from uwaga.results.attention import Attentions
 from uwaga.translator import PivotTranslator, Translator
 from uwaga.translator.recording import mean_of_heads
 

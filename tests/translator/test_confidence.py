@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uwaga
-from uwaga.checkpoints.uwaga.folder import save_model
-from uwaga.confidence import END, in_text, word_spans, words_of
-from uwaga.contracts import Translation
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.results.confidence import END, in_text, word_spans, words_of
+from uwaga.results.translation import Translation
 
 TEXTS = ["I want to buy a car.", "The dog sees the cat. Where is the station?", "", "12", "One\n\ntwo three"]
 PIECES = st.lists(st.sampled_from(["▁Auto", "s", "▁", "##e", "Ġof", "a", ".", END]), max_size=12)

@@ -19,14 +19,14 @@ from test_text_generator import PROMPTS, peer, run  # noqa: F401 (peer is a fixt
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats import read
-from uwaga.checkpoints.huggingface import gpt2
+from uwaga.checkpoints.formats.huggingface import gpt2
+from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS
+from uwaga.checkpoints.registry import read
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
-from uwaga.checkpoints.uwaga.int8 import CONFIG, WEIGHTS
 from uwaga.cli.main import app
-from uwaga.contracts import Choice
 from uwaga.conversion import own_sentences
 from uwaga.conversion.quantise import quantise
+from uwaga.decoder import Choice
 from uwaga.engine import NativeModel
 from uwaga.errors import ModelError, SettingsError, TextTooLongError
 from uwaga.models.decoder_only import DecoderOnly

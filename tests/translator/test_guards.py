@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import uwaga
 from uwaga.checkpoints.usual import UsualScore, usual_score
-from uwaga.contracts import Hypothesis
-from uwaga.decoding import from_settings
 from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.results.translation import Hypothesis
+from uwaga.search import from_settings
 from uwaga.translator import Translator, guards
 from uwaga.translator.cutting import cut_to_fit
 from uwaga.translator.nbest import WIDENINGS

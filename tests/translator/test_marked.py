@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from uwaga.alignment.words import word_spans
 from uwaga.errors import DataError, SettingsError
-from uwaga.text.words import word_spans
 from uwaga.translator import Translator
 from uwaga.translator.text_markup import TextMarkup
 

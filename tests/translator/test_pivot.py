@@ -11,7 +11,7 @@ from chained_models import chained
 
 import uwaga
 from uwaga.errors import SettingsError, TextTooLongError
-from uwaga.text.sentences import split_sentences
+from uwaga.tokenizers.sentences import split_sentences
 from uwaga.translator.guards import UNLIKE
 from uwaga.translator.segmentation import LINE_BREAK
 

@@ -10,8 +10,8 @@ import pytest
 import tiny_models as tiny
 
 import uwaga
-from uwaga.checkpoints.uwaga.folder import save_model
-from uwaga.contracts import Attentions
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.results.attention import Attentions
 from uwaga.translator import AttendedText
 
 

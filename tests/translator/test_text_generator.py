@@ -11,9 +11,9 @@ from precision import close_for
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints import hub
 from uwaga.cli.main import app
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
+from uwaga.library import hub
 
 transformers = pytest.importorskip("transformers")
 PROMPTS = ["Where is the", "", "A dog\nsees", " two  blanks ", "Ünï 你好 🚗 of"]

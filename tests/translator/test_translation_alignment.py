@@ -13,15 +13,15 @@ import torch
 from recurrent_variants import VARIANTS
 
 import uwaga
-from uwaga.contracts import Translation
+from uwaga.alignment.words import split_words, word_spans
 from uwaga.engine import model as engine_model
 from uwaga.errors import DataError, SettingsError
+from uwaga.inspection.head_choice import head_errors, own_links
 from uwaga.models.build import build_model
 from uwaga.models.ensemble import Ensemble
+from uwaga.results.translation import Translation
 from uwaga.settings import AlignmentHead
-from uwaga.text.words import split_words, word_spans
 from uwaga.translator import PivotTranslator, Translator
-from uwaga.translator.head_choice import head_errors, own_links
 
 pytestmark = pytest.mark.numerical
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from precision import close_for
 
 import uwaga
-from uwaga.checkpoints import hub
-from uwaga.checkpoints.uwaga.folder import save_model
-from uwaga.contracts import Choice
-from uwaga.decoding import SearchOptions
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.decoder import Choice
 from uwaga.engine import NativeModel
 from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
+from uwaga.library import hub
+from uwaga.search import SearchOptions
 from uwaga.translator import Translator
 from uwaga.translator.guards import is_copied
 from uwaga.translator.segmentation import LINE_BREAK

@@ -4,10 +4,10 @@ import pytest
 
 transformers = pytest.importorskip("transformers")
 
-from fairseq_folders import PAIRS, whole  # noqa: E402
+from fairseq_folders import PAIRS, whole
 
-import uwaga  # noqa: E402
-from uwaga.errors import SettingsError  # noqa: E402
+import uwaga
+from uwaga.errors import SettingsError
 
 TEXTS = ["the dog sees the cat", "Hi", "", "Where is the station? It is not far."]
 OTHERS = {

@@ -6,10 +6,10 @@ import pytest
 import tiny_models as tiny
 
 import uwaga
-from uwaga.checkpoints.uwaga.folder import save_model
-from uwaga.decoding import SearchOptions
-from uwaga.decoding.mbr import rank_by_utility
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.errors import SettingsError
+from uwaga.search import SearchOptions
+from uwaga.search.mbr import rank_by_utility
 
 TEXTS = ["I want to buy a car.", "The dog sees the cat.", "Where is the station?", "", "12"]
 

@@ -9,10 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from precision import close_for
 
-from uwaga.contracts import Hypothesis
-from uwaga.decoding import from_settings
 from uwaga.errors import TextTooLongError
-from uwaga.text.sentences import split_sentences
+from uwaga.results.translation import Hypothesis
+from uwaga.search import from_settings
+from uwaga.tokenizers.sentences import split_sentences
 from uwaga.translator import Translator
 from uwaga.translator.joining import best_ways
 

@@ -5,8 +5,8 @@ import pytest
 import tiny_models as tiny
 import torch
 
-from uwaga.decoding import SearchOptions, search
 from uwaga.errors import TextTooLongError
+from uwaga.search import SearchOptions, search
 from uwaga.translator import Translator
 from uwaga.translator.parallel_scoring import parallel_scorer
 

@@ -12,8 +12,8 @@ from precision import close_for
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats import describe
-from uwaga.checkpoints.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.registry import describe
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.translator.parallel_scoring import parallel_scorer

@@ -10,7 +10,7 @@ import uwaga
 
 MODELS = Path(__file__).parents[1] / "support/models"
 sys.path.insert(0, str(MODELS))
-from make import english, german, held_out  # noqa: E402
+from make import english, german, held_out
 
 NUMBERS = held_out()
 SOURCES = [english(number) for number in NUMBERS]

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import uwaga
-from uwaga.decoding import SearchOptions
 from uwaga.errors import SettingsError
+from uwaga.search import SearchOptions
 from uwaga.translator.loading import LoadOptions
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from uwaga.alignment.diagonal import FIRST, NULL, ascend, diagonal_prior, distances
 from uwaga.alignment.symmetrise import Links, grow_diagonal
-from uwaga.contracts import Floats, Ids
+from uwaga.decoder import Ids
 from uwaga.errors import DataError
+from uwaga.results.attention import Floats
 from uwaga.settings import WordLexicon
 
 ITERATIONS = 5

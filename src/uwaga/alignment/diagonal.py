@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from uwaga.contracts import Floats, Ids
+from uwaga.decoder import Ids
+from uwaga.results.attention import Floats
 
 NULL = 0.08
 """Probability that a target word has no partner; as Dyer 2013 has it."""

@@ -20,13 +20,13 @@ from pydantic import Field
 
 from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.files.atomic import write_folder
 from uwaga.checkpoints.files.json_file import parse_stored, read_mapping
 from uwaga.checkpoints.files.safetensors_read import open_tensors
 from uwaga.checkpoints.files.safetensors_write import aligned_bytes
 from uwaga.checkpoints.weight_map import Weights
-from uwaga.contracts import Floats
 from uwaga.errors import ModelError, SettingsError
+from uwaga.files.atomic import write_folder
+from uwaga.results.attention import Floats
 from uwaga.settings import StrictModel
 
 CONFIG, WEIGHTS = "adapter.json", "adapter.safetensors"

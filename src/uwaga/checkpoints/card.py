@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from uwaga.files.regular import open_regular
 from uwaga.settings.yaml_reader import load_yaml
-from uwaga.text.regular_file import open_regular
 
 CARD, README = "card.md", "README.md"
 LARGEST = 1 << 22

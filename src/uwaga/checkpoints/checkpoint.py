@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 from uwaga.checkpoints.card import Card
 from uwaga.checkpoints.usual import UsualScore
-from uwaga.contracts import Symbols
-from uwaga.decoding import SearchOptions
+from uwaga.decoder import Symbols
+from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead, DecoderOnlySettings, EncoderOnlySettings
-from uwaga.text.options import TextOptions
-from uwaga.text.subwords import Subwords
+from uwaga.tokenizers.options import TextOptions
+from uwaga.tokenizers.subwords import Subwords
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.languages import Direction, Languages

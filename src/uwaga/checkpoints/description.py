@@ -1,6 +1,6 @@
 """What a model is, read without its weights' numbers and without torch.
 
-Each format describes its own folders beside its reader; :func:`uwaga.checkpoints.formats.describe` finds it.
+Each format describes its own folders beside its reader; :func:`uwaga.checkpoints.registry.describe` finds it.
 """
 
 from __future__ import annotations

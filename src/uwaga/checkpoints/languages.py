@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from uwaga.decoding.checks import check_word
 from uwaga.errors import SettingsError
-from uwaga.text.framed import FramedTokeniser
-from uwaga.text.language_codes import base_language, same_language
-from uwaga.text.marian import MarianTokeniser
-from uwaga.text.subwords import Subwords
-from uwaga.text.tags import tag_language
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.languages.codes import base_language, same_language
+from uwaga.settings.checks import check_word
+from uwaga.tokenizers.framed import FramedTokeniser
+from uwaga.tokenizers.marian import MarianTokeniser
+from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.tags import tag_language
+from uwaga.tokenizers.tokeniser import Tokeniser
 
 UNKNOWN = ("src", "tgt")
 Tagged = MarianTokeniser | Tokeniser

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.safetensors_read import check_tensors
+from uwaga.checkpoints.formats.uwaga.names import CONFIG
+from uwaga.checkpoints.formats.uwaga.schema import Dtype
+from uwaga.checkpoints.formats.uwaga.weights import DTYPES, distinct_tensors
 from uwaga.checkpoints.skip_init import skip_init
-from uwaga.checkpoints.uwaga.names import CONFIG
-from uwaga.checkpoints.uwaga.schema import Dtype
-from uwaga.checkpoints.uwaga.weights import DTYPES, distinct_tensors
 from uwaga.checkpoints.weight_map import Weights
 from uwaga.engine.finite import all_finite
 from uwaga.errors import ModelError, SettingsError

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, model_validator
 
-from uwaga.contracts import Hypothesis
+from uwaga.results.translation import Hypothesis
 from uwaga.settings import StrictModel
 
 LOWEST_SHARE = 0.01

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.checkpoints.files.stored_tensor import QuantisedTensor, StoredTensor
-from uwaga.contracts import Floats
 from uwaga.errors import ModelError
+from uwaga.results.attention import Floats
 
 SHOWN = 3
 CLOSE = 2e-3

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from uwaga.cleaning.characters import SPACE, kinds
 from uwaga.cleaning.pairs import Counts, PairBlock, Side
-from uwaga.data.lines import read_lines
 from uwaga.data.report import Fault
 from uwaga.data.sources import Row, find_sources
 from uwaga.errors import DataError
+from uwaga.files.lines import read_lines
 from uwaga.settings import CorpusSettings, parse
 
 LINES = 8192

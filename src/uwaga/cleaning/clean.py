@@ -11,15 +11,15 @@ from typing import IO
 
 import numpy as np
 
-from uwaga.checkpoints.files.atomic import new_file
 from uwaga.cleaning.blocks import FAULTS, LineBlock, Lines, Verdicts, read_block
 from uwaga.cleaning.judge import FIRST_RULE, Judged, Judges
 from uwaga.cleaning.report import CleaningReport, Collector
 from uwaga.cleaning.rule import AnyScoredRule
 from uwaga.cleaning.settings import CleaningSettings
 from uwaga.cleaning.spool import Scores, Spool
-from uwaga.data.lines import check_compression, compressed
 from uwaga.errors import DataError, SettingsError
+from uwaga.files.atomic import new_file
+from uwaga.files.lines import check_compression, compressed
 
 Progress = Callable[[int, int], None]
 """Called with how many bytes and how many lines are done."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uwaga.cleaning.report import CleaningReport
-from uwaga.reports.html import details, heading, page, paragraph, table
+from uwaga.results.html import details, heading, page, paragraph, table
 
 
 def report_page(report: CleaningReport) -> str:

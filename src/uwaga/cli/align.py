@@ -15,9 +15,9 @@ from uwaga.cli.pairs import Files, pairs_of
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
+    from uwaga.inspection.head_choice import Links
     from uwaga.settings import AlignmentHead
     from uwaga.translator import Translator
-    from uwaga.translator.head_choice import Links
     from uwaga.translator.loading import LoadOptions
 
 MOST_PAIRS = 3000
@@ -176,8 +176,8 @@ def _by_models(
 
 def _by_aligner(files: list[Path], words: WordsChoice, output: Path | None) -> None:
     from uwaga.alignment import align_corpus
+    from uwaga.alignment.words import split_words
     from uwaga.cli.lines import lines_out
-    from uwaga.text.words import split_words
 
     pairs = _all_pairs(files)
     sides = [[split_words(pair[side], words.value) for pair in pairs] for side in (0, 1)]
@@ -191,11 +191,11 @@ def _choose(
 ) -> None:
     """Measure every head, show them, and keep the best with the model."""
     from uwaga.checkpoints.alignment_head import write_head
-    from uwaga.checkpoints.hub import find_model
     from uwaga.cli.meter import counter
     from uwaga.evaluation.alignment_error import check_pairs, chosen_lines, read_gold
-    from uwaga.translator.head_choice import head_errors
-    from uwaga.translator.link_choice import FEWEST, choose_links, known_links
+    from uwaga.inspection.head_choice import head_errors
+    from uwaga.inspection.link_choice import FEWEST, choose_links, known_links
+    from uwaga.library.hub import find_model
 
     pairs = list(_pairs_or_translated(translator, files))
     others = pairs

@@ -11,7 +11,7 @@ from uwaga.cli import jobs
 from uwaga.cli import options as the
 
 if TYPE_CHECKING:
-    from uwaga.decoding import SearchOverrides
+    from uwaga.search import SearchOverrides
 
 Backwards = Annotated[
     str,
@@ -85,7 +85,7 @@ def backtranslate(
     synthetic sources from real ones. Line n of the shards is line n of the text; a job that was stopped is
     gone on with by the same command, and ends with the same bytes.
     """
-    from uwaga.synthetic.assemble import JobModels, backtranslate_job
+    from uwaga.jobs.corpora.assemble import JobModels, backtranslate_job
     from uwaga.translator.loading import LoadOptions
 
     asked: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}

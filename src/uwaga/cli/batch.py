@@ -15,9 +15,9 @@ from uwaga.cli.errors import INTERRUPTED
 from uwaga.cli.meter import duration
 
 if TYPE_CHECKING:
-    from uwaga.batch.manifest import BatchManifest
     from uwaga.cli.meter import Update
-    from uwaga.decoding import SearchOverrides
+    from uwaga.jobs.tables.manifest import BatchManifest
+    from uwaga.search import SearchOverrides
 
 NAMED = 20
 """Failures that are said one by one."""
@@ -141,11 +141,11 @@ def batch(
     translated is named in an error column. The parts do not depend on the workers, nor on whether the job was
     stopped on the way.
     """
-    from uwaga.batch.job import batch_job, run_batch
-    from uwaga.batch.rows import Columns, TextColumn
-    from uwaga.batch.work import Work
-    from uwaga.batch.workers import Workers
-    from uwaga.synthetic.assemble import JobModels
+    from uwaga.jobs.corpora.assemble import JobModels
+    from uwaga.jobs.tables.job import batch_job, run_batch
+    from uwaga.jobs.tables.rows import Columns, TextColumn
+    from uwaga.jobs.tables.work import Work
+    from uwaga.jobs.tables.workers import Workers
     from uwaga.translator.loading import LoadOptions
 
     asked: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}

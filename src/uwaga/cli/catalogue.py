@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from uwaga.catalogue import CatalogueEntry, Listing
+    from uwaga.library import CatalogueEntry, Listing
 
 MOST_PROBLEMS = 5
 """Refused entries that are named."""
@@ -147,9 +147,9 @@ def fetch_model(
     """The place of a model that is downloaded, its licence shown and agreed to, and a bar drawn.
 
     Raises:
-        CatalogueError, ModelError, MissingExtraError: as :func:`uwaga.catalogue.download`.
+        CatalogueError, ModelError, MissingExtraError: as :func:`uwaga.library.download`.
     """
-    from uwaga import catalogue
+    from uwaga import library as catalogue
 
     with contextlib.ExitStack() as bar:
         update_bar: list[Callable[[int, int | None], None]] = []
@@ -179,7 +179,7 @@ def remove(name: Name) -> None:
 
         uwaga models remove firefox-en-pt-tiny
     """
-    from uwaga import catalogue
+    from uwaga import library as catalogue
 
     catalogue.remove(name, waiting=lambda text: typer.echo(text, err=True))
 
@@ -191,7 +191,7 @@ def path(name: Name) -> None:
 
         ls "$(uwaga models path firefox-en-pt-tiny)"
     """
-    from uwaga import catalogue
+    from uwaga import library as catalogue
 
     typer.echo(str(catalogue.path(name)))
 
@@ -200,7 +200,7 @@ def _listings(
     source: str | None, target: str | None, every: bool, from_source: str | None, mirror: str | None
 ) -> tuple[list[Listing], list[UwagaError]]:
     """What the catalogue that is meant lists, or all that have an address; and why some of these do not."""
-    from uwaga import catalogue
+    from uwaga import library as catalogue
 
     if not every or from_source is not None or mirror is not None:
         return [catalogue.listing(source, target, from_source=from_source, mirror=mirror)], []
@@ -216,7 +216,7 @@ def _listings(
 
 def _agree(entry: CatalogueEntry, yes: bool) -> bool:
     """Show whose model it is and under which licence, and ask, where there is somebody to be asked."""
-    from uwaga.catalogue.card import licence_notice
+    from uwaga.library.card import licence_notice
 
     size = f", {readable_size(entry.size)}" if entry.size else ""
     state = "" if entry.released else f", not released{f' ({entry.status})' if entry.status else ''}"
@@ -237,8 +237,8 @@ def _print(entries: Sequence[CatalogueEntry]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from uwaga.checkpoints.origin import installed_folders
-    from uwaga.checkpoints.routes import mean_score
+    from uwaga.library.origin import installed_folders
+    from uwaga.library.routes import mean_score
 
     here = {folder.name for folder in installed_folders(os.environ)}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from uwaga.confidence import Word, in_text
+from uwaga.results.confidence import Word, in_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from uwaga.contracts import Translation
+    from uwaga.results.translation import Translation
 
 UNSURE, DOUBTFUL = 0.3, 0.15
 """Mean probabilities of a word's pieces: below the first it is marked, below the second strongly."""

@@ -84,7 +84,7 @@ def convert(
         raise SettingsError("say what to convert to: --int8, --to marian or --to pegasus")
     if not int8 and (keep or sample is not None):
         raise SettingsError("--keep and --sample go with --int8")
-    from uwaga.checkpoints.hub import find_model
+    from uwaga.library.hub import find_model
 
     source = find_model(model)
     if to is None:
@@ -100,7 +100,7 @@ def convert(
 
 def _quantise(source: Path, folder: Path, keep: tuple[str, ...], sample: Path | None) -> None:
     from uwaga.conversion.quantise import quantise
-    from uwaga.data.lines import text_lines
+    from uwaga.files.lines import text_lines
 
     found = quantise(source, folder, keep, None if sample is None else list(text_lines(sample)))
     typer.echo(f"{folder}: written in int8")

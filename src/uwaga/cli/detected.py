@@ -21,7 +21,7 @@ def detected(texts: Sequence[str]) -> str:
         MissingExtraError: py3langid is not installed.
         DataError: there is no letter in them.
     """
-    from uwaga.text.detection import detect_language
+    from uwaga.languages.detection import detect_language
 
     found = detect_language(texts)
     typer.echo(f"note: from {found.language} (probability {found.probability:.2f})", err=True)
@@ -34,7 +34,7 @@ def resolve_source(source: str | None, chunks: Iterator[Chunk]) -> tuple[str | N
     Raises:
         MissingExtraError, DataError: as :func:`detected`.
     """
-    from uwaga.text.detection import AUTO
+    from uwaga.languages.detection import AUTO
 
     if source != AUTO:
         return source, chunks

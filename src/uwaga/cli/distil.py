@@ -13,7 +13,7 @@ from uwaga.cli import options as the
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.decoding import SearchOverrides
+    from uwaga.search import SearchOverrides
 
 
 class ChooseBy(StrEnum):
@@ -116,7 +116,7 @@ def distil(
     translated has no target, which training leaves out. A job that was stopped is gone on with by the same
     command, and ends with the same bytes.
     """
-    from uwaga.synthetic.assemble import Choosing, JobModels, distil_job
+    from uwaga.jobs.corpora.assemble import Choosing, JobModels, distil_job
     from uwaga.translator.loading import LoadOptions
 
     *models, corpus = models_and_corpus

@@ -192,8 +192,8 @@ def _print(
 
 
 def _translations(path: Path, reference: str, count: int) -> list[str]:
-    from uwaga.data.lines import decoded
     from uwaga.evaluation.files import check_aligned, read_aligned
+    from uwaga.files.lines import decoded
 
     if path != STANDARD_INPUT:
         return read_aligned(path, reference, count)

@@ -26,8 +26,8 @@ def evaluate_links(hypotheses: Path, references: Sequence[Path], as_json: bool) 
         SettingsError: there are several references.
         DataError: a file cannot be read, or they are not of the same pairs.
     """
-    from uwaga.data.lines import decoded
     from uwaga.evaluation.alignment_error import alignment_report, chosen_lines, moses_links, read_gold
+    from uwaga.files.lines import decoded
 
     if len(references) != 1:
         raise SettingsError("--alignments compares with one file of links: give --reference once")

@@ -12,7 +12,7 @@ from uwaga.cli import options as the
 
 if TYPE_CHECKING:
     from uwaga.cli.lines import Chunk
-    from uwaga.decoding import SearchOptions, SearchOverrides
+    from uwaga.search import SearchOptions, SearchOverrides
     from uwaga.translator import Continuation, TextGenerator
 
 Model = Annotated[

@@ -66,8 +66,8 @@ def heads(
     from uwaga import inspection
     from uwaga.cli.meter import counter
     from uwaga.evaluation.files import read_test_set
+    from uwaga.inspection.interventions import head_counts
     from uwaga.translator import Translator
-    from uwaga.translator.interventions import head_counts
 
     kinds: Any = kind or ["encoder", "decoder", "cross"]
     for one in kinds:

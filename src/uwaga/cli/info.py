@@ -44,8 +44,8 @@ def info(model: Place = None, as_json: AsJson = False) -> None:
 
         uwaga info facebook/nllb-200-distilled-600M --json | jq '.languages.target'
     """
-    from uwaga.checkpoints.formats import describe
-    from uwaga.checkpoints.hub import find_model
+    from uwaga.checkpoints.registry import describe
+    from uwaga.library.hub import find_model
 
     found = describe(find_model(model))
     if as_json:

@@ -15,8 +15,8 @@ from uwaga.cli.errors import INTERRUPTED
 from uwaga.cli.meter import duration
 
 if TYPE_CHECKING:
-    from uwaga.synthetic import Job, Manifest, ShardRecord
-    from uwaga.synthetic.lines import JobLine
+    from uwaga.jobs.corpora import Job, Manifest, ShardRecord
+    from uwaga.jobs.corpora.lines import JobLine
 
 NAMED = 20
 """Failures that are said one by one; the others are in the manifest."""
@@ -49,9 +49,9 @@ def run(job: Job, joined: Path | None, verb: str) -> None:
     """Do a job, telling how far it is, and say what came of it.
 
     Raises:
-        UwagaError: as :func:`uwaga.synthetic.run_job`.
+        UwagaError: as :func:`uwaga.jobs.corpora.run_job`.
     """
-    from uwaga.synthetic import check_joined, join_shards, run_job
+    from uwaga.jobs.corpora import check_joined, join_shards, run_job
 
     if joined is not None:
         check_joined(job, joined)

@@ -15,9 +15,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from uwaga.checkpoints.files.atomic import new_file
-from uwaga.data.lines import LONGEST_LINE, check_compression, compressed, open_bytes, read_lines
 from uwaga.errors import DataError, SettingsError
+from uwaga.files.atomic import new_file
+from uwaga.files.lines import LONGEST_LINE, check_compression, compressed, open_bytes, read_lines
 
 CHUNK = 1024
 """Lines worked on together: enough to sort into even batches, few enough to be seen soon."""

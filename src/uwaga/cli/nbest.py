@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from uwaga.contracts import Translation
+    from uwaga.results.translation import Translation
 
 
 class NbestChoice(StrEnum):

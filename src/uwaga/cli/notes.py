@@ -10,8 +10,8 @@ import typer
 from uwaga.cli.errors import MISTAKE
 
 if TYPE_CHECKING:
-    from uwaga.contracts import Translation
     from uwaga.errors import UwagaError
+    from uwaga.results.translation import Translation
 
 NAMED = 3
 """Lines that are named one by one; of the others only the number is said."""

@@ -11,7 +11,7 @@ from uwaga.cli import options as the
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.shortlists.trial import Trial
+    from uwaga.conversion.shortlists.trial import Trial
 
 Sources = Annotated[
     Path,
@@ -75,9 +75,9 @@ def shortlist(
 
         uwaga translate --model runs/ende/model --shortlist ende.shortlist < test.en
     """
-    from uwaga.checkpoints.uwaga.shortlist import write_shortlist
+    from uwaga.checkpoints.formats.uwaga.shortlist import write_shortlist
     from uwaga.cli.meter import counter
-    from uwaga.shortlists import count_shortlist, read_corpus, try_shortlist
+    from uwaga.conversion.shortlists import count_shortlist, read_corpus, try_shortlist
     from uwaga.translator import Translator
 
     corpus = read_corpus(source, target, sentences, held_out, _dev(dev_source, dev_target))

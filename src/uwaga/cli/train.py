@@ -159,12 +159,12 @@ def _checked(path: Path, changes: list[str]) -> Settings:
 
 
 def _sweep(path: Path, changes: list[str], sweep: Path) -> None:
-    """Try settings; see :mod:`uwaga.sweep`."""
+    """Try settings; see :mod:`uwaga.training.sweep`."""
     from uwaga.settings import SweepSettings, parse, read_yaml
 
     asked = parse(SweepSettings, read_yaml(sweep), str(sweep))
     with needing("sweep", "trying settings"):
-        from uwaga.sweep import sweep as try_settings
+        from uwaga.training.sweep import sweep as try_settings
     if try_settings(asked, path, _values(path, changes), typer.echo) is None:
         raise typer.Exit(INTERRUPTED)
 

@@ -30,8 +30,8 @@ from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from uwaga.cli.lines import Chunk, Pace
-    from uwaga.contracts import Translation
-    from uwaga.decoding import SearchOptions, SearchOverrides
+    from uwaga.results.translation import Translation
+    from uwaga.search import SearchOptions, SearchOverrides
     from uwaga.translator import PivotTranslator, Translator
     from uwaga.translator.pipeline import OnError
     from uwaga.translator.pivot_options import PivotOptions

@@ -13,8 +13,8 @@ import typer
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts, with_terms
 from uwaga.cli.detected import detected
-from uwaga.decoding import SearchOverrides
-from uwaga.text.detection import AUTO
+from uwaga.languages.detection import AUTO
+from uwaga.search import SearchOverrides
 
 SAMPLE = 200
 """Texts of a document that tell its language."""

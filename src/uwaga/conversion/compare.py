@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from uwaga.decoding import SearchOptions, search
 from uwaga.engine import NativeModel
 from uwaga.errors import ModelError
+from uwaga.search import SearchOptions, search
 from uwaga.settings import DecoderOnlySettings
-from uwaga.text.subwords import Subwords
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.scoring import in_batches, step_scorer
 
 DRAWN, SHORTEST, LONGEST = 32, 6, 20

@@ -9,7 +9,7 @@ from uwaga.checkpoints.alignment_head import write_head
 from uwaga.translator.loading import LoadOptions, load_translator
 
 if TYPE_CHECKING:
-    from uwaga.checkpoints.huggingface.export_config import ExportFormat
+    from uwaga.checkpoints.formats.huggingface.export_config import ExportFormat
 
 
 def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
@@ -32,7 +32,7 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
     """
     loaded = load_translator(folder, LoadOptions("cpu", "float32", engine="torch"))
     # Behind the loading, which says what to install where torch is missing.
-    from uwaga.checkpoints.huggingface.export import write_hugging_face
+    from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
 
     source, target = loaded.source, loaded.target
     lost = write_hugging_face(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from uwaga.checkpoints import formats
+from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import adapted, read_adapter
-from uwaga.checkpoints.hub import find_model
 from uwaga.checkpoints.rewrite import rewrite
 from uwaga.errors import ModelError, SettingsError
+from uwaga.library.hub import find_model
 
 
 def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> Path:

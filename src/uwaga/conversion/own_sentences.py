@@ -14,11 +14,11 @@ from pathlib import Path
 
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.conversion.compare import DRAWN, LONGEST, SHORTEST, comparison_sources
-from uwaga.decoding import SearchOptions, search
 from uwaga.engine import NativeModel
+from uwaga.languages.codes import base_language
+from uwaga.search import SearchOptions, search
 from uwaga.settings import DecoderOnlySettings
-from uwaga.text.language_codes import base_language
-from uwaga.text.subwords import Subwords
+from uwaga.tokenizers.subwords import Subwords
 
 HEADING = re.compile(r"\[(\w+)\]")
 FEWEST = 5

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.formats import read
+from uwaga.checkpoints.formats.uwaga.int8 import write_quantised
+from uwaga.checkpoints.registry import read
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.checkpoints.usual import UsualScore, usual_score
-from uwaga.checkpoints.uwaga.int8 import write_quantised
 from uwaga.conversion.compare import Agreement, comparison_sources, measure_agreement
 from uwaga.conversion.own_sentences import own_sources
-from uwaga.decoding import search
 from uwaga.engine import NativeModel
+from uwaga.search import search
 
 
 def quantise(

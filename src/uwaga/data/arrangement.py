@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from uwaga.contracts import Ids
+from uwaga.decoder import Ids
 
 STRIPS = (0, 4, 8, 16, 32, 64, 128, 256)
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Ids, Symbols
 from uwaga.data.guide import Guide
 from uwaga.data.mixture import Mixture
 from uwaga.data.plans import DrawnPlan, MixedSides, Plan, SegmentationSampler, StoredPlan
 from uwaga.data.prefetch import prefetch
 from uwaga.data.rows import Block
+from uwaga.decoder import Ids, Symbols
 from uwaga.errors import SettingsError
 from uwaga.settings import DataSettings
-from uwaga.text.subwords import TrainingSubwords
+from uwaga.tokenizers.subwords import TrainingSubwords
 
 __all__ = ["Batch", "Batches", "Plan", "prefetch"]
 

@@ -7,12 +7,12 @@ from itertools import product
 
 import numpy as np
 
-from uwaga.contracts import Ids
+from uwaga.alignment.words import WordKind, split_words
 from uwaga.data.mixture import Mixture
 from uwaga.data.plans import Rows
-from uwaga.text.augmentation import surface
-from uwaga.text.subwords import TrainingSubwords
-from uwaga.text.words import WordKind, split_words
+from uwaga.decoder import Ids
+from uwaga.tokenizers.augmentation import surface
+from uwaga.tokenizers.subwords import TrainingSubwords
 
 SPACES = ("\u2581", "\u0120")
 """What stands for a space in pieces: of SentencePiece, and of byte-level BPE, whose letters are bytes."""

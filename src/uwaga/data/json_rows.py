@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from uwaga.data.columns import Placed, inner_value, present_columns
-from uwaga.data.lines import read_lines
+from uwaga.files.lines import read_lines
 from uwaga.settings import CorpusSettings
 
 

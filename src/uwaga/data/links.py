@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from uwaga.data.lines import read_lines
+from uwaga.alignment.words import WordKind, split_words
 from uwaga.errors import DataError
-from uwaga.text.words import WordKind, split_words
+from uwaga.files.lines import read_lines
 
 _LINK = re.compile(rb"([0-9]{1,6})-([0-9]{1,6})")
 Links = tuple[tuple[int, int], ...]

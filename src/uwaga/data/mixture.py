@@ -12,12 +12,12 @@ from typing import Literal
 
 import numpy as np
 
-from uwaga.contracts import Ids
+from uwaga.alignment.words import WordKind
 from uwaga.data.permutation import make_key, permuted
 from uwaga.data.rows import Column, JoinedColumn, TokenRows
 from uwaga.data.store import Store
+from uwaga.decoder import Ids
 from uwaga.errors import DataError
-from uwaga.text.words import WordKind
 
 EPOCH, CORPUS = 2, 3  # tell the keys of orders of epochs from those of corpora
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from uwaga.data.columns import Placed, inner_value, present_columns
-from uwaga.data.streams import open_stream
 from uwaga.errors import DataError, MissingExtraError, reason
+from uwaga.files.streams import open_stream
 from uwaga.settings import CorpusSettings
 
 BATCH = 4096  # rows

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import Ids
+from uwaga.decoder import Ids
 
 ROUNDS = 8
 _STEP = np.uint64(0x9E3779B97F4A7C15)

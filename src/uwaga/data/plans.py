@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import Ids
 from uwaga.data.arrangement import arrange, best_strips, split
 from uwaga.data.mixture import Mixture
 from uwaga.data.rows import Block, Column, Forms, TokenRows
-from uwaga.text.augmentation import choose_forms, surface
-from uwaga.text.subwords import TrainingSubwords
+from uwaga.decoder import Ids
+from uwaga.tokenizers.augmentation import choose_forms, surface
+from uwaga.tokenizers.subwords import TrainingSubwords
 
 FORMS, BATCHES = 1, 4  # tell the draws of surface forms and of batches from those of the order
 POOL = 1 << 16  # pairs arranged together: enough for little padding, few enough for random batches

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import Ids
+from uwaga.decoder import Ids
 
 LARGE = 1 << 25  # bytes of a file above which what has been read of it is given back at once
 SLICE = 2048  # rows whose lengths are read before that

@@ -12,12 +12,12 @@ from typing import NamedTuple, NoReturn
 
 from uwaga.data.columns import Cells, Placed, present_columns
 from uwaga.data.json_rows import json_rows
-from uwaga.data.lines import read_lines
 from uwaga.data.parquet_rows import parquet_rows
 from uwaga.data.report import Fault
-from uwaga.data.streams import is_url
 from uwaga.data.tmx_rows import tmx_rows
 from uwaga.errors import DataError
+from uwaga.files.lines import read_lines
+from uwaga.files.streams import is_url
 from uwaga.settings import CorpusSettings
 
 ENDINGS = ("", ".gz", ".zst", ".xz", ".bz2")

@@ -16,11 +16,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import Ids
+from uwaga.alignment.words import WordKind
 from uwaga.data.report import CorpusReport
 from uwaga.data.rows import Column
+from uwaga.decoder import Ids
 from uwaga.errors import DataError
-from uwaga.text.words import WordKind
 
 FORMAT = 2
 FACTS = "store.json"

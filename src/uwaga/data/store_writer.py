@@ -16,12 +16,12 @@ import numpy as np
 from uwaga.data.corpus import Pair, PairReader
 from uwaga.data.report import Fault
 from uwaga.data.store import FACTS, FORMAT, LINKS, OFFSETS, SOURCE_TEXT, TARGET_TEXT, Store
-from uwaga.data.streams import identify
 from uwaga.engine.cores import usable_cores
 from uwaga.errors import DataError, SettingsError
+from uwaga.files.streams import identify
 from uwaga.settings import DataSettings, FilterSettings
-from uwaga.text.augmentation import check_shares, surface
-from uwaga.text.subwords import TrainingSubwords
+from uwaga.tokenizers.augmentation import check_shares, surface
+from uwaga.tokenizers.subwords import TrainingSubwords
 
 CHUNK = 20_000  # pairs
 

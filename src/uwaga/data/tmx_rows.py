@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from uwaga.data.columns import Placed
-from uwaga.data.lines import LONGEST_LINE
 from uwaga.data.xml_items import XmlItems
 from uwaga.errors import DataError
+from uwaga.files.lines import LONGEST_LINE
+from uwaga.languages.codes import same_language
 from uwaga.settings import CorpusSettings
-from uwaga.text.language_codes import same_language
 
 CODES = frozenset({"bpt", "ept", "it", "ph", "ut", "sub"})
 """Elements of a segment whose content is the markup of another format, not text."""

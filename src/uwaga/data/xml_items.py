@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 from xml.parsers import expat
 
-from uwaga.data.lines import damage, open_bytes
 from uwaga.errors import DataError, shown
+from uwaga.files.lines import damage, open_bytes
 
 BLOCK = 1 << 16  # bytes; at most the items of one are held
 LONGEST_MARKUP = 1 << 24  # bytes; a tag or comment beyond it would be held whole

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from uwaga.errors import DataError, reason, shown
-from uwaga.text.regular_file import open_regular
-from uwaga.text.zip_directory import DAMAGE, ZipRules, bounded_zip, sound_members
+from uwaga.files.regular import open_regular
+from uwaga.files.zip_directory import DAMAGE, ZipRules, bounded_zip, sound_members
 
 MOST_MEMBERS = 20_000
 LARGEST_DIRECTORY = 1 << 23

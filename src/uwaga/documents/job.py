@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from uwaga.checkpoints.files.atomic import new_file
 from uwaga.documents.archive import ArchiveWriter, DocumentArchive, open_document
 from uwaga.documents.document import (
     DocumentOptions,
@@ -23,8 +22,9 @@ from uwaga.documents.document import (
 from uwaga.documents.journal import Journal, open_journal
 from uwaga.documents.registry import DocumentFormat, find_format
 from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.files.atomic import new_file
+from uwaga.files.regular import read_regular
 from uwaga.markup import Inline, plain_text
-from uwaga.text.regular_file import read_regular
 
 LARGEST = 1 << 28
 """Bytes of a document that is no archive."""

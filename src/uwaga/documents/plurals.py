@@ -6,7 +6,7 @@ import gettext
 import re
 from collections.abc import Mapping
 
-from uwaga.text.language_codes import base_language
+from uwaga.languages.codes import base_language
 
 ONE_FORM = "nplurals=1; plural=0;"
 TWO_FORMS = "nplurals=2; plural=(n != 1);"

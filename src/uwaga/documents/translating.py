@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from uwaga.decoding import SearchOptions, SearchOverrides
 from uwaga.documents.document import DocumentOptions, joined
 from uwaga.documents.job import (
     BATCH,
@@ -19,6 +18,7 @@ from uwaga.documents.job import (
 )
 from uwaga.markup import Inline, Tag
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
+from uwaga.search import SearchOptions, SearchOverrides
 
 if TYPE_CHECKING:
     from uwaga.translator.segmentation import Split

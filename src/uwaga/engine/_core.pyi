@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import Decided, Found, PhraseTables
+from uwaga.decoder import Decided, Found, PhraseTables
 
 ISAS: tuple[str, ...]
 

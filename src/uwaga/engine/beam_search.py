@@ -1,4 +1,4 @@
-"""The engine's own beam search: :class:`uwaga.contracts.BeamSearch` over the compiled core."""
+"""The engine's own beam search: :class:`uwaga.decoder.BeamSearch` over the compiled core."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from uwaga.contracts import BeamRules, Decided, Found, Ids, Memory, PhraseTables
+from uwaga.decoder import BeamRules, Decided, Found, Ids, Memory, PhraseTables
 from uwaga.engine import _core
 from uwaga.errors import DataError, ModelError, TextTooLongError
 
@@ -16,7 +16,7 @@ STOPPING = {True: 0, False: 1, "estimate": 2}
 
 
 class NativeBeamSearch:
-    """Steps without Python between them; the search of :mod:`uwaga.decoding` finds the same, to the bit.
+    """Steps without Python between them; the search of :mod:`uwaga.search` finds the same, to the bit.
 
     It changes as it goes on, and one thread at a time has it; Ctrl-C is looked for at every step.
     """

@@ -1,4 +1,4 @@
-"""The engine's model: :class:`uwaga.contracts.Decoder` over the compiled core."""
+"""The engine's model: :class:`uwaga.decoder.Decoder` over the compiled core."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uwaga.contracts import Attentions, BeamRules, Choice, Floats, Ids, Memory, State, Step, Symbols
-from uwaga.decoding.checks import check_whole
-from uwaga.decoding.choose import every_token
-from uwaga.decoding.one_head import all_heads, one_head, which_layer
+from uwaga.decoder import BeamRules, Choice, Ids, Memory, State, Step, Symbols
 from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch
 from uwaga.engine.cores import usable_cores
@@ -22,7 +19,11 @@ from uwaga.engine.positions import distances, sinusoids
 from uwaga.engine.running_batch import NativeRunningBatch
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, ModelError, TextTooLongError
+from uwaga.results.attention import Attentions, Floats
+from uwaga.search.choose import every_token
+from uwaga.search.one_head import all_heads, one_head, which_layer
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
+from uwaga.settings.checks import check_whole
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """As ``Activation`` in native/kernels/kernels.h numbers them."""
@@ -161,7 +162,7 @@ class NativeModel:
             raise DataError(str(error)) from None
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
-        """See :meth:`uwaga.contracts.Decoder.step`.
+        """See :meth:`uwaga.decoder.Decoder.step`.
 
         Raises:
             TextTooLongError: the target, or prompt and continuation, are longer than the model can make.
@@ -193,13 +194,13 @@ class NativeModel:
         return Step(found, log_probs, following, attention)
 
     def join(self, one: State, other: State) -> State:
-        """See :attr:`uwaga.contracts.Decoder.join`: sentences may stand at different positions."""
+        """See :attr:`uwaga.decoder.Decoder.join`: sentences may stand at different positions."""
         assert isinstance(one, _core.State)
         assert isinstance(other, _core.State)
         return _core.State.join([one, other])
 
     def beam_search(self, rules: BeamRules) -> NativeBeamSearch:
-        """See :attr:`uwaga.contracts.Decoder.beam_search`.
+        """See :attr:`uwaga.decoder.Decoder.beam_search`.
 
         Raises:
             DataError: the rules name tokens outside the vocabulary.
@@ -207,13 +208,13 @@ class NativeModel:
         return NativeBeamSearch(self._core, self.symbols.end, rules)
 
     def running_batch(self) -> NativeRunningBatch:
-        """See :class:`uwaga.decoding.running_batch.Batching`."""
+        """See :class:`uwaga.search.running_batch.Batching`."""
         return NativeRunningBatch(self._core, self._lists, self.symbols.end, self._check_weights)
 
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Attentions]:
-        """See :attr:`uwaga.contracts.Decoder.attentions`: the probabilities of its steps, to the bit.
+        """See :attr:`uwaga.decoder.Decoder.attentions`: the probabilities of its steps, to the bit.
 
         Raises:
             TextTooLongError: a side is longer than the model can take.
@@ -225,7 +226,7 @@ class NativeModel:
     def cross_attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
     ) -> list[Floats]:
-        """See :attr:`uwaga.contracts.Decoder.cross_attention`; errors are those of :meth:`attentions`.
+        """See :attr:`uwaga.decoder.Decoder.cross_attention`; errors are those of :meth:`attentions`.
 
         Raises:
             SettingsError: the model has no such layer or head.
@@ -235,11 +236,11 @@ class NativeModel:
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Floats]:
-        """See :attr:`uwaga.contracts.Decoder.cross_attentions`; errors as of :meth:`attentions`."""
+        """See :attr:`uwaga.decoder.Decoder.cross_attentions`; errors as of :meth:`attentions`."""
         return self.recording(False).cross_attentions(sources, targets)
 
     def recording(self, whole: bool) -> RecordingModel:
-        """See :attr:`uwaga.contracts.Decoder.recording`."""
+        """See :attr:`uwaga.decoder.Decoder.recording`."""
         return RecordingModel(self, whole)
 
 

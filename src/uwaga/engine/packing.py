@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import Floats
 from uwaga.engine import _core
 from uwaga.engine.huge_pages import HUGE_PAGE
 from uwaga.engine.layout import EngineSettings, Product, products, vectors, weight_name
 from uwaga.errors import ModelError, SettingsError
+from uwaga.results.attention import Floats
 
 Precision = Literal["float32", "bfloat16", "int8"]
 PARTS: dict[str, tuple[str, ...]] = {

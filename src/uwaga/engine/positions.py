@@ -1,4 +1,4 @@
-"""Where a token stands, for the engine: the tables of :mod:`uwaga.nn.positions` in numpy."""
+"""Where a token stands, for the engine: the tables of :mod:`uwaga.models.layers.positions` in numpy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from uwaga.contracts import Floats, Ids
+from uwaga.decoder import Ids
+from uwaga.results.attention import Floats
 from uwaga.settings import TransformerSettings
 
 
@@ -42,7 +43,7 @@ def distances(weight: Floats, settings: TransformerSettings, both_ways: bool) ->
 
 
 def _bucket(distance: Ids, settings: TransformerSettings, both_ways: bool) -> Ids:
-    """The bucket of ``key position - query position``; see :class:`uwaga.nn.positions.RelativePositions`."""
+    """The bucket of a distance; see :class:`uwaga.models.layers.positions.RelativePositions`."""
     count = settings.relative_buckets // 2 if both_ways else settings.relative_buckets
     side = (distance > 0) * count if both_ways else np.zeros_like(distance)
     away = np.abs(distance) if both_ways else np.maximum(-distance, 0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import Ids
+from uwaga.decoder import Ids
 from uwaga.engine import _core
 from uwaga.errors import ModelError
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from uwaga.data.lines import text_lines
 from uwaga.errors import DataError, SettingsError
+from uwaga.files.lines import text_lines
 
 
 def read_lines(path: Path) -> list[str]:

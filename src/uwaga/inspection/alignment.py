@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.confidence import END, joined, word_spans
-from uwaga.contracts import Floats, JsonRecord, Translation, json_number
 from uwaga.errors import SettingsError
+from uwaga.results.attention import Floats
+from uwaga.results.confidence import END, joined, word_spans
+from uwaga.results.record import JsonRecord, json_number
+from uwaga.results.translation import Translation
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import get_args
 
-from uwaga.decoding.checks import check_one_of
 from uwaga.inspection.alignment import Alignment, align, ended, label
+from uwaga.inspection.attribution import Method, attribute
+from uwaga.settings.checks import check_one_of
 from uwaga.translator import Translator
-from uwaga.translator.attribution import Method, attribute
 
 METHODS: tuple[str, ...] = get_args(Method)
 
@@ -23,7 +23,7 @@ def contributions(
 ) -> list[Alignment]:
     """Two matrices of one translation: where the model looks, and what each source token contributes.
 
-    The second is :func:`uwaga.translator.attribution.attribute`'s, in nats: below 0 where a source token
+    The second is :func:`uwaga.inspection.attribution.attribute`'s, in nats: below 0 where a source token
     speaks against a target token. With ``words`` the contributions of a source word's pieces are added up,
     and those to a target word's pieces averaged, as :func:`uwaga.inspection.align` does with attention.
 
@@ -37,7 +37,7 @@ def contributions(
 
     Raises:
         SettingsError: an unknown method, or the model is no Transformer in torch.
-        TextTooLongError, DataError: as :func:`uwaga.translator.attribution.attribute`.
+        TextTooLongError, DataError: as :func:`uwaga.inspection.attribution.attribute`.
     """
     check_one_of("attribution", method, METHODS)
     found = attribute(translator, source, target, method)

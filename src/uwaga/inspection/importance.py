@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uwaga.contracts import Floats, JsonRecord, json_number
 from uwaga.errors import SettingsError
+from uwaga.inspection.interventions import head_importance
 from uwaga.inspection.pictures import new_figure
+from uwaga.results.attention import Floats
+from uwaga.results.record import JsonRecord, json_number
 from uwaga.translator import Translator
-from uwaga.translator.interventions import head_importance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from uwaga.errors import DataError, SettingsError, reason
 from uwaga.evaluation.metrics import build_metrics, reference_streams
-from uwaga.text.regular_file import read_regular
+from uwaga.files.regular import read_regular
 
 LARGEST = 1 << 24
 """Bytes of a table that is read."""

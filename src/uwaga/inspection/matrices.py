@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-from uwaga.confidence import END, START
-from uwaga.contracts import Attentions, Floats, Translation
-from uwaga.decoding.checks import check_one_of, check_whole
 from uwaga.errors import SettingsError
 from uwaga.inspection.alignment import Alignment, ended, label
+from uwaga.results.attention import Attentions, Floats
+from uwaga.results.confidence import END, START
+from uwaga.results.translation import Translation
+from uwaga.settings.checks import check_one_of, check_whole
 from uwaga.translator import AttendedText
 
 KINDS = ("cross", "encoder", "decoder")

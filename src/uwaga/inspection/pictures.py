@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uwaga.checkpoints.files.atomic import new_file
 from uwaga.errors import MissingExtraError, SettingsError
+from uwaga.files.atomic import new_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

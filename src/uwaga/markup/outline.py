@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 
-from uwaga.decoding.checks import check_flag
 from uwaga.errors import SettingsError, shown
 from uwaga.markup.fragments import Fragment, TextUnit, escaping
 from uwaga.markup.inline import Tag
 from uwaga.markup.placing import joined
 from uwaga.markup.xml import XML_TOKEN, check_xml, xml_parts
+from uwaga.settings.checks import check_flag
 
 LINES = re.compile(r"[ \t]*(?:\r\n|\r|\n)\s*")
 TEXT = ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
+from uwaga.alignment.words import word_spans
 from uwaga.markup.inline import Inline, Tag
 from uwaga.markup.intervals import Words, choose_places
 from uwaga.markup.lifting import Lifted, Mark
 from uwaga.markup.nesting import in_order, nest
 from uwaga.markup.words import is_unspaced, word_links
-from uwaga.text.words import word_spans
-from uwaga.word_alignment import WordAlignment
+from uwaga.results.alignment import WordAlignment
 
 
 def place(

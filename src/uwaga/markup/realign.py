@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from uwaga.alignment.words import word_spans
 from uwaga.markup.symbols import Symbol
 from uwaga.markup.words import overlapping
-from uwaga.text.words import word_spans
-from uwaga.word_alignment import Span, WordAlignment, either
+from uwaga.results.alignment import Span, WordAlignment, either
 
 
 def realign(

@@ -6,8 +6,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 
-from uwaga.text.words import UNSPACED
-from uwaga.word_alignment import Span, WordAlignment
+from uwaga.alignment.words import UNSPACED
+from uwaga.results.alignment import Span, WordAlignment
 
 UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 Links = tuple[dict[int, float], ...]

@@ -9,11 +9,11 @@ from torch import nn
 
 from uwaga.errors import SettingsError
 from uwaga.models.base import Seq2Seq
+from uwaga.models.layers.lora import LoraLinear
+from uwaga.models.layers.quantised import QuantisedEmbedding, QuantisedLinear
+from uwaga.models.layers.replace import replace_layers
 from uwaga.models.patterns import names_matching
 from uwaga.models.transformer import Transformer
-from uwaga.nn.lora import LoraLinear
-from uwaga.nn.quantised import QuantisedEmbedding, QuantisedLinear
-from uwaga.nn.replace import replace_layers
 from uwaga.settings import LoraSettings
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Symbols
+from uwaga.decoder import Symbols
+from uwaga.models.layers.recurrent import Gru, GruSteps, backwards
+from uwaga.models.layers.scores import make_score
 from uwaga.models.recurrent import (
     Maxout,
     Recurrent,
@@ -15,8 +17,6 @@ from uwaga.models.recurrent import (
     Unrolled,
     with_annotations,
 )
-from uwaga.nn.recurrent import Gru, GruSteps, backwards
-from uwaga.nn.scores import make_score
 from uwaga.settings.recurrent import BahdanauSettings
 
 

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Attentions, Choice, Floats, Ids, Memory, State, Step, Symbols
-from uwaga.decoding.length_batching import length_batches
-from uwaga.decoding.one_head import all_heads, one_head
+from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols
 from uwaga.errors import SettingsError
-from uwaga.nn.precision import at_least_float32
+from uwaga.models.layers.precision import at_least_float32
+from uwaga.results.attention import Attentions, Floats
+from uwaga.search.length_batching import length_batches
+from uwaga.search.one_head import all_heads, one_head
 
 RECORDED_TOKENS = 256
 """Tokens of the longer side, padding counted, whose attentions are recorded together: more would pad more."""
@@ -27,7 +28,7 @@ class OutputLayer(NamedTuple):
 
 
 class Seq2Seq(nn.Module):
-    """A torch model that obeys :class:`uwaga.contracts.Decoder` and can be trained.
+    """A torch model that obeys :class:`uwaga.decoder.Decoder` and can be trained.
 
     ``features`` stops before the output layer, so that the loss can go over the vocabulary in chunks.
     """
@@ -87,7 +88,7 @@ class Seq2Seq(nn.Module):
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Attentions]:
-        """See :attr:`uwaga.contracts.Decoder.attentions`: sentences of like length together."""
+        """See :attr:`uwaga.decoder.Decoder.attentions`: sentences of like length together."""
         lengths = [max(len(source), len(fed)) for source, fed in zip(sources, targets, strict=True)]
         found: dict[int, Attentions] = {}
         for indices in length_batches(lengths, 1, RECORDED_TOKENS):
@@ -98,7 +99,7 @@ class Seq2Seq(nn.Module):
     def cross_attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
     ) -> list[Floats]:
-        """See :attr:`uwaga.contracts.Decoder.cross_attention`.
+        """See :attr:`uwaga.decoder.Decoder.cross_attention`.
 
         Raises:
             SettingsError: the model has no cross-attention, or no such layer or head.
@@ -109,7 +110,7 @@ class Seq2Seq(nn.Module):
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Floats]:
-        """See :attr:`uwaga.contracts.Decoder.cross_attentions`.
+        """See :attr:`uwaga.decoder.Decoder.cross_attentions`.
 
         Raises:
             SettingsError: the model has no cross-attention.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from uwaga.models.layers.average import AverageAttention, AverageState, running_mean
+from uwaga.models.layers.dropout import Dropout
+from uwaga.models.layers.feedforward import FeedForward
+from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention, extend
+from uwaga.models.layers.ssru import Ssru, SsruState
 from uwaga.models.recording import Recording
-from uwaga.nn.average import AverageAttention, AverageState, running_mean
-from uwaga.nn.dropout import Dropout
-from uwaga.nn.feedforward import FeedForward
-from uwaga.nn.multihead import KeysValues, MultiHeadAttention, extend
-from uwaga.nn.ssru import Ssru, SsruState
 from uwaga.settings import BlockSettings, TransformerSettings
 
 LayerState = KeysValues | SsruState | AverageState

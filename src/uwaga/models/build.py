@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from uwaga.contracts import Symbols
+from uwaga.decoder import Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.bahdanau import Bahdanau
 from uwaga.models.base import Seq2Seq
 from uwaga.models.cho import Cho
 from uwaga.models.gnmt import Gnmt
+from uwaga.models.layers.scores import score_class
 from uwaga.models.luong import Luong
 from uwaga.models.prophetnet import ProphetNet
 from uwaga.models.sutskever import Sutskever
 from uwaga.models.transformer import Transformer
-from uwaga.nn.scores import score_class
 from uwaga.settings import ModelSettings, ProphetNetSettings, TransformerSettings
 from uwaga.settings.recurrent import (
     BahdanauSettings,

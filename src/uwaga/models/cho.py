@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from uwaga.contracts import Symbols
+from uwaga.decoder import Symbols
+from uwaga.models.layers.cells import gru_cell
+from uwaga.models.layers.recurrent import Gru, at_end, backwards
+from uwaga.models.layers.stepwise import StepProduct
 from uwaga.models.recurrent import Maxout, Recurrent, RecurrentMemory, Tensors, Unrolled, beams_of
-from uwaga.nn.cells import gru_cell
-from uwaga.nn.recurrent import Gru, at_end, backwards
-from uwaga.nn.stepwise import StepProduct
 from uwaga.settings.recurrent import ChoSettings
 
 

@@ -10,16 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Attentions, Choice, Ids, Memory, Step, Symbols
+from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import EncoderBlock, norm
+from uwaga.models.layers.attention import causal_mask
+from uwaga.models.layers.choose import choose
+from uwaga.models.layers.dropout import Dropout
+from uwaga.models.layers.multihead import KeysValues
+from uwaga.models.layers.positions import LearnedPositions
 from uwaga.models.recording import Recording
-from uwaga.nn.attention import causal_mask
-from uwaga.nn.choose import choose
-from uwaga.nn.dropout import Dropout
-from uwaga.nn.multihead import KeysValues
-from uwaga.nn.positions import LearnedPositions
+from uwaga.results.attention import Attentions
 from uwaga.settings import DecoderOnlySettings
 
 
@@ -61,11 +62,11 @@ class PromptState:
     layers: tuple[KeysValues, ...]
 
     def reorder(self, rows: Ids) -> PromptState:
-        """See :meth:`uwaga.contracts.State.reorder`."""
+        """See :meth:`uwaga.decoder.State.reorder`."""
         return self._rows(torch.from_numpy(rows).to(self.mask.device))
 
     def select(self, sentences: Ids) -> PromptState:
-        """See :meth:`uwaga.contracts.State.select`."""
+        """See :meth:`uwaga.decoder.State.select`."""
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
         return self.reorder(rows)
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Choice, CrossAttention, Decoder, Floats, Ids, Memory, State, Step, Symbols
-from uwaga.decoding.choose import choose
+from uwaga.decoder import Choice, CrossAttention, Decoder, Ids, Memory, State, Step, Symbols
 from uwaga.errors import SettingsError
+from uwaga.results.attention import Floats
+from uwaga.search.choose import choose
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ class EnsembleState:
     members: tuple[State, ...]
 
     def reorder(self, rows: Ids) -> EnsembleState:
-        """See :meth:`uwaga.contracts.State.reorder`."""
+        """See :meth:`uwaga.decoder.State.reorder`."""
         return EnsembleState(tuple(member.reorder(rows) for member in self.members))
 
     def select(self, sentences: Ids) -> EnsembleState:
-        """See :meth:`uwaga.contracts.State.select`."""
+        """See :meth:`uwaga.decoder.State.select`."""
         return EnsembleState(tuple(member.select(sentences) for member in self.members))
 
 
@@ -64,14 +65,14 @@ class Ensemble:
 
     @property
     def cross_attention(self) -> CrossAttention | None:
-        """See :attr:`uwaga.contracts.Decoder.cross_attention`: the first member's."""
+        """See :attr:`uwaga.decoder.Decoder.cross_attention`: the first member's."""
         return self.members[0].cross_attention
 
     @property
     def cross_attentions(
         self,
     ) -> Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Floats]] | None:
-        """See :attr:`uwaga.contracts.Decoder.cross_attentions`: the first member's."""
+        """See :attr:`uwaga.decoder.Decoder.cross_attentions`: the first member's."""
         return self.members[0].cross_attentions
 
     def __init__(self, members: Sequence[Decoder], names: Sequence[str] | None = None) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from uwaga.contracts import Symbols
+from uwaga.decoder import Symbols
+from uwaga.models.layers.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
+from uwaga.models.layers.scores import make_score
 from uwaga.models.recurrent import (
     Recurrent,
     RecurrentMemory,
@@ -16,8 +18,6 @@ from uwaga.models.recurrent import (
     stacked,
     with_annotations,
 )
-from uwaga.nn.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
-from uwaga.nn.scores import make_score
 from uwaga.settings.recurrent import GnmtSettings
 
 

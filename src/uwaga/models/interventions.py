@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from uwaga.contracts import Choice, Ids, Step
+from uwaga.decoder import Choice, Ids, Step
 from uwaga.errors import SettingsError
 from uwaga.models.blocks import DecoderBlock, EncoderBlock
+from uwaga.models.layers.edited import EditedAttention
+from uwaga.models.layers.multihead import MultiHeadAttention
+from uwaga.models.layers.positions import RelativePositions
 from uwaga.models.transformer import Transformer, TransformerState
-from uwaga.nn.edited import EditedAttention
-from uwaga.nn.multihead import MultiHeadAttention
-from uwaga.nn.positions import RelativePositions
 
 Kind = Literal["encoder", "decoder", "cross"]
 KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")

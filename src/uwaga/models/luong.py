@@ -5,7 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Symbols
+from uwaga.decoder import Symbols
+from uwaga.models.layers.dropout import SequenceDropout
+from uwaga.models.layers.local import MonotonicWindow, PredictiveWindow
+from uwaga.models.layers.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
+from uwaga.models.layers.scores import make_score
+from uwaga.models.layers.stepwise import StepProduct
 from uwaga.models.recurrent import (
     Recurrent,
     RecurrentMemory,
@@ -17,11 +22,6 @@ from uwaga.models.recurrent import (
     stacked,
     with_annotations,
 )
-from uwaga.nn.dropout import SequenceDropout
-from uwaga.nn.local import MonotonicWindow, PredictiveWindow
-from uwaga.nn.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
-from uwaga.nn.scores import make_score
-from uwaga.nn.stepwise import StepProduct
 from uwaga.settings.recurrent import LuongSettings
 
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Attentions
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, on_torch, pad
 from uwaga.models.blocks import EncoderBlock, norm
+from uwaga.models.layers.dropout import Dropout
+from uwaga.models.layers.feedforward import ACTIVATIONS
+from uwaga.models.layers.positions import LearnedPositions
+from uwaga.models.layers.precision import at_least_float32
 from uwaga.models.recording import Recording
-from uwaga.nn.dropout import Dropout
-from uwaga.nn.feedforward import ACTIVATIONS
-from uwaga.nn.positions import LearnedPositions
-from uwaga.nn.precision import at_least_float32
+from uwaga.results.attention import Attentions
 from uwaga.settings import EncoderOnlySettings
 
 FILLER = 0

@@ -9,19 +9,20 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Attentions, Choice, Ids, Memory, Step, Symbols
+from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import EncoderBlock, ResidualBlock, norm
+from uwaga.models.layers.attention import needed
+from uwaga.models.layers.choose import choose
+from uwaga.models.layers.dropout import Dropout
+from uwaga.models.layers.feedforward import FeedForward
+from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention
+from uwaga.models.layers.positions import LearnedPositions
+from uwaga.models.layers.streams import StreamAttention
 from uwaga.models.recording import Recording
 from uwaga.models.transformer import TransformerMemory, TransformerState
-from uwaga.nn.attention import needed
-from uwaga.nn.choose import choose
-from uwaga.nn.dropout import Dropout
-from uwaga.nn.feedforward import FeedForward
-from uwaga.nn.multihead import KeysValues, MultiHeadAttention
-from uwaga.nn.positions import LearnedPositions
-from uwaga.nn.streams import StreamAttention
+from uwaga.results.attention import Attentions
 from uwaga.settings import ProphetNetSettings
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from uwaga.contracts import Attentions, Floats
+from uwaga.results.attention import Attentions, Floats
 
 
 @dataclass(frozen=True)

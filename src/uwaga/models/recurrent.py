@@ -16,17 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Attentions, Choice, Ids, Memory, Step, Symbols
+from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
+from uwaga.models.layers.attention import attend, attention_weights
+from uwaga.models.layers.choose import choose
+from uwaga.models.layers.dropout import SequenceDropout
+from uwaga.models.layers.local import MonotonicWindow, PredictiveWindow
+from uwaga.models.layers.recurrent import LstmState
+from uwaga.models.layers.scores import AttentionScore
+from uwaga.models.layers.stepwise import StepProduct
 from uwaga.models.recording import Recording
-from uwaga.nn.attention import attend, attention_weights
-from uwaga.nn.choose import choose
-from uwaga.nn.dropout import SequenceDropout
-from uwaga.nn.local import MonotonicWindow, PredictiveWindow
-from uwaga.nn.recurrent import LstmState
-from uwaga.nn.scores import AttentionScore
-from uwaga.nn.stepwise import StepProduct
+from uwaga.results.attention import Attentions
 from uwaga.settings.recurrent import RecurrentSettings
 
 Tensors = tuple[Tensor, ...]
@@ -79,11 +80,11 @@ class RecurrentState:
     parts: Tensors
 
     def reorder(self, rows: Ids) -> RecurrentState:
-        """See :meth:`uwaga.contracts.State.reorder`."""
+        """See :meth:`uwaga.decoder.State.reorder`."""
         return replace(self, parts=self._rows(rows))
 
     def select(self, sentences: Ids) -> RecurrentState:
-        """See :meth:`uwaga.contracts.State.select`."""
+        """See :meth:`uwaga.decoder.State.select`."""
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
         kept = torch.from_numpy(sentences).to(self.memory.tokens.device)
         return replace(self, memory=self.memory.select(kept), parts=self._rows(rows))
@@ -263,7 +264,7 @@ class StepAttention:
     """Attention of one decoder state after the other over the same memory.
 
     The weights stand in ``weights``, (rows, source) each. Where a sentence has one row, as in training, the
-    gradients of all steps are made together (:class:`uwaga.nn.stepwise.StepProduct`).
+    gradients of all steps are made together (:class:`uwaga.models.layers.stepwise.StepProduct`).
     """
 
     def __init__(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from uwaga.contracts import Symbols
+from uwaga.decoder import Symbols
+from uwaga.models.layers.recurrent import LstmStack, backwards
 from uwaga.models.recurrent import Recurrent, RecurrentMemory, Tensors, Unrolled, flat, stacked
-from uwaga.nn.recurrent import LstmStack, backwards
 from uwaga.settings.recurrent import SutskeverSettings
 
 

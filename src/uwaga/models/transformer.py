@@ -10,17 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Attentions, Choice, Ids, Memory, Step, Symbols
+from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, norm
+from uwaga.models.layers.attention import causal_mask, needed
+from uwaga.models.layers.choose import choose
+from uwaga.models.layers.dropout import Dropout
+from uwaga.models.layers.multihead import KeysValues
+from uwaga.models.layers.positions import LearnedPositions, RelativePositions, SinusoidalPositions
+from uwaga.models.layers.quantised import fake_quantise
 from uwaga.models.recording import Recording
 from uwaga.models.watched import watched_weights
-from uwaga.nn.attention import causal_mask, needed
-from uwaga.nn.choose import choose
-from uwaga.nn.dropout import Dropout
-from uwaga.nn.multihead import KeysValues
-from uwaga.nn.positions import LearnedPositions, RelativePositions, SinusoidalPositions
-from uwaga.nn.quantised import fake_quantise
+from uwaga.results.attention import Attentions
 from uwaga.settings import TransformerSettings
 
 Positions = SinusoidalPositions | LearnedPositions | RelativePositions
@@ -60,7 +61,8 @@ class TransformerMemory:
 class TransformerState:
     """What each decoder layer keeps: self-attention its caches (rows, heads, position, head width).
 
-    :class:`uwaga.nn.ssru.SsruState` and :class:`uwaga.nn.average.AverageState` are those of M26 and M35.
+    :class:`~uwaga.models.layers.ssru.SsruState` and :class:`~uwaga.models.layers.average.AverageState`
+    are those of M26 and M35.
     """
 
     memory: TransformerMemory
@@ -69,11 +71,11 @@ class TransformerState:
     layers: tuple[LayerState, ...] | None
 
     def reorder(self, rows: Ids) -> TransformerState:
-        """See :meth:`uwaga.contracts.State.reorder`."""
+        """See :meth:`uwaga.decoder.State.reorder`."""
         return replace(self, layers=self._rows(torch.from_numpy(rows)))
 
     def select(self, sentences: Ids) -> TransformerState:
-        """See :meth:`uwaga.contracts.State.select`."""
+        """See :meth:`uwaga.decoder.State.select`."""
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
         kept = torch.from_numpy(sentences).to(self.memory.mask.device)
         return replace(self, memory=self.memory.select(kept), layers=self._rows(torch.from_numpy(rows)))

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from uwaga.errors import SettingsError
 from uwaga.models.blocks import DecoderBlock
-from uwaga.nn.watched import WatchedAttention
+from uwaga.models.layers.watched import WatchedAttention
 
 
 def watch_head(decoder: nn.ModuleList, layer: int | None, head: int | None) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from uwaga.errors import DataError, shown
+from uwaga.languages.codes import same_language
 from uwaga.terms.term import SEPARATOR
-from uwaga.text.language_codes import same_language
 
 EntriesFormat = Literal["tsv", "csv"]
 LONGEST_SIDE = 1024

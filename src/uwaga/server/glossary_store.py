@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from uwaga.checkpoints.files.atomic import new_file
 from uwaga.errors import DataError
+from uwaga.files.atomic import new_file
 from uwaga.server.stored_errors import NotStoredError, QuotaError, StorageError
 from uwaga.server.stored_glossary import StoredGlossary, together
 from uwaga.terms import Glossary

@@ -12,8 +12,10 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.decoding import SearchOverrides
+from uwaga.languages.detection import AUTO
+from uwaga.languages.names import language_name
 from uwaga.markup.formats import Format
+from uwaga.search import SearchOverrides
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.exchange import (
     JSON,
@@ -25,13 +27,11 @@ from uwaga.server.exchange import (
     while_connected,
 )
 from uwaga.server.keys import Client
-from uwaga.server.language_names import language_name
 from uwaga.server.libretranslate_files import FileForm, add_files
 from uwaga.server.openapi import described, described_upload
 from uwaga.server.problems import Problem
 from uwaga.server.service import Detected, TextAnswer, TextRequest
 from uwaga.server.v1_schema import USUAL_BEAM, WIDEST
-from uwaga.text.detection import AUTO
 
 PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
 DOWNLOAD = "/download_file/"

@@ -15,13 +15,13 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from uwaga.languages.detection import AUTO
 from uwaga.server.context import ServerContext
 from uwaga.server.document_answer import result_answer
 from uwaga.server.document_upload import document_order
 from uwaga.server.exchange import address_of, json_response, read_form, while_connected
 from uwaga.server.kept import in_thread
 from uwaga.server.problems import Problem
-from uwaga.text.detection import AUTO
 
 NAME = re.compile(r"([0-9a-f]{32})\.(.{1,255})", re.DOTALL)
 FIRST, LONGEST = 0.05, 1.0

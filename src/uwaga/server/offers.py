@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from uwaga.checkpoints import formats
-from uwaga.checkpoints.hub import find_model
+from uwaga.checkpoints import registry as formats
 from uwaga.errors import SettingsError, UwagaError
-from uwaga.server.language_names import language_name, offered_codes
+from uwaga.languages.codes import base_language, same_language
+from uwaga.languages.names import language_name, offered_codes
+from uwaga.library.hub import find_model
 from uwaga.server.settings import ModelSettings
-from uwaga.text.language_codes import base_language, same_language
 from uwaga.translator.by_language import language_pair
 
 MOST_LEGS = 3

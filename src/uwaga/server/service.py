@@ -10,20 +10,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from uwaga.contracts import Translation
-from uwaga.decoding import SearchOverrides
 from uwaga.documents.document import DocumentOptions
 from uwaga.documents.job import DocumentReport
 from uwaga.documents.translating import translate_file
 from uwaga.errors import DataError
+from uwaga.languages.detection import AUTO, detect_language
 from uwaga.markup.formats import Format
 from uwaga.markup.outline import XmlOutline
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOverrides
 from uwaga.server.models import ModelStore
 from uwaga.server.offers import Atlas, Offer, OfferedLanguage, Route
 from uwaga.server.problems import Problem, problem_of
 from uwaga.terms.apply import GlossaryMode
 from uwaga.terms.glossary import Glossary
-from uwaga.text.detection import AUTO, detect_language
 from uwaga.translator import PivotTranslator, Translator
 from uwaga.translator.segmentation import Split
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from uwaga.errors import DataError, shown
+from uwaga.languages.codes import base_language, same_language
 from uwaga.server.glossary_entries import GlossaryEntry, check_name, merged
 from uwaga.server.stored_errors import NotStoredError, StorageError
 from uwaga.terms import Glossary, Term
-from uwaga.text.language_codes import base_language, same_language
 
 FORMAT = 1
 

@@ -10,9 +10,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.contracts import Translation
-from uwaga.decoding import SearchOverrides
-from uwaga.reports.attention_view import attention_view_data
+from uwaga.languages.detection import AUTO
+from uwaga.results.attention_view import attention_view_data
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOverrides
 from uwaga.server import v1_schema as schema
 from uwaga.server.admission import BEARER
 from uwaga.server.context import Dialect, ServerContext
@@ -31,11 +32,10 @@ from uwaga.server.problems import Problem, problem_of
 from uwaga.server.service import Detected, TextAnswer, TextRequest
 from uwaga.server.v1_schema import USUAL_BEAM, DetectBody, TranslateBody
 from uwaga.terms import Glossary
-from uwaga.text.detection import AUTO
 
 PREFIX = "/v1"
 VIEW = "view"
-"""Attention as :func:`uwaga.reports.attention_view.attention_view_data` packs it: a tenth of its numbers."""
+"""Attention as :func:`uwaga.results.attention_view.attention_view_data` packs it: a tenth of its numbers."""
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": schema.ErrorAnswer, "description": what}
     for status, what in (

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from uwaga.languages.detection import AUTO
 from uwaga.server.admission import BEARER
 from uwaga.server.context import ServerContext
 from uwaga.server.document_answer import result_answer
@@ -20,7 +21,6 @@ from uwaga.server.kept import in_thread
 from uwaga.server.openapi import FILE_ANSWER, described_upload
 from uwaga.server.v1 import ERRORS, NOT_FOUND
 from uwaga.server.v1_schema import ErrorAnswer
-from uwaga.text.detection import AUTO
 
 LanguageCode = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
 

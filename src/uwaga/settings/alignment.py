@@ -73,7 +73,7 @@ class WordLexicon(StrictModel):
 
 class LinkModel(StrictModel):
     """How likely two words are linked, by several heads together: two logistic regressions, one after the
-    other, as :mod:`uwaga.text.link_evidence` has them.
+    other, as :mod:`uwaga.alignment.link_evidence` has them.
     """
 
     heads: tuple[tuple[PositiveInt, PositiveInt, Step], ...] = Field(

@@ -16,7 +16,7 @@ Gru = Literal["paper", "fused"]
 
 _SCORE = (
     "attention score: dot, scaled_dot, general, additive, additive_joint, concat, location, "
-    "or the name of one of your own that is registered in uwaga.nn.scores"
+    "or the name of one of your own that is registered in uwaga.models.layers.scores"
 )
 _GRU = "reset gate as Cho 2014 writes it (a loop), or behind the matrix as in torch (one fused call)"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
-from uwaga.contracts import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
+from uwaga.decoder import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
 from uwaga.settings.adapt import AdaptSettings
 from uwaga.settings.base import Probability, StrictModel
 from uwaga.settings.corpora import DataSettings

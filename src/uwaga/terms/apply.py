@@ -13,13 +13,13 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.contracts import Hypothesis, Translation
-from uwaga.decoding.checks import check_one_of
-from uwaga.decoding.phrases import Phrase, Phrases
 from uwaga.errors import DataError, shown
-from uwaga.term_use import TermUse
+from uwaga.results.terms import TermUse
+from uwaga.results.translation import Hypothesis, Translation
+from uwaga.search.phrases import Phrase, Phrases
+from uwaga.settings.checks import check_one_of
 from uwaga.terms.glossary import Glossary, Match
-from uwaga.text.subwords import Subwords
+from uwaga.tokenizers.subwords import Subwords
 
 GlossaryMode = Literal["forced", "soft"]
 GivenGlossary = Glossary | Mapping[str, str | Sequence[str] | None] | str | PathLike[str] | None

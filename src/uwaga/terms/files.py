@@ -15,11 +15,11 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from uwaga.data.lines import text_lines
 from uwaga.data.xml_items import XmlItems
 from uwaga.errors import DataError, shown
+from uwaga.files.lines import text_lines
+from uwaga.languages.codes import same_language
 from uwaga.terms.term import Term, forms
-from uwaga.text.language_codes import same_language
 
 PACKED = {".gz", ".zst", ".xz", ".bz2"}
 HEADER = ("source", "target")

@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from uwaga.decoding.checks import check_flag
 from uwaga.errors import DataError, SettingsError, shown
+from uwaga.settings.checks import check_flag
 from uwaga.terms.files import read_terms
 from uwaga.terms.term import SEPARATOR, Term, forms
 

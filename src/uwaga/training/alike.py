@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from uwaga.data.sources import find_sources
-from uwaga.data.streams import identify
 from uwaga.errors import SettingsError
+from uwaga.files.lock import LOCK
+from uwaga.files.streams import identify
 from uwaga.settings import Settings
 from uwaga.training.base import Base
 from uwaga.training.card import made_with
 from uwaga.training.changes import flatten
-from uwaga.training.lock import LOCK
 from uwaga.training.ranks import Ranks
 
 _PACKAGE = Path(__file__).parents[1]

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from uwaga.errors import CheckpointError
 from uwaga.settings import Settings, TrainingSettings, load_settings
-from uwaga.text.subwords import TrainingSubwords
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.tokenizers.subwords import TrainingSubwords
+from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.training.base import Base, open_base
 from uwaga.training.card import model_card
 from uwaga.training.checkpoint import (

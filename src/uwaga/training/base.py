@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import cast
 
-from uwaga.checkpoints import formats
+from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import weights_checksum
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint
-from uwaga.checkpoints.hub import find_model
+from uwaga.checkpoints.formats.uwaga.format import UWAGA
+from uwaga.checkpoints.formats.uwaga.schema import decoding_settings
 from uwaga.checkpoints.languages import UNKNOWN
 from uwaga.checkpoints.rewrite import can_rewrite
-from uwaga.checkpoints.uwaga.format import UWAGA
-from uwaga.checkpoints.uwaga.schema import decoding_settings
-from uwaga.decoding import SearchOptions, from_settings
 from uwaga.errors import ModelError, SettingsError
+from uwaga.library.hub import find_model
+from uwaga.search import SearchOptions, from_settings
 from uwaga.settings import AdaptSettings, DecodingSettings, Family, Settings, TextSettings
-from uwaga.text.rows import RowTokeniser
-from uwaga.text.subwords import TrainingSubwords
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.tokenizers.rows import RowTokeniser
+from uwaga.tokenizers.subwords import TrainingSubwords
+from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.training.run_checkpoint import is_run_checkpoint, read_run_checkpoint
 
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout", "variational")

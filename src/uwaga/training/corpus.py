@@ -14,9 +14,9 @@ from uwaga.data.sources import check_rereadable, find_sources
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids
 from uwaga.settings import CorpusSettings, DataSettings, GuidedAlignmentSettings, Settings
-from uwaga.text.subwords import TrainingSubwords
-from uwaga.text.tokeniser import Tokeniser
-from uwaga.text.training import train_tokeniser
+from uwaga.tokenizers.subwords import TrainingSubwords
+from uwaga.tokenizers.tokeniser import Tokeniser
+from uwaga.tokenizers.training import train_tokeniser
 from uwaga.training.guidance import corpus_links
 
 Place = tuple[int, int]

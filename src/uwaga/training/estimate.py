@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from uwaga.contracts import Symbols
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import read_corpus
 from uwaga.data.sources import find_sources
+from uwaga.decoder import Symbols
 from uwaga.errors import DataError, SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model, check_model
 from uwaga.settings import CorpusSettings, Settings
-from uwaga.text.subwords import TrainingSubwords
+from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.training.base import Base, open_base
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.optimiser import make_optimiser

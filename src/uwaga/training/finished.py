@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from uwaga.checkpoints.adapter import Adapter, write_adapter
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.rewrite import rewrite
 from uwaga.checkpoints.usual import UsualScore
-from uwaga.checkpoints.uwaga.folder import save_model
-from uwaga.contracts import Floats
 from uwaga.errors import SettingsError
 from uwaga.models.adapters import adapters_of
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
+from uwaga.results.attention import Floats
 from uwaga.settings import AlignmentHead, Settings, TransformerSettings
-from uwaga.text.subwords import TrainingSubwords
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.tokenizers.subwords import TrainingSubwords
+from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.training.base import Base
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from uwaga.alignment import align_corpus
+from uwaga.alignment.words import split_words
 from uwaga.data.corpus import read_corpus
 from uwaga.data.links import LinkFile
-from uwaga.data.streams import identify
+from uwaga.files.streams import identify
 from uwaga.settings import CorpusSettings, GuidedAlignmentSettings
-from uwaga.text.words import split_words
 from uwaga.training.disk import replace_text
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from uwaga.errors import DataError
-from uwaga.reports.chart import Series, chart
-from uwaga.reports.html import details, heading, page, paragraph, preformatted, table
+from uwaga.results.chart import Series, chart
+from uwaga.results.html import details, heading, page, paragraph, preformatted, table
 from uwaga.training.records import LARGEST, METRICS, SAMPLES, read_records
 
 Records = Sequence[Mapping[str, Any]]

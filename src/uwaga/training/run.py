@@ -23,9 +23,9 @@ from pathlib import Path
 from torch import Tensor
 
 from uwaga.data.batches import Batch
-from uwaga.decoding import from_settings
 from uwaga.errors import CheckpointError
 from uwaga.models.base import Seq2Seq
+from uwaga.search import from_settings
 from uwaga.settings import Settings
 from uwaga.training.base import Base
 from uwaga.training.changes import check_unchanged, fixed_settings, scoring

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.files.safetensors_read import open_tensors
+from uwaga.checkpoints.formats.uwaga.checks import read_tokeniser
+from uwaga.checkpoints.formats.uwaga.format import UWAGA
 from uwaga.checkpoints.languages import Languages
-from uwaga.checkpoints.uwaga.checks import read_tokeniser
-from uwaga.checkpoints.uwaga.format import UWAGA
 from uwaga.checkpoints.weight_map import Table, View, Weights
-from uwaga.decoding import from_settings
 from uwaga.errors import ModelError
+from uwaga.search import from_settings
 from uwaga.settings import load_settings
 
 NAME = re.compile(r"step-[0-9]+\.safetensors")

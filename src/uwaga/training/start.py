@@ -15,8 +15,8 @@ from uwaga.models.patterns import names_matching
 from uwaga.models.transformer import Transformer
 from uwaga.models.watched import watch_head
 from uwaga.settings import Settings
-from uwaga.text.subwords import TrainingSubwords
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.tokenizers.subwords import TrainingSubwords
+from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.training.base import Base
 from uwaga.training.vocabulary import with_vocabulary
 

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.contracts import Ids
 from uwaga.data.batches import Batch
+from uwaga.decoder import Ids
 from uwaga.models.base import Seq2Seq
-from uwaga.nn.dropout import seeded_dropout
+from uwaga.models.layers.dropout import seeded_dropout
 from uwaga.settings import GuidedAlignmentSettings, TrainingSettings
 from uwaga.training.dealing import Deal
 from uwaga.training.loss import Loss, alignment_cross_entropy, cross_entropy

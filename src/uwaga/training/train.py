@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 import yaml
 
+from uwaga.files.lock import RunLock
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import check_model
 from uwaga.settings import Settings, TrainingSettings
@@ -22,7 +23,6 @@ from uwaga.training.disk import failures_named, remove_leftovers, replace_text
 from uwaga.training.final import load_final_weights
 from uwaga.training.finished import check_dtype, finished_folder, write_finished
 from uwaga.training.interrupt import Interrupt
-from uwaga.training.lock import RunLock
 from uwaga.training.muted import MutedReporter
 from uwaga.training.process import prepare_process
 from uwaga.training.ranks import ALONE, Ranks

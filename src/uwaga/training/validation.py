@@ -10,12 +10,12 @@ import torch
 from uwaga.checkpoints.usual import UsualScore, usual_score
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
-from uwaga.decoding import SearchOptions
-from uwaga.decoding.search import search
 from uwaga.evaluation import MetricScore, evaluate
 from uwaga.models.base import Seq2Seq
+from uwaga.search import SearchOptions
+from uwaga.search.search import search
 from uwaga.settings import TrainingSettings
-from uwaga.text.subwords import TrainingSubwords
+from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.training.samples import LengthScore, Sample, choose_samples, scores_by_length
 from uwaga.training.step import batch_loss
 

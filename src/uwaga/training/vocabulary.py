@@ -11,8 +11,8 @@ from uwaga.errors import SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
 from uwaga.settings import ModelSettings, TransformerSettings
-from uwaga.text.subwords import TrainingSubwords
-from uwaga.text.tokeniser import Tokeniser
+from uwaga.tokenizers.subwords import TrainingSubwords
+from uwaga.tokenizers.tokeniser import Tokeniser
 
 SPACE = "\u2581"
 Sides = tuple[TrainingSubwords, TrainingSubwords]

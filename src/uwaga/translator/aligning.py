@@ -12,23 +12,25 @@ from typing import get_args
 
 import numpy as np
 
-from uwaga.contracts import Decoder, Floats, Hypothesis, Translation
-from uwaga.decoding.checks import check_one_of
-from uwaga.decoding.one_head import one_head
+from uwaga.alignment.piece_alignment import PieceAlignment, align_words
+from uwaga.alignment.piece_spans import piece_spans
+from uwaga.alignment.words import WordKind, word_spans
+from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
+from uwaga.results.alignment import Span, WordAlignment
+from uwaga.results.attention import Floats
+from uwaga.results.translation import Hypothesis, Translation
+from uwaga.search.one_head import one_head
 from uwaga.settings import AlignmentHead, LinkModel
-from uwaga.text.piece_alignment import PieceAlignment, align_words
-from uwaga.text.piece_spans import piece_spans
-from uwaga.text.subwords import Subwords
-from uwaga.text.words import WordKind, word_spans
+from uwaga.settings.checks import check_one_of
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.joining import COPIED, best_ways, sentence_text
 from uwaga.translator.segmentation import Passage
-from uwaga.word_alignment import Span, WordAlignment
 
 TOGETHER = 32
 """Sentences of which the attention of all heads is held together."""
 LAST_BUT_ONE = -2
-"""A layer, counted from the last as :attr:`uwaga.contracts.Decoder.cross_attention` does."""
+"""A layer, counted from the last as :attr:`uwaga.decoder.Decoder.cross_attention` does."""
 
 
 def with_alignments(

@@ -12,19 +12,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple, Unpack, overload
 
-from uwaga.contracts import Translation
-from uwaga.decoding import SearchOverrides
-from uwaga.decoding.checks import check_whole
-from uwaga.decoding.request import Request
 from uwaga.errors import CancelledRequestError, DeadlineError, SettingsError, shown
+from uwaga.results.translation import Translation
+from uwaga.scheduling.request import Request
+from uwaga.scheduling.sharing import SharedModels
+from uwaga.scheduling.workers import FairWorkers
+from uwaga.search import SearchOverrides
+from uwaga.settings.checks import check_whole
 from uwaga.translator.kinds import load
 from uwaga.translator.marked import TextOverrides
 from uwaga.translator.pipeline import OnError
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.segmentation import Split, listed
-from uwaga.translator.sharing import SharedModels
 from uwaga.translator.translator import Translator
-from uwaga.translator.workers import FairWorkers
 
 MOST_WORKERS = 1 << 12
 MOST_WAITING = 1 << 20

@@ -10,19 +10,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uwaga.checkpoints import formats
+from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.hub import BUNDLED
 from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
-from uwaga.checkpoints.routes import PIVOT, Leg, find_route
 from uwaga.errors import NotInstalledError, SettingsError, shown
-from uwaga.text.language_codes import same_language
+from uwaga.languages.codes import same_language
+from uwaga.library.hub import BUNDLED
+from uwaga.library.routes import PIVOT, Leg, find_route
 from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_translator, read_model
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
-    from uwaga.checkpoints.installed import InstalledModel
+    from uwaga.library.installed import InstalledModel
 
 CODE = re.compile(r"[a-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?")
 """A language as the name of a pair has it: ``pt``, ``pt-BR``, ``por_Latn``."""
@@ -128,7 +128,7 @@ def language_pair(name: object) -> tuple[str, str] | None:
     pair = next((pair for pair in pairs if all(map(CODE.fullmatch, pair))), None)
     if pair is None:
         return None
-    from uwaga.checkpoints.origin import find_installed_folder
+    from uwaga.library.origin import find_installed_folder
 
     return pair if find_installed_folder(name) is None else None
 
@@ -140,7 +140,7 @@ def choose_models(
     memory: str = "fast",
     environment: Mapping[str, str] = os.environ,
 ) -> ChosenModels:
-    """The best installed models from one language to another; :func:`uwaga.checkpoints.routes.find_route`.
+    """The best installed models from one language to another; :func:`uwaga.library.routes.find_route`.
 
     Args:
         source: code of a language.
@@ -164,7 +164,7 @@ def choose_models(
         raise SettingsError(
             f"{source} and {target} are one language; name one to go through with via (--via), or another"
         )
-    from uwaga.checkpoints.installed import installed_models
+    from uwaga.library.installed import installed_models
 
     models = list(installed_models((), environment, described=False))
     usable = list(models)

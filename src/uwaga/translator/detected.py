@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from uwaga.checkpoints.languages import LanguagePair
 from uwaga.errors import SettingsError
-from uwaga.text.detection import AUTO, detect_language
-from uwaga.text.language_codes import same_language
+from uwaga.languages.codes import same_language
+from uwaga.languages.detection import AUTO, detect_language
 
 MOST_SHOWN = 8
 

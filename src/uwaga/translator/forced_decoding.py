@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.contracts import Choice, Decoder, Floats, Hypothesis, Ids, LogProbs
+from uwaga.decoder import Choice, Decoder, Ids, LogProbs
 from uwaga.errors import SettingsError
+from uwaga.results.attention import Floats
+from uwaga.results.translation import Hypothesis
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from uwaga.contracts import Translation
-from uwaga.decoding import SearchOptions
 from uwaga.errors import DataError
 from uwaga.markup.formats import reader
 from uwaga.markup.fragments import Fragment, TextUnit
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions
 from uwaga.translator.inlines import TranslatedInline, translate_inlines
 from uwaga.translator.pipeline import OnError, failed
 from uwaga.translator.segmentation import Split, listed_prefixes

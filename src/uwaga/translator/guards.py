@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from uwaga.checkpoints.usual import UsualScore
-from uwaga.contracts import Hypothesis
-from uwaga.text.language_codes import base_language
-from uwaga.text.scripts import LATIN, script_of, scripts_of
+from uwaga.languages.codes import base_language
+from uwaga.languages.scripts import LATIN, script_of, scripts_of
+from uwaga.results.translation import Hypothesis
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
 UNNAMED = frozenset({"", "src", "tgt", "und"})

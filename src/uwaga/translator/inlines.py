@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from uwaga.contracts import Translation
-from uwaga.decoding import SearchOptions
 from uwaga.errors import shown
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.icu import parse_message
@@ -15,11 +13,13 @@ from uwaga.markup.placeholders import Placeholders, kept_placeholders
 from uwaga.markup.placing import joined, place
 from uwaga.markup.realign import realign
 from uwaga.markup.symbols import missing, restore
+from uwaga.results.alignment import WordAlignment
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions
 from uwaga.translator.keeping import Kept, translate_kept
 from uwaga.translator.pipeline import OnError
 from uwaga.translator.segmentation import Split, listed_prefixes
 from uwaga.translator.text_path import TextPath
-from uwaga.word_alignment import WordAlignment
 
 USUAL = kept_placeholders(True)
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from uwaga.contracts import Attentions, Floats, Hypothesis, Translation
-from uwaga.text.subwords import Subwords
+from uwaga.results.attention import Attentions, Floats
+from uwaga.results.translation import Hypothesis, Translation
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.segmentation import Passage
 
 COPIED = Hypothesis((), 0.0, 0.0, ())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from uwaga.contracts import Translation
 from uwaga.markup import Inline, Tag
 from uwaga.markup.lifting import lift
 from uwaga.markup.symbols import ATTEMPTS, Symbol, choose_symbols, missing, substitute
+from uwaga.results.translation import Translation
 
 LONGEST_FORCED = 400
 """Characters of a text whose beginning may be forced: one that a model takes in one piece, most likely."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from uwaga.contracts import Decoder
-from uwaga.decoding import SearchOptions
+from uwaga.decoder import Decoder
+from uwaga.results.alignment import WordAlignment
+from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
-from uwaga.text.subwords import Subwords
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.scoring import Score, Scorer, as_score, in_batches
 from uwaga.translator.segmentation import Segmenter, pair_ids
-from uwaga.word_alignment import WordAlignment
 
 if TYPE_CHECKING:
-    from uwaga.text.words import WordKind
+    from uwaga.alignment.words import WordKind
 
 
 class KnownTargets:

@@ -9,21 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from uwaga.checkpoints import formats
+from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
-from uwaga.checkpoints.hub import find_model
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
 from uwaga.checkpoints.usual import UsualScore
-from uwaga.contracts import Decoder
-from uwaga.decoding import SearchOptions
-from uwaga.decoding.checks import check_one_of, check_whole, check_word
+from uwaga.decoder import Decoder
 from uwaga.engine import NativeModel, trim_heap
 from uwaga.engine.model import MOST_THREADS
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
+from uwaga.library.hub import find_model
+from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
-from uwaga.text.framed import FramedTokeniser
-from uwaga.text.options import TextOptions
-from uwaga.text.subwords import Subwords
+from uwaga.settings.checks import check_one_of, check_whole, check_word
+from uwaga.tokenizers.framed import FramedTokeniser
+from uwaga.tokenizers.options import TextOptions
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.scoring import Scorer, step_scorer
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def read_model(
     """The model of a name, read and checked, nothing of it in memory yet.
 
     Args:
-        name: as in :func:`uwaga.checkpoints.hub.find_model`.
+        name: as in :func:`uwaga.library.hub.find_model`.
         task: what the model must be for, None for anything.
         memory: as :meth:`Translator.load` has it.
         adapter: likewise; a model that has been read already has its own.

@@ -6,10 +6,10 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from uwaga.contracts import Translation
-from uwaga.decoding import SearchOptions, SearchOverrides
 from uwaga.markup import Tag
 from uwaga.markup.placeholders import Placeholders
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.translator.pipeline import OnError
 from uwaga.translator.segmentation import Split, listed
 from uwaga.translator.text_markup import MarkupOverrides, TextMarkup

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from uwaga.contracts import Choice, Floats, JsonRecord, equal_fields, json_number, shortened
-from uwaga.decoding.length_batching import length_batches
+from uwaga.decoder import Choice
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
-from uwaga.text.framed import FramedTokeniser
+from uwaga.results.attention import Floats
+from uwaga.results.record import JsonRecord, equal_fields, json_number, shortened
+from uwaga.search.length_batching import length_batches
+from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.translator.attended import AttendedText
 
 if TYPE_CHECKING:
@@ -231,7 +233,7 @@ class MaskFiller:
         return ids
 
     def _fillings(self, text: str, logits: Tensor, k: int) -> list[list[Filling]]:
-        from uwaga.nn.choose import choose
+        from uwaga.models.layers.choose import choose
 
         tokens, log_probs = choose(logits, Choice(k))  # (gaps, k)
         rows = zip(tokens.tolist(), np.exp(log_probs.astype(np.float64)).tolist(), strict=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from uwaga.contracts import WIDEST_BEAM, Decoder, Hypothesis
-from uwaga.decoding import SearchOptions, search
-from uwaga.decoding.constraints import start_token
-from uwaga.decoding.entropy import with_entropies
-from uwaga.decoding.phrases import Phrases
+from uwaga.decoder import WIDEST_BEAM, Decoder
+from uwaga.results.translation import Hypothesis
+from uwaga.search import SearchOptions, search
+from uwaga.search.constraints import start_token
+from uwaga.search.entropy import with_entropies
+from uwaga.search.phrases import Phrases
 
 WIDENINGS = (2, 4, 8)
 """How many times as wide a beam is tried where the one asked for holds too few different texts."""
@@ -23,7 +24,7 @@ def search_texts(
     decode: Callable[[Sequence[int]], str],
     phrases: Sequence[Phrases | None] | None = None,
 ) -> list[list[Hypothesis]]:
-    """As :func:`uwaga.decoding.search`, but the n-best of a beam are different texts.
+    """As :func:`uwaga.search.search`, but the n-best of a beam are different texts.
 
     Of hypotheses that are other segmentations of one text the best stays, with its own score. Where fewer
     than ``nbest`` are left, beams two, four and eight times as wide are searched for more; these stand by
@@ -94,7 +95,7 @@ def _most_useful(
     samples: Sequence[Hypothesis], options: SearchOptions, decode: Callable[[Sequence[int]], str]
 ) -> list[Hypothesis]:
     """The different ones of the highest expected utility, which is then their score, best first."""
-    from uwaga.decoding.mbr import rank_by_utility
+    from uwaga.search.mbr import rank_by_utility
 
     ranked = rank_by_utility([decode(one.tokens) for one in samples], utility=options.utility)
     return [replace(samples[at], score=expected) for at, expected in ranked[: options.nbest]]

@@ -8,12 +8,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 from uwaga.checkpoints.usual import UsualScore
-from uwaga.contracts import Decoder, Translation
-from uwaga.decoding import SearchOptions
-from uwaga.decoding.checks import check_one_of
+from uwaga.decoder import Decoder
 from uwaga.errors import DataError
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
-from uwaga.text.subwords import Subwords
+from uwaga.settings.checks import check_one_of
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.guards import warnings_of
 from uwaga.translator.joining import COPIED, assemble, sentence_text
 from uwaga.translator.nbest import search_texts
@@ -22,8 +23,8 @@ from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, l
 from uwaga.translator.streaming import grow
 
 if TYPE_CHECKING:
+    from uwaga.alignment.piece_alignment import PieceAlignment
     from uwaga.terms.apply import SentenceTerms, TermFinder
-    from uwaga.text.piece_alignment import PieceAlignment
 
 OnError = Literal["raise", "return", "copy"]
 """What happens to a text that cannot be translated: an error for all; one in its place; the text itself."""

@@ -9,10 +9,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Unpack, overload
 
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
-from uwaga.contracts import Decoder, Translation
-from uwaga.decoding import SearchOptions, SearchOverrides
+from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError, shown
-from uwaga.text.language_codes import same_language
+from uwaga.languages.codes import same_language
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.translator.detected import known_source
 from uwaga.translator.marked import (
     LinesOptions,
@@ -385,7 +386,7 @@ class PivotTranslator:
         if last.error is not None:
             return replace(last, text=text if copies and isinstance(text, str) else "")
 
-        from uwaga.text.piece_alignment import chained
+        from uwaga.alignment.piece_alignment import chained
 
         # no model looks from the last text to the first
         unseen: Any = {"attention": None, "attentions": None}

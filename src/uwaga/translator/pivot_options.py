@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import cast
 
-from uwaga.decoding import SearchOptions, SearchOverrides
+from uwaga.search import SearchOptions, SearchOverrides
 
 LAST = ("nbest", "min_length", "max_length", "start", "first", "banned")
 """What a call asks of the translation that it gets, and so of the last model alone."""
@@ -36,11 +36,11 @@ class PivotOptions(SearchOptions):
         return (*self.earlier, SearchOptions(**values))
 
     def changed(self, overrides: SearchOverrides) -> PivotOptions:
-        """As :meth:`uwaga.decoding.SearchOptions.changed`, every model's."""
+        """As :meth:`uwaga.search.SearchOptions.changed`, every model's."""
         return self._each(overrides, lambda options, asked: options.changed(asked))
 
     def for_stream(self, overrides: SearchOverrides) -> PivotOptions:
-        """As :meth:`uwaga.decoding.SearchOptions.for_stream`, every model's."""
+        """As :meth:`uwaga.search.SearchOptions.for_stream`, every model's."""
         return self._each(overrides, lambda options, asked: options.for_stream(asked))
 
     def _each(

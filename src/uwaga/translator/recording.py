@@ -11,9 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from uwaga.contracts import Attentions, Decoder, Floats, Hypothesis, Translation
+from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
-from uwaga.text.subwords import Subwords
+from uwaga.results.attention import Attentions, Floats
+from uwaga.results.translation import Hypothesis, Translation
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.forced_decoding import force
 from uwaga.translator.joining import assemble
 from uwaga.translator.segmentation import Passage, Sentence
@@ -66,7 +68,7 @@ def no_attentions() -> SettingsError:
 def all_attentions(
     decoder: Decoder, sources: Sequence[Sequence[int]], fed: Sequence[Sequence[int]]
 ) -> list[Attentions]:
-    """:attr:`uwaga.contracts.Decoder.attentions` of any number of sentences.
+    """:attr:`uwaga.decoder.Decoder.attentions` of any number of sentences.
 
     Raises:
         SettingsError: the decoder is an ensemble.

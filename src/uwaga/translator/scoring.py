@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from uwaga.confidence import Word, words_of
-from uwaga.contracts import Decoder, JsonRecord, json_number, shortened
-from uwaga.decoding.checks import check_whole
-from uwaga.decoding.length_batching import length_batches
-from uwaga.text.subwords import Subwords
+from uwaga.decoder import Decoder
+from uwaga.results.confidence import Word, words_of
+from uwaga.results.record import JsonRecord, json_number, shortened
+from uwaga.search.length_batching import length_batches
+from uwaga.settings.checks import check_whole
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.forced_decoding import forced_steps
 
 LARGEST_EXPONENT = 709.0

@@ -10,16 +10,16 @@ from functools import cache
 from itertools import accumulate
 from typing import Literal, get_args
 
-from uwaga.decoding.checks import check_one_of
 from uwaga.errors import DataError, SettingsError, TextTooLongError, shown
-from uwaga.text.language_codes import base_language
-from uwaga.text.normalisation import in_capitals
-from uwaga.text.options import TextOptions
-from uwaga.text.sentences import split_sentences
-from uwaga.text.subwords import Subwords
+from uwaga.languages.codes import base_language
+from uwaga.results.alignment import Span
+from uwaga.settings.checks import check_one_of
+from uwaga.tokenizers.normalisation import in_capitals
+from uwaga.tokenizers.options import TextOptions
+from uwaga.tokenizers.sentences import split_sentences
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.cutting import cut_to_fit, share_out
 from uwaga.translator.guards import is_copied, translates, unlike_language
-from uwaga.word_alignment import Span
 
 Split = Literal["auto", "sentences", "never"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from uwaga.checkpoints.uwaga.shortlist import read_shortlist
-from uwaga.contracts import Decoder
+from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist
+from uwaga.decoder import Decoder
 from uwaga.engine import NativeModel
 from uwaga.errors import SettingsError
-from uwaga.text.subwords import Subwords
+from uwaga.tokenizers.subwords import Subwords
 
 
 def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) -> NativeModel:
@@ -16,7 +16,7 @@ def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) ->
 
     Raises:
         SettingsError: the model does not run on the native engine.
-        ModelError: as :func:`uwaga.checkpoints.uwaga.shortlist.read_shortlist`.
+        ModelError: as :func:`uwaga.checkpoints.formats.uwaga.shortlist.read_shortlist`.
     """
     model = native_of(decoder)
     shortlist = read_shortlist(path, source, target, model.source_vocabulary, model.vocabulary)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 
-from uwaga.contracts import Decoder
-from uwaga.decoding import SearchOptions, stream
+from uwaga.decoder import Decoder
+from uwaga.search import SearchOptions, stream
 
 UNFINISHED = "\ufffd"
 """What a character decodes to while some of its bytes are missing."""
@@ -51,7 +51,7 @@ def grow(
     Args:
         decoder: the model.
         source: token ids with their end symbol, or a prompt.
-        options: of one hypothesis; see :meth:`uwaga.decoding.SearchOptions.check_streams`.
+        options: of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
         decode: from the target's tokens to text.
         prefix: tokens that the target begins with.
 

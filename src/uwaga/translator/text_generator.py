@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack, overload
 
-from uwaga.contracts import Decoder, Hypothesis, JsonRecord, json_number, shortened
-from uwaga.decoding import SearchOptions, SearchOverrides, search
+from uwaga.decoder import Decoder
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.text.subwords import Subwords
+from uwaga.results.record import JsonRecord, json_number, shortened
+from uwaga.results.translation import Hypothesis
+from uwaga.search import SearchOptions, SearchOverrides, search
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attended import AttendedText
 from uwaga.translator.recording import all_attentions
 from uwaga.translator.streaming import grow
@@ -162,7 +164,7 @@ class TextGenerator:
                 - ``entropy``: return the entropy of the model's distribution at each token.
                 - ``batch_tokens``: prompt tokens worked on together, padding and beams counted.
 
-                Seldom needed, and told in full by :class:`uwaga.decoding.SearchOptions`:
+                Seldom needed, and told in full by :class:`uwaga.search.SearchOptions`:
 
                 - ``length_formula``: ``average``, ``gnmt`` or ``none``: how the length enters a score.
                 - ``early_stopping``: True, False or ``estimate``: when a beam is done.

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, get_args
 
-from uwaga.decoding.checks import check_one_of
 from uwaga.errors import SettingsError, shown
 from uwaga.markup.formats import Format
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
+from uwaga.settings.checks import check_one_of
 
 if TYPE_CHECKING:
     from uwaga.markup.outline import XmlOutline

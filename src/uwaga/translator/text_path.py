@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol, Unpack
 
 from uwaga.checkpoints.languages import LanguagePair
-from uwaga.contracts import Translation
-from uwaga.decoding import SearchOptions, SearchOverrides
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.translator.pipeline import OnError
 from uwaga.translator.segmentation import Split
 

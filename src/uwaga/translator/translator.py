@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Unpack, overload
 
 from uwaga.checkpoints.languages import LanguagePair, Languages
 from uwaga.checkpoints.usual import UsualScore
-from uwaga.contracts import Decoder, Translation
-from uwaga.decoding import SearchOptions, SearchOverrides
+from uwaga.decoder import Decoder
 from uwaga.errors import DataError
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings import AlignmentHead
-from uwaga.text.options import TextOptions
-from uwaga.text.subwords import Subwords
+from uwaga.tokenizers.options import TextOptions
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.detected import known_source
 from uwaga.translator.forced_decoding import no_attention
 from uwaga.translator.known_targets import KnownTargets
@@ -187,8 +188,8 @@ class Translator(KnownTargets):
 
     def shared(self) -> Translator:
         """The same translator, whose calls in threads share one batch; each gets what it gets alone."""
-        from uwaga.decoding.request import Request
-        from uwaga.translator.sharing import SharedModels
+        from uwaga.scheduling.request import Request
+        from uwaga.scheduling.sharing import SharedModels
 
         return self.searched_by(SharedModels().way(Request()))
 
@@ -267,7 +268,7 @@ class Translator(KnownTargets):
                 - ``format``: ``html``, ``xml`` (``outline`` parts it), ``markdown``; ``ignore_tags``: kept;
                   ``placeholders``: kept, unless False, and more if regular expressions are listed.
                 - ``glossary``, ``glossary_mode``: terms to hold to; see :meth:`with_glossary`.
-                - Seldom needed, and told by :class:`uwaga.decoding.SearchOptions`: ``batch_tokens``,
+                - Seldom needed, and told by :class:`uwaga.search.SearchOptions`: ``batch_tokens``,
                   ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from uwaga.errors import ModelError, SettingsError
+from uwaga.files.regular import read_regular
 from uwaga.settings import StrictModel, parse
-from uwaga.text.pretrained_files import refuse_surrogates
-from uwaga.text.regular_file import read_regular
+from uwaga.tokenizers.pretrained_files import refuse_surrogates
 
 Group = TypeVar("Group", bound=StrictModel)
 LARGEST = 1 << 24

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from uwaga.checkpoints.files.zip import Archive, open_archive
 from uwaga.errors import ModelError, shown
+from uwaga.files.zip import Archive, open_archive
 
 LARGEST = 1 << 36
 """Bytes of one array."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from uwaga.engine.huge_pages import ALIGNMENT, Bytes, huge_bytes
 from uwaga.errors import ModelError
-from uwaga.text.regular_file import open_regular
+from uwaga.files.regular import open_regular
 
 BLOCK = 1 << 20
 

@@ -15,7 +15,7 @@ from uwaga.checkpoints.files.private_memory import PrivateFile, PrivateTensor
 from uwaga.checkpoints.files.stored_tensor import NUMPY, StoredTensor
 from uwaga.engine.huge_pages import Bytes
 from uwaga.errors import ModelError, reason
-from uwaga.text.regular_file import read_regular
+from uwaga.files.regular import read_regular
 
 STORED = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 """What safetensors calls them."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from uwaga.engine.huge_pages import Bytes
 from uwaga.errors import ModelError
-from uwaga.text.regular_file import open_regular
+from uwaga.files.regular import open_regular
 
 
 class SharedFile:

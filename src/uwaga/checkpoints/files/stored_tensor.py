@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.checkpoints.files.private_memory import PrivateTensor
-from uwaga.contracts import Floats
+from uwaga.results.attention import Floats
 
 NUMPY: Mapping[str, Any] = {
     "F64": np.float64,

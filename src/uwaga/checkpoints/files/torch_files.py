@@ -12,8 +12,8 @@ import numpy as np
 
 from uwaga.checkpoints.files.safetensors_read import check_shards, read_index
 from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
-from uwaga.checkpoints.files.zip import open_archive
 from uwaga.errors import MissingExtraError, ModelError, reason
+from uwaga.files.zip import open_archive
 
 if TYPE_CHECKING:
     from torch import Tensor

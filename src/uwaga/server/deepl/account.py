@@ -10,6 +10,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga.languages.names import language_name
 from uwaga.server.admission import DEEPL
 from uwaga.server.context import ServerContext
 from uwaga.server.deepl.codes import (
@@ -21,7 +22,6 @@ from uwaga.server.deepl.codes import (
 from uwaga.server.exchange import json_response
 from uwaga.server.forms import Names, Parameters, read_fields
 from uwaga.server.kept import in_thread
-from uwaga.server.language_names import language_name
 from uwaga.server.openapi import described_query
 
 UNLIMITED = 1_000_000_000_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from uwaga.server.language_names import language_name
+from uwaga.languages.codes import base_language
+from uwaga.languages.names import language_name
 from uwaga.server.service import Service
-from uwaga.text.language_codes import base_language
 
 VARIANTS = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),

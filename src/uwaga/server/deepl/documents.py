@@ -10,6 +10,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga.languages.codes import same_language
 from uwaga.server.admission import DEEPL
 from uwaga.server.context import ServerContext
 from uwaga.server.deepl.texts import Formality, checked_glossaries, refuse_unsupported
@@ -22,7 +23,6 @@ from uwaga.server.kept import in_thread
 from uwaga.server.keys import Client
 from uwaga.server.openapi import described, described_upload
 from uwaga.server.problems import Problem
-from uwaga.text.language_codes import same_language
 
 STATES = {"queued": "queued", "running": "translating", "done": "done", "failed": "error"}
 

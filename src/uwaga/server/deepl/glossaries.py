@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.errors import DataError
+from uwaga.languages.codes import base_language
 from uwaga.server.admission import DEEPL
 from uwaga.server.context import ServerContext
 from uwaga.server.deepl.codes import glossary_pairs
@@ -18,7 +19,6 @@ from uwaga.server.kept import in_thread
 from uwaga.server.openapi import described, described_query
 from uwaga.server.problems import Problem
 from uwaga.server.stored_glossary import Dictionary, StoredGlossary
-from uwaga.text.language_codes import base_language
 
 TSV = "text/tab-separated-values"
 INVALID_ENTRIES = "Invalid glossary entries provided"

@@ -12,10 +12,10 @@ from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.contracts import Translation
-from uwaga.decoding import SearchOverrides
 from uwaga.errors import SettingsError
 from uwaga.markup.outline import XmlOutline
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOverrides
 from uwaga.server.admission import DEEPL
 from uwaga.server.context import ServerContext
 from uwaga.server.deepl.codes import listed_code

@@ -1,0 +1,1 @@
+"""Formats of model folders, a package for each."""

@@ -1,0 +1,204 @@
+"""What a CTranslate2 folder says of tokens: its vocabularies, special tokens and settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sentencepiece import SentencePieceProcessor
+
+from uwaga.checkpoints.files.json_file import read_optional
+from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile
+from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
+from uwaga.decoder import Symbols
+from uwaga.errors import ModelError, shown
+from uwaga.files.regular import read_regular
+from uwaga.tokenizers.framed_pieces import FramedPieces
+from uwaga.tokenizers.marian import MARK, PAD, read_sentencepiece
+from uwaga.tokenizers.spaced_pieces import SpacedPieces
+
+PIECES = "sentencepiece.model"
+SAYS_TOKENS = 6
+"""Format from which on ``config.json`` names the special tokens."""
+DEFAULTS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "decoder_start_token": "<s>"}
+EPSILON = 1e-5
+LARGEST = 1 << 26
+"""Bytes of a vocabulary."""
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """The pieces of both sides and the tokens around a source.
+
+    ``size``: of both embeddings, the padding token, which is the last, included. ``before`` and ``behind``:
+    ids that stand around a source by what the folder says.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    size: int
+    symbols: Symbols
+    source_symbols: Symbols
+    before: tuple[int, ...]
+    behind: tuple[int, ...]
+
+
+def epsilon(folder: Path) -> float:
+    """What is added to the variance in norms."""
+    value = _config(folder).get("layer_norm_epsilon")
+    if value is None:
+        return EPSILON
+    if type(value) is not float or not 0.0 < value < 1.0:
+        raise ModelError(
+            f"{folder / CONFIG}: 'layer_norm_epsilon' must be a number between 0 and 1, not {shown(value)}"
+        )
+    return value
+
+
+def read_vocabularies(
+    folder: Path, file: ModelFile, starts_from_zero: bool, framing: Mapping[str, bool]
+) -> Vocabularies:
+    """Read both vocabularies and find the special tokens in them.
+
+    Args:
+        folder: the folder.
+        file: its ``model.bin``.
+        starts_from_zero: the decoder's first input is zero, not a token's embedding.
+        framing: what a file of an old format says of special tokens.
+
+    Raises:
+        ModelError: a file is missing or damaged, a special token is missing, or the model needs to be told
+            the token that it starts from.
+    """
+    source, target = read_side(folder, "source"), read_side(folder, "target")
+    config = _config(folder)
+    if file.version < SAYS_TOKENS:
+        config = DEFAULTS | {
+            "decoder_start_token": "<s>" if framing["with_target_bos"] else "</s>",
+            "add_source_bos": framing["with_source_bos"],
+            "add_source_eos": framing["with_source_eos"],
+        }
+    tokens = {name: config.get(name, usual) for name, usual in DEFAULTS.items()}
+    pad = max(len(source), len(target))
+
+    def number(pieces: tuple[str, ...], name: str) -> int:
+        token = tokens[name]
+        if token is None and name == "decoder_start_token":
+            raise ModelError(
+                f"{folder / CONFIG}: the model does not say the token that it starts from (it translates "
+                "into several languages), which uwaga lacks for CTranslate2's folders"
+            )
+        if token not in pieces:
+            raise ModelError(f"{folder}: the vocabulary lacks {shown(token)}, which is the {name}")
+        return pieces.index(token)
+
+    unknown, end = number(target, "unk_token"), number(target, "eos_token")
+    start = pad if starts_from_zero else number(target, "decoder_start_token")
+    source_end = number(source, "eos_token")
+    return Vocabularies(
+        source,
+        target,
+        pad + 1,
+        Symbols(start=start, end=end, pad=pad, unknown=unknown),
+        Symbols(start=pad, end=source_end, pad=pad, unknown=number(source, "unk_token")),
+        (number(source, "bos_token"),) if config.get("add_source_bos") else (),
+        (source_end,) if config.get("add_source_eos") else (),
+    )
+
+
+def tokenisers(
+    folder: Path, words: Vocabularies, pieces: Path | None
+) -> tuple[FramedPieces | SpacedPieces, FramedPieces | SpacedPieces]:
+    """The tokenisers of both sides.
+
+    Without a SentencePiece model, and where no piece has its mark of a space, texts are cut already: spaces
+    stand between their pieces.
+
+    Args:
+        folder: the folder.
+        words: its vocabularies.
+        pieces: the SentencePiece model of both sides; None to look for it in the folder.
+
+    Raises:
+        ModelError: there is none, or it is damaged.
+    """
+    before, behind = words.before, words.behind
+    if pieces is None and (folder / SOURCE).is_file() and (folder / TARGET).is_file():
+        models: list[SentencePieceProcessor | None] = [
+            read_sentencepiece(folder / SOURCE),
+            read_sentencepiece(folder / TARGET),
+        ]
+        before, behind = (), (words.source_symbols.end,)  # as Marian's tokeniser has it
+    elif pieces is not None or (folder / PIECES).is_file():
+        models = [read_sentencepiece(pieces or folder / PIECES)] * 2
+    elif any(piece.startswith(MARK) for piece in words.source):
+        raise ModelError(
+            f"{folder}: holds no tokeniser; put {SOURCE} and {TARGET} of the Marian folder that the model "
+            f"was converted from there, or the {PIECES} of both sides"
+        )
+    else:
+        models = [None, None]
+    source = _tokeniser(models[0], words.source, words.source_symbols, folder, "source", before, behind)
+    target = _tokeniser(models[1], words.target, words.symbols, folder, "target", (), (words.symbols.end,))
+    return source, target
+
+
+def _tokeniser(
+    model: SentencePieceProcessor | None,
+    pieces: tuple[str, ...],
+    symbols: Symbols,
+    folder: Path,
+    side: str,
+    before: tuple[int, ...],
+    behind: tuple[int, ...],
+) -> FramedPieces | SpacedPieces:
+    names = [*pieces, *(f"<unused{number}>" for number in range(len(pieces), symbols.pad)), PAD]
+    ids: dict[str, int] = {}
+    for number, piece in enumerate(names):
+        name = piece if piece not in ids else f"<unused{number}>"
+        if name in ids:
+            raise ModelError(f"{folder}: the {side} vocabulary has {shown(piece)} twice")
+        ids[name] = number
+    where = f"{folder} ({side} vocabulary)"
+    if model is None:
+        return SpacedPieces(ids, symbols, where, before, behind)
+    return FramedPieces(model, ids, symbols, where, before, behind)
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    return read_optional(folder / CONFIG)
+
+
+def read_side(folder: Path, side: str) -> tuple[str, ...]:
+    """The pieces of a side, ``source`` or ``target``; as in CTranslate2 a shared vocabulary goes first.
+
+    The unknown token comes behind the last piece where the file lacks it, as there.
+
+    Raises:
+        ModelError: a file is missing or damaged.
+    """
+    for name in ("shared_vocabulary", f"{side}_vocabulary"):
+        for ending in ("json", "txt"):
+            path = folder / f"{name}.{ending}"
+            if path.is_file():
+                pieces = _vocabulary(path)
+                unknown = _config(folder).get("unk_token", DEFAULTS["unk_token"])
+                return pieces if unknown in pieces or not isinstance(unknown, str) else (*pieces, unknown)
+    raise ModelError(f"{folder}: holds neither shared_vocabulary nor {side}_vocabulary (.json or .txt)")
+
+
+def _vocabulary(path: Path) -> tuple[str, ...]:
+    try:
+        text = read_regular(path, LARGEST).decode("utf-8")  # a line may hold any of the other line breaks
+        pieces = json.loads(text) if path.suffix == ".json" else text.removesuffix("\n").split("\n")
+        json.dumps(pieces, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: not a vocabulary: {error}; fetch or convert the model again") from None
+    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+        raise ModelError(f"{path}: not a list of pieces")
+    return tuple(pieces)

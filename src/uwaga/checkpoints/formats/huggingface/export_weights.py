@@ -1,0 +1,225 @@
+"""A Transformer's weights and vocabularies as Marian's and Pegasus' folders hold them.
+
+CTranslate2 starts Marian's decoder from a zero embedding, whatever the start token's is. Where ours is not
+zero it moves into the first row of the decoder's position table, which only ever meets the start token: the
+sum, and so everything behind it, is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from uwaga.checkpoints.formats.huggingface import seq2seq_layout
+from uwaga.checkpoints.formats.huggingface.deinterleave import deinterleave
+from uwaga.checkpoints.skip_init import SkipInit
+from uwaga.decoder import Symbols
+from uwaga.errors import ModelError
+from uwaga.models.layers.positions import sinusoids
+from uwaga.models.transformer import Transformer
+from uwaga.settings import TransformerSettings
+from uwaga.tokenizers.marian import END, PAD, UNKNOWN, MarianTokeniser
+from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.tokeniser import Tokeniser
+
+NEVER = -1e4
+"""A logit bias that leaves a token probability exactly 0 in float32, and is a number in 16 bits too."""
+
+
+@dataclass(frozen=True)
+class ExportedVocabulary:
+    """What ``.spm`` and vocabulary file of one side hold; ``pieces`` stand in the order of their ids."""
+
+    model: bytes
+    pieces: tuple[str, ...]
+
+    def ids(self) -> dict[str, int]:
+        """The id of each piece."""
+        return {piece: number for number, piece in enumerate(self.pieces)}
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """A model as it will stand in the folder, by uwaga's names of weights.
+
+    ``unused``: tokens that are never to be produced, although they have a row of the output layer.
+    """
+
+    weights: dict[str, Tensor]
+    sides: tuple[ExportedVocabulary, ExportedVocabulary]
+    symbols: Symbols
+    unused: tuple[int, ...]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of source and target tokens."""
+        return len(self.sides[0].pieces), len(self.sides[1].pieces)
+
+    @property
+    def separate(self) -> bool:
+        """Whether the two sides have vocabularies of their own."""
+        return self.sides[0].pieces != self.sides[1].pieces
+
+
+def exported_vocabulary(tokeniser: Subwords) -> ExportedVocabulary:
+    """The vocabulary of one side.
+
+    Raises:
+        ModelError: the tokeniser is no SentencePiece model with a vocabulary.
+    """
+    if isinstance(tokeniser, Tokeniser):
+        return ExportedVocabulary(tokeniser.model_bytes, tuple(tokeniser.pieces(range(tokeniser.size))))
+    if isinstance(tokeniser, MarianTokeniser):
+        model, ids = tokeniser.files
+        return ExportedVocabulary(model, tuple(sorted(ids, key=ids.__getitem__)))
+    raise ModelError(
+        f"tokenisers of the kind {type(tokeniser).__name__} cannot be written as Marian's, which are "
+        "SentencePiece models with a vocabulary"
+    )
+
+
+def _named(side: ExportedVocabulary, size: int, named: dict[int, str]) -> ExportedVocabulary:
+    """The side with ``size`` pieces, of which these ids have these names and no others do."""
+    pieces = [*side.pieces, *(f"<unused{number}>" for number in range(len(side.pieces), size))]
+    taken = set(named.values())
+    for number, piece in enumerate(pieces):
+        if piece in taken and named.get(number) != piece:
+            pieces[number] = f"<unused{number}>"
+    for number, piece in named.items():
+        pieces[number] = piece
+    return ExportedVocabulary(side.model, tuple(pieces))
+
+
+def as_pegasus(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
+    """The model as Pegasus': every token keeps its row, and the start symbol is what is padding there.
+
+    Raises:
+        ModelError: the model starts from its end symbol.
+    """
+    symbols = model.symbols
+    if symbols.start == symbols.end:
+        raise ModelError(
+            "pegasus: the start symbol is padding there, but the model starts from its end symbol"
+        )
+    named = {symbols.start: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
+    both = [_named(side, len(side.pieces), named) for side in sides]
+    unused = (symbols.start, symbols.pad)
+    start = Symbols(start=symbols.start, end=symbols.end, pad=symbols.start, unknown=symbols.unknown)
+    return ExportedModel(_weights(model), (both[0], both[1]), start, unused)
+
+
+def as_marian(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
+    """The model as Marian's: padding, the start symbol too, is the last token, with a zero embedding."""
+    symbols, weights = model.symbols, _weights(model)
+    size = max(len(side.pieces) for side in sides)
+    pad = symbols.pad
+    begins = weights["target_embedding.weight"][symbols.start].clone()  # (width,)
+    if not (symbols.start == pad == size - 1 and not begins.any() and len(sides[0].pieces) == size):
+        pad, size = size, size + 1
+        _lengthen(weights, size)
+        weights["target_positions.weight"][0] += begins * model.scale
+    named = {pad: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
+    both = [_named(side, size, named) for side in sides]
+    start = Symbols(start=pad, end=symbols.end, pad=pad, unknown=symbols.unknown)
+    return ExportedModel(weights, (both[0], both[1]), start, tuple({symbols.start, symbols.pad, pad}))
+
+
+def _lengthen(weights: dict[str, Tensor], size: int) -> None:
+    """Give the vocabulary more tokens: zero embeddings, and probability 0."""
+    tables = ("source_embedding.weight", "target_embedding.weight", "output_weight")
+    made: dict[int, Tensor] = {}
+    for name in tables:
+        old = weights[name]
+        longer = torch.zeros(size - old.shape[0], old.shape[1])
+        weights[name] = made.setdefault(id(old), torch.cat([old, longer]))
+    bias = weights["output_bias"]
+    weights["output_bias"] = torch.cat([bias, torch.full((size - len(bias),), NEVER)])
+
+
+def _weights(model: Transformer) -> dict[str, Tensor]:
+    """All weights in float32, in Marian's order of columns, with both position tables and every bias."""
+    settings = model.settings
+    stored = dict(model.state_dict(keep_vars=True))
+    if settings.positions == "sinusoidal":
+        for side, positions in (("source", model.source_positions), ("target", model.target_positions)):
+            stored[f"{side}_positions.weight"] = positions.get_buffer("table")
+    else:
+        for side in ("source", "target"):
+            rows = stored[f"{side}_positions.weight"]
+            stored[f"{side}_positions.weight"] = rows[settings.position_offset :]
+    made: dict[int, Tensor] = {}
+    turned = settings.positions == "sinusoidal" and settings.sinusoids == "interleaved"
+    weights: dict[str, Tensor] = {}
+    for name, tensor in stored.items():
+        if id(tensor) not in made:
+            plain = tensor.detach().to("cpu", torch.float32)
+            made[id(tensor)] = deinterleave({name: plain})[name] if turned else plain
+        weights[name] = made[id(tensor)]
+    weights["target_positions.weight"] = weights["target_positions.weight"].clone()
+    weights.setdefault("output_bias", torch.zeros(model.vocabulary))
+    return weights
+
+
+def _target_settings(model: Transformer) -> TransformerSettings:
+    """What the folder says the model is."""
+    wanted = {
+        "positions": "learned",
+        "position_offset": 0,
+        "attention_bias": True,
+        "feed_forward_bias": True,
+        "output_bias": True,
+    }
+    return model.settings.model_copy(update=wanted)
+
+
+def weight_bytes(model: Transformer, written: ExportedModel, *, drop_sinusoids: bool) -> bytes:
+    """The safetensors file: :func:`seq2seq_layout.table` read the other way round.
+
+    Args:
+        model: whose settings and symbols they are.
+        written: the weights.
+        drop_sinusoids: leave out position tables that are Marian's sinusoids, which its folders do not hold.
+
+    Raises:
+        ModelError: a weight has another shape than the settings say, or is not finite.
+    """
+    settings = _target_settings(model)
+    with torch.device("meta"), SkipInit():
+        skeleton = Transformer(settings, model.symbols, *written.sizes)
+    table = seq2seq_layout.table(settings, settings.tie == "all")
+    stored: dict[str, Tensor] = {}
+    for name, like in skeleton.state_dict().items():
+        weight = _checked(name, written.weights.get(name), like.shape)
+        names = [view.name for view in table.weights[name]]
+        for stored_name, part in zip(names, weight.chunk(len(names)), strict=True):
+            stored[stored_name] = part.contiguous()
+    stored["final_logits_bias"] = stored["final_logits_bias"][None]  # (1, vocabulary)
+    if drop_sinusoids:
+        _drop_usual_positions(stored, settings)
+    return safetensors.torch.save(stored, metadata={"format": "pt"})
+
+
+def _checked(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
+    """The weight, zeros for a bias that the model lacks."""
+    if weight is None:
+        assert name.endswith(".bias"), name
+        return torch.zeros(shape)
+    if weight.shape != shape:
+        raise ModelError(
+            f"weight {name!r} has shape {tuple(weight.shape)} in the model and {tuple(shape)} by its "
+            "settings and tokenisers; the model is not written"
+        )
+    if not bool(torch.isfinite(weight).all()):
+        raise ModelError(f"weight {name!r} is not finite; the model is not written")
+    return weight
+
+
+def _drop_usual_positions(stored: dict[str, Tensor], settings: TransformerSettings) -> None:
+    """Drop the position tables where both are Marian's sinusoids."""
+    usual = sinusoids(settings.max_length, settings.width, "halves")
+    if all(torch.equal(stored[name], usual) for name in seq2seq_layout.POSITIONS):
+        for name in seq2seq_layout.POSITIONS:
+            del stored[name]

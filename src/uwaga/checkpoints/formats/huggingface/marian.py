@@ -1,0 +1,124 @@
+"""Marian, as OPUS-MT publishes it (Tiedemann 2020; Junczys-Dowmunt 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from uwaga.checkpoints.description import Pairs
+from uwaga.checkpoints.files.json_file import read_mapping, read_optional
+from uwaga.checkpoints.formats.huggingface import seq2seq_layout as layout
+from uwaga.checkpoints.formats.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
+from uwaga.checkpoints.languages import UNKNOWN as UNSTATED
+from uwaga.checkpoints.languages import stated_pairs, target_codes
+from uwaga.decoder import Symbols
+from uwaga.errors import ModelError
+from uwaga.settings import TransformerSettings
+from uwaga.tokenizers.marian import (
+    END,
+    PAD,
+    UNKNOWN,
+    MarianTokeniser,
+    read_sentencepiece,
+    read_vocabulary,
+)
+from uwaga.tokenizers.pretrained import Sides, TokenIds
+
+VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+TOKENISER = "tokenizer_config.json"
+UNSUPPORTED = {
+    "normalize_before": (False,),
+    "normalize_embedding": (False,),
+    "add_final_layer_norm": (False,),
+    "static_position_embeddings": (True,),
+    "extra_pos_embeddings": (0,),
+}
+
+
+def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
+    """Understand a Marian folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
+    reader, path = folder.reader, folder.path
+    reader.refuse(UNSUPPORTED)
+    shared = reader.flag("share_encoder_decoder_embeddings", True)
+    tied = reader.flag("tie_word_embeddings", True)
+    source_size = reader.whole("vocab_size", least=4)
+    target_size = reader.whole("decoder_vocab_size", source_size, least=4)
+    if shared and source_size != target_size:
+        raise ModelError(
+            f"{reader.path}: embeddings are shared, but 'vocab_size' and 'decoder_vocab_size' differ"
+        )
+    values = layout.common_settings(reader) | {
+        "norm": "post",
+        "positions": "sinusoidal",
+        "sinusoids": "halves",
+        "tie": ("all" if shared else "decoder") if tied else "none",
+    }
+    settings = folder.settings(TransformerSettings, values, max(source_size, target_size))
+    start, end, pad = reader.start(), reader.whole("eos_token_id"), reader.whole("pad_token_id")
+    reader.within(target_size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
+    ids = read_vocabulary(path / VOCABULARY, source_size)
+    source = _tokeniser(path, SOURCE, VOCABULARY, ids, start, end, pad)
+    vocabulary = TARGET_VOCABULARY if not shared and (path / TARGET_VOCABULARY).exists() else VOCABULARY
+    if (vocabulary, target_size) != (VOCABULARY, source_size):
+        ids = read_vocabulary(path / vocabulary, target_size)
+    target = _tokeniser(path, TARGET, vocabulary, ids, start, end, pad)
+    settings = layout.with_own_positions(settings, folder.tensors)
+    return FamilyModel(
+        settings,
+        (source_size, target_size),
+        Sides(source, target),
+        layout.table(settings, shared),
+        folder.tensors,
+        languages_of(path),
+    )
+
+
+def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
+    """Marian's tokenisers with one vocabulary, in a folder of whichever family.
+
+    Raises:
+        ModelError: a file is missing or damaged, or a special token is not where the folder says it is.
+    """
+    if ids.start is None or ids.end is None or ids.pad is None:
+        raise ModelError(f"{folder / CONFIG}: the start, end or padding token is not stated")
+    numbers = read_vocabulary(folder / VOCABULARY, ids.vocabulary)
+    source, target = (
+        _tokeniser(folder, name, VOCABULARY, numbers, ids.start, ids.end, ids.pad)
+        for name in (SOURCE, TARGET)
+    )
+    return Sides(source, target)
+
+
+def has_marian_tokenisers(folder: Path) -> bool:
+    """Whether the folder says that its tokenisers are Marian's."""
+    return read_optional(folder / TOKENISER).get("tokenizer_class") == "MarianTokenizer"
+
+
+def _tokeniser(
+    folder: Path, model: str, vocabulary: str, ids: Mapping[str, int], start: int, end: int, pad: int
+) -> MarianTokeniser:
+    for piece, token, name in ((END, end, "eos_token_id"), (PAD, pad, "pad_token_id")):
+        if ids[piece] != token:
+            raise ModelError(
+                f"{folder / vocabulary}: {piece} is {ids[piece]}, but {name} in config.json is {token}; "
+                "the files are of different models"
+            )
+    symbols = Symbols(start=start, end=end, pad=pad, unknown=ids[UNKNOWN])
+    return MarianTokeniser(read_sentencepiece(folder / model), ids, symbols, str(folder / vocabulary))
+
+
+def languages_of(folder: Path) -> tuple[str, str]:
+    """The languages that ``tokenizer_config.json`` names."""
+    values = read_optional(folder / TOKENISER)
+    return str(values.get("source_lang") or UNSTATED[0]), str(values.get("target_lang") or UNSTATED[1])
+
+
+def vocabulary_languages(folder: HuggingFaceFolder) -> Pairs:
+    """The languages that the folder names, and those whose marks its vocabulary has."""
+    path = folder.path / VOCABULARY
+    pieces = read_mapping(path) if path.exists() else {}
+    return stated_pairs(languages_of(folder.path), target_codes(pieces), ())
+
+
+MARIAN = Family(read_marian, vocabulary_languages)

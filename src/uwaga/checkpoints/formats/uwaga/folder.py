@@ -1,0 +1,132 @@
+"""The project's own model folder: saved whole or not at all.
+
+``config.json`` (:mod:`uwaga.checkpoints.formats.uwaga.schema`), ``model.safetensors``, ``source.spm``,
+``target.spm`` (absent where one tokeniser serves both sides) and ``card.md``. Nothing in it is ever executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import torch
+
+from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
+from uwaga.checkpoints.card import CARD
+from uwaga.checkpoints.files.json_file import peek
+from uwaga.checkpoints.formats.uwaga import schema
+from uwaga.checkpoints.formats.uwaga.checks import check_tokenisers
+from uwaga.checkpoints.formats.uwaga.names import CONFIG, FILES, FORMAT, SOURCE, TARGET, WEIGHTS
+from uwaga.checkpoints.formats.uwaga.schema import FolderConfig
+from uwaga.checkpoints.formats.uwaga.weights import weight_bytes
+from uwaga.checkpoints.skip_init import skip_init
+from uwaga.checkpoints.usual import UsualScore
+from uwaga.errors import ModelError
+from uwaga.files.atomic import write_folder
+from uwaga.models.build import build_model
+from uwaga.settings import AlignmentHead, DecodingSettings, ModelSettings, StrictModel
+from uwaga.tokenizers.tokeniser import Tokeniser
+
+
+def save_model(
+    folder: Path,
+    model: torch.nn.Module,
+    settings: ModelSettings,
+    decoding: DecodingSettings,
+    source: Tokeniser,
+    target: Tokeniser,
+    languages: tuple[str, str],
+    card: str,
+    dtype: schema.Dtype = "float32",
+    usual: UsualScore | None = None,
+    alignment_head: AlignmentHead | None = None,
+) -> None:
+    """Write a model folder in one step, replacing an older model of the same name.
+
+    Args:
+        folder: the folder to make.
+        model: the model that ``settings`` build; tied weights are stored once.
+        settings: of the model.
+        decoding: how it translates unless told otherwise.
+        source: tokeniser of the source side.
+        target: tokeniser of the target side; one equal to ``source`` is stored once.
+        languages: codes of source and target.
+        card: Markdown: data, licence, metrics with their sacreBLEU signatures.
+        dtype: number format of the stored weights.
+        usual: what its scores usually are, where that has been measured.
+        alignment_head: whose attention aligns words, where it has been chosen.
+
+    Raises:
+        ModelError: the parts do not fit each other, the folder holds something that is not a uwaga model,
+            or it cannot be written. Nothing has changed then.
+    """
+    folder = Path(folder)
+    _check_replaceable(folder)
+    joint = source.model_bytes == target.model_bytes
+    values = {
+        "format": FORMAT,
+        "version": _version(settings, usual),
+        "languages": languages,
+        "normalisation": source.normalisation,
+        "weights": dtype,
+        "vocabulary": {"source": source.size, "target": target.size, "joint": joint},
+        "symbols": vars(target.symbols),
+        "model": settings.model_dump(),
+        "decoding": decoding.model_dump(),
+    } | ({} if usual is None else {"usual_score": usual.model_dump()})
+    config = schema.check_config(values, f"{folder / CONFIG}")
+    check_tokenisers(folder, config, source, target)
+    _check_same_weights(model, config)
+    weights = weight_bytes(model, dtype)
+    config = config.model_copy(update={"sha256": hashlib.sha256(weights).hexdigest()})
+    files = {
+        CONFIG: schema.config_bytes(config),
+        WEIGHTS: weights,
+        SOURCE: source.model_bytes,
+        CARD: card.encode("utf-8"),
+    }
+    files |= {} if alignment_head is None else {HEAD_FILE: head_bytes(alignment_head)}
+    files |= {} if joint else {TARGET: target.model_bytes}
+    write_folder(folder, files)
+
+
+def _version(settings: StrictModel, usual: UsualScore | None) -> int:
+    """The oldest version that can say what this model is."""
+    if not schema.has_self_attention(settings):
+        return schema.VERSION
+    return schema.FIRST_VERSION if usual is None else schema.USUAL_VERSION
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse to replace anything but an older model folder."""
+    if not os.path.lexists(folder):
+        return
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: there is a file of this name; give the model another folder")
+    present = sorted(path.name for path in folder.iterdir())
+    if not present:
+        return
+    foreign = [name for name in present if name not in FILES]
+    if foreign or peek(folder / CONFIG).get("format") != FORMAT:
+        what = f"{foreign[0]!r}, which is" if foreign else f"a {CONFIG} that is"
+        raise ModelError(
+            f"{folder}: holds {what} not of a uwaga model, so it is not overwritten; "
+            "give the model another folder or clear this one"
+        )
+
+
+def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
+    """The model must be what its settings build, or nobody could load it again."""
+    sizes = config.vocabulary
+    skeleton = skip_init(
+        lambda: build_model(config.model, config.symbols.symbols(), sizes.source, sizes.target), "meta"
+    )
+    wanted = {name: tuple(tensor.shape) for name, tensor in skeleton.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    for name in sorted(wanted.keys() | found.keys()):
+        if wanted.get(name) != found.get(name):
+            raise ModelError(
+                f"weight {name!r} has shape {found.get(name)} in the model and {wanted.get(name)} by its "
+                "settings and tokenisers; the model is not saved"
+            )

@@ -1,0 +1,269 @@
+"""The int8 model folder: weights packed for the native engine, checked before they are used.
+
+``config.json`` (closed, with a format version of its own), ``engine.safetensors``, the tokenisers' files and
+``card.md``. It is made from another folder by ``uwaga convert --int8`` and runs without torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
+from uwaga.checkpoints.card import CARD, read_card
+from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.files.private_memory import read_private
+from uwaga.checkpoints.files.safetensors_read import check_header, tensors_of
+from uwaga.checkpoints.files.safetensors_write import NAMES, aligned_bytes
+from uwaga.checkpoints.files.shared_file import SharedFile
+from uwaga.checkpoints.files.stored_tensor import StoredTensor
+from uwaga.checkpoints.formats.uwaga import int8_tokenisers
+from uwaga.checkpoints.formats.uwaga.int8_config import (
+    DECODER_ONLY_VERSION,
+    FIRST_VERSION,
+    NAME,
+    USUAL_VERSION,
+    VERSION,
+    QuantisedConfig,
+    check_layers,
+    check_quantised_config,
+    check_size,
+    read_decoding,
+    read_quantised_config,
+)
+from uwaga.checkpoints.formats.uwaga.int8_tokenisers import (
+    frame_of,
+    library_of,
+    read_tokenisers,
+    tokeniser_files,
+)
+from uwaga.checkpoints.formats.uwaga.names import CONFIG, TARGET
+from uwaga.checkpoints.formats.uwaga.names import INT8_FORMAT as FORMAT
+from uwaga.checkpoints.formats.uwaga.names import INT8_WEIGHTS as WEIGHTS
+from uwaga.checkpoints.formats.uwaga.schema import (
+    decoding_settings,
+    has_self_attention,
+    model_values,
+)
+from uwaga.checkpoints.languages import Languages
+from uwaga.engine.layout import products, vectors
+from uwaga.engine.packing import PARTS, Matrix, Packed, Precision
+from uwaga.errors import ModelError
+from uwaga.files.atomic import write_folder
+from uwaga.search import SearchOptions
+from uwaga.settings import DecoderOnlySettings
+from uwaga.tokenizers.options import TextOptions
+
+FILES = frozenset({CONFIG, WEIGHTS, CARD, HEAD_FILE, *int8_tokenisers.FILES})
+PANEL, DEPTH = 32, 64
+"""Outputs of a panel, and what int8 inputs are padded to."""
+
+
+def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: str) -> None:
+    """Write an int8 folder in one step, replacing an older one of the same name.
+
+    Args:
+        folder: the folder to make.
+        checkpoint: the model.
+        packed: its weights in int8.
+        card: Markdown, for people.
+
+    Raises:
+        ModelError: the tokenisers are of a kind that such a folder cannot hold, ``folder`` holds something
+            else, or it cannot be written. Nothing has changed then.
+    """
+    _check_replaceable(folder)
+    settings, source, target = checkpoint.settings, checkpoint.source, checkpoint.target
+    files = tokeniser_files(source, target)
+    if checkpoint.alignment_head is not None:
+        files = files | {HEAD_FILE: head_bytes(checkpoint.alignment_head)}
+    content = aligned_bytes(_tensors(packed))
+    matrices = packed.matrices
+    values: dict[str, Any] = {
+        "format": FORMAT,
+        "version": _version(checkpoint),
+        "languages": checkpoint.languages.stated,
+        "tokenisers": library_of(source),
+        "frame": frame_of(source),
+        "vocabulary": {
+            "source": checkpoint.source_vocabulary,
+            "target": checkpoint.target_vocabulary,
+            "joint": TARGET not in files,
+        },
+        "symbols": vars(checkpoint.symbols),
+        "model": settings.model_dump(),
+        "weights": {
+            "levels": max((m.levels for m in matrices.values() if m.format == "int8"), default=127),
+            "kept": [name for name, matrix in matrices.items() if matrix.format == "bfloat16"],
+            "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        },
+        "usual_score": None if checkpoint.usual is None else checkpoint.usual.model_dump(),
+    } | _decoding_values(checkpoint)
+    config = check_quantised_config(values, str(folder / CONFIG))
+    stated = config.model_dump(mode="json", exclude_none=True)
+    stated["model"] = {name: value for name, value in model_values(config.model).items() if value is not None}
+    text = json.dumps(stated, indent=2, ensure_ascii=False)
+    write_folder(folder, files | {CONFIG: text.encode() + b"\n", CARD: card.encode(), WEIGHTS: content})
+
+
+def read_quantised(folder: Path, shared: bool = False) -> Checkpoint:
+    """Read an int8 folder, checking everything that is in it.
+
+    Args:
+        folder: what :func:`write_quantised` has written.
+        shared: leave the weights in their file, mapped, instead of copying them.
+
+    Raises:
+        ModelError: a file is missing, cut short, damaged or of another model, or the format is newer. The
+            message names the file.
+    """
+    config = read_quantised_config(folder)
+    source, target = read_tokenisers(folder, config)
+    path = folder / WEIGHTS
+    check_layers(path, config)
+    wanted = _wanted(config)
+    check_size(path, config, sum(_bytes(shape, kind) for shape, kind in wanted.values()))
+    check_header(
+        path,
+        {name: shape for name, (shape, _) in wanted.items()},
+        {name: kind for name, (_, kind) in wanted.items()},
+    )
+    file = SharedFile(path) if shared else None
+    whole = read_private(path) if file is None else file.whole()
+    if hashlib.sha256(whole.data).hexdigest() != config.weights.sha256:
+        raise ModelError(f"{path}: damaged, its checksum is not what {CONFIG} says; convert the model again")
+    packed = _packed(path, config, tensors_of(path, whole))
+    if file is not None:
+        file.check()
+        packed = replace(packed, check=file.check)
+    decoding, text = read_decoding(config, folder / CONFIG)
+    return Checkpoint(
+        place=folder,
+        format=NAME,
+        family=config.model.family,
+        settings=config.model,
+        symbols=config.symbols.symbols(),
+        source_vocabulary=config.vocabulary.source,
+        target_vocabulary=config.vocabulary.target,
+        vocabulary=config.sizes,
+        source=source,
+        target=target,
+        languages=Languages(source, target, config.languages, decoding.first, where=str(folder)),
+        decoding=decoding,
+        text=text,
+        card=read_card(folder),
+        packed=packed,
+        usual=config.usual_score,
+    )
+
+
+def _version(checkpoint: Checkpoint) -> int:
+    """The oldest version that can say what this model is."""
+    if not has_self_attention(checkpoint.settings):
+        return VERSION
+    if checkpoint.usual is not None:
+        return USUAL_VERSION
+    alone = isinstance(checkpoint.settings, DecoderOnlySettings)
+    return DECODER_ONLY_VERSION if alone else FIRST_VERSION
+
+
+def _tensors(packed: Packed) -> dict[str, NDArray[Any]]:
+    """The tensors of the file, panels first: they must lie on multiples of 64 bytes."""
+    panels: dict[str, NDArray[Any]] = {}
+    others: dict[str, NDArray[Any]] = {}
+    for name, matrix in packed.matrices.items():
+        for part, array in zip(PARTS[matrix.format], matrix.arrays, strict=True):
+            (panels if part == "panels" else others)[f"{name}:{part}"] = array
+    return panels | others | packed.vectors
+
+
+def _wanted(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and number format of every tensor of the file."""
+    kept = set(config.weights.kept)
+    found: dict[str, tuple[tuple[int, ...], str]] = {}
+    for product in products(config.model, *config.sizes):
+        rows = _rounded(sum(product.outputs), PANEL)
+        if product.name in kept:
+            found[f"{product.name}:panels"] = ((rows * _rounded(product.inputs, 2),), "U16")
+        else:
+            found[f"{product.name}:panels"] = ((rows * _rounded(product.inputs, DEPTH),), "I8")
+            found[f"{product.name}:scales"] = ((rows,), "F32")
+            found[f"{product.name}:sums"] = ((rows,), "I32")
+        if product.bias:
+            found[f"{product.name}.bias"] = ((sum(product.outputs),), "F32")
+    for name, shape in vectors(config.model, config.vocabulary.target).items():
+        found["output.bias" if name == "output_bias" else name] = (shape, "F32")
+    return found
+
+
+def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTensor]) -> Packed:
+    matrices: dict[str, Matrix] = {}
+    for product in products(config.model, *config.sizes):
+        form: Precision = "bfloat16" if product.name in config.weights.kept else "int8"
+        arrays = tuple(tensors[f"{product.name}:{part}"].values for part in PARTS[form])
+        if form == "int8" and not np.isfinite(arrays[1]).all():
+            raise ModelError(f"{path}: scales of {product.name!r} are not finite; convert the model again")
+        matrices[product.name] = Matrix(
+            sum(product.outputs), product.inputs, form, config.weights.levels, arrays
+        )
+    others = {name: tensor.floats() for name, tensor in tensors.items() if ":" not in name}
+    for name, values in others.items():
+        if not np.isfinite(values).all():
+            raise ModelError(f"{path}: {name!r} holds numbers that are not finite; convert the model again")
+    return Packed(matrices, others, "int8")
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse to replace anything but an older int8 folder."""
+    if not folder.exists():
+        return
+    present = [path.name for path in folder.iterdir()] if folder.is_dir() else [folder.name]
+    if not present:
+        return
+    foreign = sorted(set(present) - FILES)
+    if foreign or WEIGHTS not in present:
+        raise ModelError(
+            f"{folder}: holds {(foreign or present)[0]!r}, which is not of an int8 model, so it is not "
+            "overwritten; give another folder"
+        )
+
+
+def _decoding_values(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The group ``decoding`` where it can say the checkpoint's defaults, and ``search`` for all others."""
+    stated = decoding_settings(checkpoint.decoding, checkpoint.text)
+    if stated is not None and not isinstance(checkpoint.settings, DecoderOnlySettings):
+        return {"decoding": stated.model_dump()}
+    if checkpoint.text != TextOptions():
+        raise ModelError(
+            f"{checkpoint.place}: an int8 folder cannot say split_above and lower_capitals beside these "
+            "decoding defaults"
+        )
+    return {"search": _search_values(checkpoint.decoding)}
+
+
+def _search_values(options: SearchOptions) -> dict[str, Any]:
+    """Options as JSON, which knows no infinity: null stands for it."""
+    values = {field.name: getattr(options, field.name) for field in fields(options)}
+    return {
+        name: None if isinstance(value, float) and math.isinf(value) else value
+        for name, value in values.items()
+        if name not in ("seed", "attention", "batch_tokens") and (name, value) != ("start", None)
+    }
+
+
+def _rounded(count: int, unit: int) -> int:
+    return -(-count // unit) * unit
+
+
+def _bytes(shape: tuple[int, ...], kind: str) -> int:
+    widths = {name: np.dtype(numpy_name).itemsize for numpy_name, name in NAMES.items()}
+    return math.prod(shape) * widths[kind]

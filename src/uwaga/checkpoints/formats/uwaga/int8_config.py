@@ -1,0 +1,208 @@
+"""``config.json`` of an int8 folder: a closed schema with a format version. Nothing here needs torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from uwaga.checkpoints.files.json_file import parse_stored, read_mapping
+from uwaga.checkpoints.formats.uwaga.names import CONFIG
+from uwaga.checkpoints.formats.uwaga.names import INT8_FORMAT as FORMAT
+from uwaga.checkpoints.formats.uwaga.schema import Language, SymbolIds, TokenId, Vocabulary
+from uwaga.checkpoints.plausible import LARGEST_BUFFERS, layer_count
+from uwaga.checkpoints.usual import UsualScore
+from uwaga.errors import ModelError, SettingsError, shown
+from uwaga.search import SearchOptions
+from uwaga.search.from_settings import from_settings
+from uwaga.settings import DecoderOnlySettings, DecodingSettings, StrictModel, TransformerSettings
+from uwaga.tokenizers.options import TextOptions
+
+NAME = "uwaga int8"
+LEAST_LAYER = 1000
+"""Bytes of a layer, whatever its width: the names of its weights alone take more."""
+VERSION, USUAL_VERSION, DECODER_ONLY_VERSION, FIRST_VERSION = 4, 3, 2, 1
+"""Version 2 knows decoder-only models by their settings, version 3 a model's usual score, version 4 decoders
+without self-attention; whatever an older version can say is written as that."""
+
+
+class Frame(StrictModel):
+    """What a tokeniser of the ``tokenizers`` library puts around a text, and whether it tidies its output."""
+
+    prefix: list[TokenId] = Field(max_length=64)
+    suffix: list[TokenId] = Field(max_length=64)
+    clean: bool
+
+
+class WeightFile(StrictModel):
+    """The weight file: ``levels`` is the largest quantised number, ``kept`` the matrices in bfloat16."""
+
+    levels: int = Field(ge=1, le=127)
+    kept: list[str] = Field(max_length=4096)
+    bytes: int = Field(ge=1)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class QuantisedConfig(StrictModel):
+    """All of ``config.json``; ``decoding`` is of a model of ours, ``search`` of another library's.
+
+    ``frame`` is of the tokenisers of the ``tokenizers`` library. Version 1 wrote a decoder-only model as a
+    Transformer's settings and ``"kind": "decoder"``; it is read as what it means.
+    """
+
+    format: Literal["uwaga int8 model"]
+    version: int = Field(ge=1)
+    languages: tuple[Language, Language]
+    tokenisers: Literal["uwaga", "marian", "tokenizers"]
+    frame: Frame | None = None
+    vocabulary: Vocabulary
+    symbols: SymbolIds
+    model: Annotated[TransformerSettings | DecoderOnlySettings, Field(discriminator="family")]
+    decoding: DecodingSettings | None = None
+    search: dict[str, Any] | None = None
+    weights: WeightFile
+    usual_score: UsualScore | None = None
+
+    @model_validator(mode="after")
+    def _one_way_to_decode(self) -> QuantisedConfig:
+        if (self.decoding is None) == (self.search is None):
+            raise ValueError("exactly one of decoding and search is wanted")
+        if (self.tokenisers == "tokenizers") != (self.frame is not None):
+            raise ValueError("a frame goes with the tokenisers of tokenizers, and with no others")
+        if isinstance(self.model, DecoderOnlySettings) and (self.search is None or not self.vocabulary.joint):
+            raise ValueError("a decoder-only model has search settings and one vocabulary")
+        for name, value in self.symbols.model_dump().items():
+            if value >= self.vocabulary.target:
+                raise ValueError(f"symbols.{name} is {value}, beyond the vocabulary")
+        relative = isinstance(self.model, TransformerSettings) and self.model.positions == "relative"
+        if self.model.max_length * self.model.width > LARGEST_BUFFERS and not relative:
+            raise ValueError(f"model.max_length {self.model.max_length} is too much")
+        return self
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The vocabularies of source and target."""
+        return self.vocabulary.source, self.vocabulary.target
+
+
+NEUTRAL: Mapping[str, tuple[object, ...]] = {
+    "positions": ("learned",),
+    "decoder_heads": (None,),
+    "decoder_feed_forward": (None,),
+    "output_scale": (False,),
+}
+"""Of a decoder-only model in version 1: settings that only a translator has, with what they must be."""
+WITHOUT_MEANING = ("encoder_layers", "sinusoids", "relative_buckets", "relative_distance")
+
+
+def read_quantised_config(folder: Path) -> QuantisedConfig:
+    """``config.json`` of an int8 folder.
+
+    Raises:
+        ModelError: it is not of one, of a newer version, or damaged.
+    """
+    path = folder / CONFIG
+    values = read_mapping(path)
+    if values.get("format") != FORMAT:
+        raise ModelError(f'{path}: not the configuration of an int8 model ("format": "{FORMAT}")')
+    version = values.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise ModelError(
+            f"{path}: written in int8 format {version}, this uwaga reads up to {VERSION}; "
+            "install a newer uwaga"
+        )
+    return check_quantised_config(_as_meant(values, path), str(path))
+
+
+def _as_meant(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """Version 1 with its decoder-only model under today's names."""
+    model = values.get("model")
+    if values.get("kind") != "decoder" or not isinstance(model, dict):
+        return values
+    old = dict(model)
+    parse_stored(TransformerSettings, old, f"{path}: model")
+    for name, neutral in NEUTRAL.items():
+        value = old.pop(name, neutral[0] if name != "positions" else "sinusoidal")
+        if value not in neutral:
+            raise ModelError(
+                f"{path}: model.{name} is {shown(value)}, which a decoder-only model does not have"
+            )
+    for name in WITHOUT_MEANING:
+        old.pop(name, None)
+    old |= {"family": "decoder-only", "layers": old.pop("decoder_layers", 6)}
+    old["tie_output"] = old.pop("tie", "all") in ("all", "decoder")
+    return {name: value for name, value in values.items() if name != "kind"} | {"model": old}
+
+
+def check_quantised_config(values: object, where: str) -> QuantisedConfig:
+    """Check raw values against the schema.
+
+    Raises:
+        ModelError: names ``where``, the key and what is wrong.
+    """
+    return parse_stored(QuantisedConfig, values, where)
+
+
+def check_layers(path: Path, config: QuantisedConfig) -> None:
+    """Hold the number of layers against the weight file, before their weights are listed.
+
+    Raises:
+        ModelError: no file, or it is not as large as the configuration says or as so many layers need.
+    """
+    check_size(path, config, layer_count(config.model) * max(LEAST_LAYER, 4 * config.model.width))
+
+
+def check_size(path: Path, config: QuantisedConfig, least: int) -> None:
+    """Hold the size of the weight file against what is stated and what is needed.
+
+    Raises:
+        ModelError: no file, or of another size.
+    """
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
+    size = path.stat().st_size
+    if size != config.weights.bytes or least > size:
+        raise ModelError(
+            f"{path}: has {size} bytes, {CONFIG} asks for {max(config.weights.bytes, least)}; it is "
+            "cut short or of another model: convert the model again"
+        )
+
+
+def read_decoding(config: QuantisedConfig, path: Path) -> tuple[SearchOptions, TextOptions]:
+    """How a model of this configuration translates unless told otherwise.
+
+    Raises:
+        ModelError: a value is unknown or impossible; the message names ``path``.
+    """
+    try:
+        if config.decoding is not None:
+            return from_settings(config.decoding)
+        return _search_options(config.search or {}, path), TextOptions()
+    except SettingsError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def _search_options(values: Mapping[str, Any], path: Path) -> SearchOptions:
+    known = {field.name for field in fields(SearchOptions)}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise ModelError(f"{path}: search.{unknown[0][:60]} is unknown")
+    given = dict(values)
+    for name, value in given.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ModelError(f"{path}: search.{name} is {value}, not a number")
+        truth = isinstance(getattr(SearchOptions, name), bool) and name != "early_stopping"
+        if truth and not isinstance(value, bool):
+            raise ModelError(f"{path}: search.{name} must be true or false, not {shown(value)}")
+    if given.get("max_ratio", 0) is None:
+        given["max_ratio"] = math.inf
+    if isinstance(given.get("banned"), list):
+        given["banned"] = tuple(given["banned"])
+    try:
+        return SearchOptions(**given)
+    except (SettingsError, TypeError, ValueError) as error:
+        raise ModelError(f"{path}: search: {error}") from None

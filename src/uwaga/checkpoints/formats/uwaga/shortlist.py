@@ -1,0 +1,144 @@
+"""The shortlist file: one safetensors file whose closed metadata says whose tokenisers it is for."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from uwaga.checkpoints.files.json_file import parse_stored
+from uwaga.engine.shortlist import Shortlist
+from uwaga.errors import DataError, ModelError, reason
+from uwaga.files.atomic import new_file
+from uwaga.settings import StrictModel
+from uwaga.tokenizers.subwords import Subwords
+
+FORMAT = "uwaga shortlist"
+VERSION = 1
+TENSORS = ("common", "first", "targets")
+LARGEST_VOCABULARY = 1 << 24
+Hash = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class ShortlistCard(StrictModel):
+    """The metadata of a file: the vocabularies, the tokenisers' hashes and the pairs it was counted on."""
+
+    format: Literal["uwaga shortlist"]
+    version: int = Field(ge=1)
+    source_vocabulary: int = Field(ge=1, lt=LARGEST_VOCABULARY)
+    target_vocabulary: int = Field(ge=1, lt=LARGEST_VOCABULARY)
+    source_tokeniser: str = Hash
+    target_tokeniser: str = Hash
+    pairs: int = Field(ge=0)
+
+
+def write_shortlist(
+    path: Path, shortlist: Shortlist, source: Subwords, target: Subwords, pairs: int = 0
+) -> None:
+    """Write a shortlist in one step, replacing an older file of the same name.
+
+    Raises:
+        ModelError: the file cannot be written; nothing has changed then.
+    """
+    card = {
+        "format": FORMAT,
+        "version": VERSION,
+        "source_vocabulary": shortlist.source_vocabulary,
+        "target_vocabulary": shortlist.vocabulary,
+        "source_tokeniser": _fingerprint(source),
+        "target_tokeniser": _fingerprint(target),
+        "pairs": pairs,
+    }
+    tensors = {name: np.ascontiguousarray(getattr(shortlist, name)) for name in TENSORS}
+    content = save(tensors, {name: str(value) for name, value in card.items()})
+    try:
+        with new_file(path) as file:
+            file.write(content)
+    except DataError as error:
+        raise ModelError(f"{error}; nothing was changed") from None
+
+
+def read_shortlist(
+    path: Path, source: Subwords, target: Subwords, source_vocabulary: int, target_vocabulary: int
+) -> Shortlist:
+    """Read a model's shortlist, checking everything that is in it.
+
+    Args:
+        path: the file.
+        source: the model's source tokeniser.
+        target: the model's target tokeniser.
+        source_vocabulary: number of source tokens.
+        target_vocabulary: number of target tokens.
+
+    Raises:
+        ModelError: the file is missing, cut short, damaged, no shortlist or another model's, or the format is
+            newer. The message names the file.
+    """
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file; `uwaga shortlist` makes one")
+    try:
+        with safe_open(path, framework="np") as file:
+            card = _card(path, file.metadata() or {})
+            _check_model(path, card, source, target, (source_vocabulary, target_vocabulary))
+            _check_tensors(path, file, card)
+            common, first, targets = (file.get_tensor(name) for name in TENSORS)
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path}: damaged or cut short ({reason(error)}); make it again") from None
+    try:
+        return Shortlist(common, first, targets, target_vocabulary)
+    except ModelError as error:
+        raise ModelError(f"{path}: damaged: {error}; make it again") from None
+
+
+def _fingerprint(tokeniser: Subwords) -> str:
+    return hashlib.sha256(tokeniser.model_bytes).hexdigest()
+
+
+def _card(path: Path, metadata: dict[str, str]) -> ShortlistCard:
+    if metadata.get("format") != FORMAT:
+        raise ModelError(f'{path}: not a shortlist (no "format": "{FORMAT}"); `uwaga shortlist` makes one')
+    version = metadata.get("version", "")
+    if version.isdecimal() and len(version) < 9 and int(version) > VERSION:
+        raise ModelError(
+            f"{path}: written in shortlist format {version}, this uwaga reads up to {VERSION}; "
+            "install a newer uwaga"
+        )
+    return parse_stored(ShortlistCard, metadata, str(path))
+
+
+def _check_model(
+    path: Path, card: ShortlistCard, source: Subwords, target: Subwords, sizes: tuple[int, int]
+) -> None:
+    given = (card.source_vocabulary, card.target_vocabulary)
+    if given != sizes:
+        raise ModelError(
+            f"{path}: made for {given[0]} source and {given[1]} target tokens, the model has {sizes[0]} and "
+            f"{sizes[1]}: it is another model's shortlist"
+        )
+    for side, tokeniser, wanted in (
+        ("source", source, card.source_tokeniser),
+        ("target", target, card.target_tokeniser),
+    ):
+        if _fingerprint(tokeniser) != wanted:
+            raise ModelError(
+                f"{path}: made for another {side} tokeniser than the model's: it is another model's shortlist"
+            )
+
+
+def _check_tensors(path: Path, file: Any, card: ShortlistCard) -> None:
+    """Names, formats and shapes, before anything is read; safetensors holds sizes against the file."""
+    names = sorted(file.keys())
+    if names != sorted(TENSORS):
+        raise ModelError(f"{path}: holds {', '.join(names) or 'nothing'}, not {', '.join(TENSORS)}")
+    for name in TENSORS:
+        part = file.get_slice(name)
+        shape, form = tuple(part.get_shape()), part.get_dtype()
+        wanted = card.source_vocabulary + 1 if name == "first" else None
+        if form != "I32" or len(shape) != 1 or (wanted is not None and shape[0] != wanted):
+            length = "any length" if wanted is None else str(wanted)
+            raise ModelError(f"{path}: {name!r} is {form} of shape {shape}, not I32 of ({length},)")

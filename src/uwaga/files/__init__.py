@@ -1,0 +1,1 @@
+"""Files and networks: atomic writes, locks, archives with bounds, lines, object stores, HTTP."""

@@ -1,0 +1,127 @@
+"""Translators with edited attention, and what the edits change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from uwaga.decoder import Decoder
+from uwaga.errors import SettingsError
+from uwaga.results.attention import Floats
+from uwaga.results.translation import Translation
+from uwaga.translator.translator import Translator
+
+if TYPE_CHECKING:
+    from uwaga.models.interventions import Intervention, Kind
+    from uwaga.models.transformer import Transformer
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """A text translated without and with interventions.
+
+    ``before`` and ``after`` are the translations; ``log_prob_before`` and ``log_prob_after`` what the model
+    gives the same target, that which was asked for or ``before``.
+    """
+
+    before: Translation
+    after: Translation
+    log_prob_before: float
+    log_prob_after: float
+
+
+def intervene(translator: Translator, *interventions: Intervention) -> Translator:
+    """The same translator with edited attention; the given one stays as it is, and shares its weights.
+
+    Raises:
+        SettingsError: the model is no Transformer in torch, or lacks what is to be edited.
+    """
+    from uwaga.models.interventions import with_interventions
+    from uwaga.translator.parallel_scoring import parallel_scorer
+    from uwaga.translator.torch_threads import with_threads
+
+    given = torch_transformer(translator)
+    model = with_interventions(given, interventions)
+    if (threads := getattr(given, "threads", 0)) and isinstance(threads, int):
+        with_threads(model, threads)
+    return translator.with_decoder(cast(Decoder, model), parallel_scorer(model))
+
+
+def compare(
+    translator: Translator, text: str, *interventions: Intervention, target: str | None = None
+) -> Effect:
+    """What interventions change of a text's translation, and of the probability of a target.
+
+    Args:
+        translator: of a Transformer in torch.
+        text: to translate.
+        interventions: edits, one after the other.
+        target: whose log-probability is compared; the untouched translation if None.
+
+    Raises:
+        SettingsError: as :func:`intervene`.
+    """
+    changed = intervene(translator, *interventions)
+    before, after = translator.translate(text, sample=False), changed.translate(text, sample=False)
+    pair = [(text, before.text if target is None else target)]
+    return Effect(before, after, translator.score(pair)[0].log_prob, changed.score(pair)[0].log_prob)
+
+
+def head_counts(translator: Translator, kind: Kind) -> tuple[int, int]:
+    """Layers with a kind of attention, and the heads of each; SettingsError of no Transformer in torch."""
+    model = torch_transformer(translator)
+    if kind == "encoder":
+        return len(model.encoder), model.settings.heads
+    return len(model.decoder), model.settings.decoder_heads or model.settings.heads
+
+
+def head_importance(
+    translator: Translator,
+    pairs: Sequence[tuple[str, str]],
+    kind: Kind = "cross",
+    on_head: Callable[[], None] = lambda: None,
+) -> Floats:
+    """How much log-probability per target token is lost where one head is silent (Michel 2019 §3.2).
+
+    Args:
+        translator: of a Transformer in torch.
+        pairs: sources and targets, on which the mean is taken.
+        kind: of attention: ``encoder``, ``decoder`` or ``cross``.
+        on_head: called when a head is done.
+
+    Returns:
+        (layers, heads) float32: in nats; below 0 where the model does better without the head.
+
+    Raises:
+        SettingsError: as :func:`intervene`.
+    """
+    from uwaga.models.interventions import Heads
+
+    layers, heads = head_counts(translator, kind)
+    whole = _mean_log_prob(translator, pairs)
+    found = np.zeros((layers, heads), dtype=np.float32)
+    for layer, head in np.ndindex(layers, heads):
+        silenced = intervene(translator, Heads(kind, layer + 1, head + 1, "silent"))
+        found[layer, head] = whole - _mean_log_prob(silenced, pairs)
+        on_head()
+    return found
+
+
+def _mean_log_prob(translator: Translator, pairs: Sequence[tuple[str, str]]) -> float:
+    scores = translator.score(pairs)
+    return sum(one.log_prob for one in scores) / sum(len(one.token_scores) for one in scores)
+
+
+def torch_transformer(translator: Translator) -> Transformer:
+    """The Transformer in torch of a translator; SettingsError if it has none."""
+    from uwaga.models.transformer import Transformer
+
+    if not isinstance(translator.decoder, Transformer):
+        raise SettingsError(
+            "attention is edited in a Transformer in torch: load it with engine='torch'; recurrent models, "
+            "ensembles and the native engine cannot be edited"
+        )
+    return translator.decoder

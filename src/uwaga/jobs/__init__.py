@@ -1,0 +1,1 @@
+"""Resumable jobs over tables and corpora."""

@@ -1,0 +1,1 @@
+"""Language codes, their names, scripts and detection."""

@@ -1,0 +1,73 @@
+"""English names of languages by their ISO 639 codes, as pages and clients list them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from uwaga.languages.codes import HYPHENS, SCRIPT, base_language, same_language
+
+# ruff: noqa: SIM905 (a list of names is easier to read as one text)
+
+NAMES = dict(
+    one.split(":")
+    for one in (
+        "aa:Afar ab:Abkhazian ae:Avestan af:Afrikaans ak:Akan am:Amharic an:Aragonese ar:Arabic as:Assamese "
+        "av:Avaric ay:Aymara az:Azerbaijani ba:Bashkir be:Belarusian bg:Bulgarian bi:Bislama bm:Bambara "
+        "bn:Bengali bo:Tibetan br:Breton bs:Bosnian ca:Catalan ce:Chechen ch:Chamorro co:Corsican cr:Cree "
+        "cs:Czech cu:Church_Slavonic cv:Chuvash cy:Welsh da:Danish de:German dv:Divehi dz:Dzongkha ee:Ewe "
+        "el:Greek en:English eo:Esperanto es:Spanish et:Estonian eu:Basque fa:Persian ff:Fulah fi:Finnish "
+        "fj:Fijian fo:Faroese fr:French fy:Western_Frisian ga:Irish gd:Scottish_Gaelic gl:Galician "
+        "gn:Guarani gu:Gujarati gv:Manx ha:Hausa he:Hebrew hi:Hindi hr:Croatian ht:Haitian hu:Hungarian "
+        "hy:Armenian ia:Interlingua id:Indonesian ig:Igbo ik:Inupiaq io:Ido is:Icelandic it:Italian "
+        "iu:Inuktitut ja:Japanese jv:Javanese ka:Georgian kg:Kongo ki:Kikuyu kk:Kazakh kl:Kalaallisut "
+        "km:Khmer kn:Kannada ko:Korean kr:Kanuri ks:Kashmiri ku:Kurdish kv:Komi kw:Cornish ky:Kyrgyz "
+        "la:Latin lb:Luxembourgish lg:Ganda li:Limburgish ln:Lingala lo:Lao lt:Lithuanian lu:Luba-Katanga "
+        "lv:Latvian mg:Malagasy mh:Marshallese mi:Maori mk:Macedonian ml:Malayalam mn:Mongolian mr:Marathi "
+        "ms:Malay mt:Maltese my:Burmese na:Nauru nb:Norwegian_Bokmål nd:North_Ndebele ne:Nepali nl:Dutch "
+        "nn:Norwegian_Nynorsk no:Norwegian nr:South_Ndebele nv:Navajo ny:Chichewa oc:Occitan oj:Ojibwa "
+        "om:Oromo or:Odia os:Ossetic pa:Punjabi pi:Pali pl:Polish ps:Pashto pt:Portuguese qu:Quechua "
+        "rm:Romansh rn:Rundi ro:Romanian ru:Russian rw:Kinyarwanda sa:Sanskrit sc:Sardinian sd:Sindhi "
+        "se:Northern_Sami sg:Sango si:Sinhala sk:Slovak sl:Slovenian sm:Samoan sn:Shona so:Somali "
+        "sq:Albanian sr:Serbian ss:Swati st:Southern_Sotho su:Sundanese sv:Swedish sw:Swahili ta:Tamil "
+        "te:Telugu tg:Tajik th:Thai ti:Tigrinya tk:Turkmen tl:Tagalog tn:Tswana to:Tongan tr:Turkish "
+        "ts:Tsonga tt:Tatar tw:Twi ty:Tahitian ug:Uyghur uk:Ukrainian ur:Urdu uz:Uzbek ve:Venda "
+        "vi:Vietnamese vo:Volapük wa:Walloon wo:Wolof xh:Xhosa yi:Yiddish yo:Yoruba za:Zhuang zh:Chinese "
+        "zu:Zulu ast:Asturian ceb:Cebuano ilo:Iloko kab:Kabyle kea:Kabuverdianu lmo:Lombard ltg:Latgalian "
+        "mni:Manipuri nso:Northern_Sotho pap:Papiamento scn:Sicilian szl:Silesian vec:Venetian war:Waray "
+        "yue:Cantonese"
+    ).split()
+)
+SCRIPTS = {
+    "hans": "simplified", "hant": "traditional", "latn": "Latin", "cyrl": "Cyrillic", "arab": "Arabic",
+    "deva": "Devanagari", "beng": "Bengali", "tfng": "Tifinagh",
+}  # fmt: skip
+
+
+def language_name(code: str) -> str:
+    """The English name of a language, its script where the code names one; the code of an unknown one."""
+    name = NAMES.get(base_language(code), "").replace("_", " ")
+    script = next((part for part in HYPHENS.split(code.lower())[1:] if len(part) == SCRIPT), None)
+    if not name:
+        return code
+    return f"{name} ({SCRIPTS.get(script, script.title())})" if script else name
+
+
+def offered_codes(codes: Iterable[str]) -> dict[str, str]:
+    """How a server calls languages that its models know by all kinds of codes, by the models' codes.
+
+    Two letters where ISO 639 has them and no script must be told apart: ``eng_Latn`` is ``en``, beside
+    ``zho_Hant`` ``zho_Hans`` is ``zh-Hans``.
+    """
+    kinds: dict[str, list[str]] = {}
+    every = list(dict.fromkeys(codes))
+    for code in every:
+        same = kinds.setdefault(base_language(code), [])
+        if not any(same_language(code, other) for other in same):
+            same.append(code)
+    return {code: _offered(code, len(kinds[base_language(code)]) > 1) for code in every}
+
+
+def _offered(code: str, scripts: bool) -> str:
+    base = base_language(code)
+    script = next((part for part in HYPHENS.split(code)[1:] if len(part) == SCRIPT), None)
+    return f"{base}-{script.title()}" if scripts and script else base

@@ -1,0 +1,264 @@
+"""A file of a model as it is sent, whole: resumed where it broke off, bounded, verified."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from uwaga.errors import CatalogueError
+from uwaga.files.http import (
+    CHUNK,
+    Answer,
+    BrokenTransferError,
+    NotThereError,
+    Web,
+    bare,
+    is_url,
+    status_text,
+    to_json,
+)
+from uwaga.library.entry import RemoteFile
+
+RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
+BEYOND = re.compile(r"bytes \*/(\d{1,18})", re.ASCII)
+NOTE_BYTES = 1 << 16
+
+Seen = Callable[[int, int | None], None]
+"""Called with the bytes of a file that are there, and how many it has, None while that is not known."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A file as it was sent.
+
+    Attributes:
+        path: where it lies.
+        location: where it came from.
+        resumed: whether a part of it is from an earlier time.
+        ours: whether the file is a download, which may be removed, and no user's own.
+    """
+
+    path: Path
+    location: str
+    resumed: bool
+    ours: bool
+
+
+class Part:
+    """A download that has begun: its bytes, and beside them where they are from.
+
+    Args:
+        path: of the bytes.
+        location: where they come from; those of another location are dropped.
+    """
+
+    def __init__(self, path: Path, location: str) -> None:
+        self.path, self.location = path, bare(location)
+        self._note = path.with_name(path.name + ".json")
+        stated: object = None
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            if self._note.stat().st_size <= NOTE_BYTES and not self._note.is_symlink():
+                stated = json.loads(self._note.read_bytes())
+        known = isinstance(stated, dict) and stated.get("location") == self.location
+        validator = stated.get("validator") if isinstance(stated, dict) else None
+        self.validator = validator if known and isinstance(validator, str) and _is_header(validator) else ""
+        if not known or path.is_symlink():
+            self.drop()
+
+    @property
+    def size(self) -> int:
+        """Bytes that are there."""
+        return self.path.stat().st_size if self.path.is_file() else 0
+
+    def begin(self, answer: Answer) -> None:
+        """Note whose bytes follow: a strong ETag, or when the file was last changed (RFC 9110, 13.1.5)."""
+        tag = answer.header("ETag")
+        found = tag if tag.startswith('"') else answer.header("Last-Modified")
+        self.validator = found if _is_header(found) else ""
+        self._note.write_bytes(to_json({"location": self.location, "validator": self.validator}))
+
+    def drop(self) -> None:
+        """Begin again."""
+        self.path.unlink(missing_ok=True)
+        self._note.unlink(missing_ok=True)
+        self.validator = ""
+
+
+def fetch(web: Web, file: RemoteFile, path: Path, seen: Seen) -> Fetched:
+    """Bring a file here as it is sent, or find it here, and verify what is stated of it.
+
+    Args:
+        web: opens its locations.
+        file: what is fetched.
+        path: of the download, which is gone on with if it is there.
+        seen: told of progress.
+
+    Raises:
+        CatalogueError: no location gives it, or it is not what the catalogue says. What has come of it is
+            kept unless it is wrong.
+    """
+    failures = []
+    for location in file.locations:
+        try:
+            return _fetch_from(web, file, location, path, seen)
+        except CatalogueError as error:
+            failures.append(error)
+            if web.stopped.is_set():
+                break
+    raise (
+        failures[0]
+        if failures
+        else CatalogueError(f"{file.name}: the catalogue gives no address that is read")
+    )
+
+
+def _fetch_from(web: Web, file: RemoteFile, location: str, path: Path, seen: Seen) -> Fetched:
+    if not is_url(location):
+        found = Path(location)
+        if not found.is_file():
+            raise NotThereError(f"{location}: no such file; the mirror is not whole")
+        _verify(file, found, location)
+        seen(found.stat().st_size, found.stat().st_size)
+        return Fetched(found, location, False, False)
+    part = Part(path, location)
+    resumed = part.size > 0
+    while True:
+        _complete(web, file, location, part, seen)
+        try:
+            _verify(file, path, location)
+        except CatalogueError:
+            part.drop()
+            if not resumed:
+                raise
+            resumed = False  # what was there before may be of another version
+            continue
+        return Fetched(path, location, resumed, True)
+
+
+def _complete(web: Web, file: RemoteFile, location: str, part: Part, seen: Seen) -> None:
+    for attempt in range(web.limits.attempts):
+        try:
+            _attempt(web, file, location, part, seen)
+            return
+        except BrokenTransferError as error:
+            last = attempt + 1 == web.limits.attempts
+            if last or web.stopped.wait(web.limits.pause * 2**attempt):
+                raise BrokenTransferError(f"{error}{_kept(part)}") from None
+        except CatalogueError as error:
+            raise type(error)(f"{error}{_kept(part)}") from None
+        except OSError as error:
+            raise CatalogueError(f"{part.path}: cannot be written: {error.strerror or error}") from None
+
+
+def _kept(part: Part) -> str:
+    return f"; {part.size} bytes have come and are kept: run it again to go on" if part.size else ""
+
+
+def _attempt(web: Web, file: RemoteFile, location: str, part: Part, seen: Seen) -> None:
+    """One request; what has come before is asked for no more where the server can do that."""
+    done = part.size
+    sure = bool(part.validator or file.packed_sha256 or file.sha256)
+    if done > file.most_sent or not sure:
+        part.drop()
+        done = 0
+    if done and done == file.packed_size:
+        return
+    headers = {"Range": f"bytes={done}-"} if done else {}
+    if done and part.validator:
+        headers["If-Range"] = part.validator
+    with web.open(location, headers) as answer:
+        if answer.status == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and done:
+            beyond = BEYOND.fullmatch(answer.header("Content-Range"))
+            if beyond and int(beyond[1]) == done:
+                return
+            part.drop()
+            raise BrokenTransferError(f"{bare(location)}: has changed on the server")
+        begin, total = _extent(answer, location, part, done)
+        if begin == 0:
+            part.drop()
+            part.begin(answer)
+        _check_total(file, location, total)
+        _receive(web, answer, file, part, begin, lambda now: seen(now, total))
+
+
+def _extent(answer: Answer, location: str, part: Part, done: int) -> tuple[int, int | None]:
+    """Where the bytes of an answer begin, and how many the file has."""
+    if answer.status == http.client.PARTIAL_CONTENT and done:
+        found = RANGE.fullmatch(answer.header("Content-Range"))
+        if not found or int(found[1]) != done or int(found[2]) + 1 != int(found[3]):
+            part.drop()
+            raise BrokenTransferError(
+                f"{bare(location)}: asked for the bytes from {done} on, the server gives others"
+            )
+        return done, int(found[3])
+    if answer.status == http.client.OK:
+        return 0, answer.length
+    text = f"{bare(location)}: {status_text(answer.status)}"
+    if answer.status in (404, 410):
+        raise NotThereError(f"{text}: the catalogue names a file that is not there")
+    raise CatalogueError(text)
+
+
+def _check_total(file: RemoteFile, location: str, total: int | None) -> None:
+    if total is None:
+        return
+    if file.packed_size is not None and total != file.packed_size:
+        raise CatalogueError(
+            f"{bare(location)}: has {total} bytes, the catalogue says {file.packed_size}; refused"
+        )
+    if total > file.most_sent:
+        raise CatalogueError(f"{bare(location)}: has {total} bytes, more than {file.most_sent}; refused")
+
+
+def _receive(
+    web: Web, answer: Answer, file: RemoteFile, part: Part, begin: int, seen: Callable[[int], None]
+) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    now = begin
+    with os.fdopen(os.open(part.path, flags, 0o644), "wb") as target:
+        for chunk in answer.chunks():
+            now += len(chunk)
+            if now > file.most_sent:
+                part.drop()
+                raise CatalogueError(
+                    f"{bare(answer.url)}: sends more than {file.most_sent} bytes, which is all that it may "
+                    "have; stopped"
+                )
+            target.write(chunk)
+            seen(now)
+            if web.stopped.is_set():
+                raise BrokenTransferError(f"{bare(answer.url)}: stopped")
+
+
+def _verify(file: RemoteFile, path: Path, location: str) -> None:
+    """Hold what was sent against what the catalogue says of it."""
+    size = path.stat().st_size
+    if file.packed_size is not None and size != file.packed_size:
+        raise CatalogueError(
+            f"{bare(location)}: {size} bytes, the catalogue says {file.packed_size}; refused"
+        )
+    if size > file.most_sent:
+        raise CatalogueError(f"{bare(location)}: {size} bytes, more than {file.most_sent}; refused")
+    if file.packed_sha256 is None:
+        return
+    digest = hashlib.sha256()
+    with path.open("rb") as sent:
+        while block := sent.read(CHUNK << 4):
+            digest.update(block)
+    if digest.hexdigest() != file.packed_sha256:
+        raise CatalogueError(
+            f"{bare(location)}: its SHA-256 is {digest.hexdigest()}, the catalogue says "
+            f"{file.packed_sha256}; refused"
+        )
+
+
+def _is_header(value: str) -> bool:
+    """Whether a value can be sent back as a header."""
+    return value.isascii() and value.isprintable() and len(value) <= 200

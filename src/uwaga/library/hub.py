@@ -1,0 +1,119 @@
+"""From what a user calls a model to the folder that holds it. Nothing here needs torch."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from uwaga.checkpoints import registry as formats
+from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, WEIGHTS
+from uwaga.errors import MissingExtraError, ModelError, reason
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
+OWNERS = {
+    "google-bert": (
+        "bert-base-uncased bert-base-cased bert-large-uncased bert-large-cased bert-base-chinese "
+        "bert-base-german-cased bert-base-multilingual-cased bert-base-multilingual-uncased"
+    ),
+    "google-t5": "t5-small t5-base t5-large t5-3b t5-11b",
+    "openai-community": "gpt2 gpt2-medium gpt2-large gpt2-xl",
+    "distilbert": "distilgpt2",
+}
+"""Models that everybody calls by the name they had before repositories had owners."""
+OWNED = {name: f"{owner}/{name}" for owner, names in OWNERS.items() for name in names.split()}
+
+BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
+
+
+def find_model(name: str | Path | None = None) -> Path:
+    """The place of a model: the bundled one, a folder or file, an installed one, or a copy of a repository.
+
+    No name, or ``bundled``, is the one that comes with uwaga. A folder that exists always wins over a name.
+    The names of installed models, of the catalogue and of packages, are those that ``uwaga models`` lists.
+    A repository is read from the local cache when it is there and fetched otherwise.
+
+    Raises:
+        ModelError: there is no such folder and no such repository within reach.
+        MissingExtraError: a hub name without ``huggingface_hub`` installed.
+    """
+    if name is None or (str(name) == "bundled" and not os.path.lexists(name)):
+        if not (BUNDLED / CONFIG).is_file():
+            raise ModelError(
+                f"{BUNDLED}: this installation holds no bundled model; "
+                "name another, such as a folder that `uwaga train` wrote"
+            )
+        return BUNDLED
+    folder = Path(os.path.expanduser(name))  # noqa: PTH111 (Path's own fails on an unknown user)
+    if str(name) and folder.is_dir():
+        return folder
+    if str(name) and folder.exists():
+        endings = formats.files().suffixes
+        if folder.suffix in endings:
+            return folder
+        raise ModelError(
+            f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
+            f"{' or '.join(endings)}"
+        )
+    if isinstance(name, str) and (place := _installed(name)) is not None:
+        return place
+    name = OWNED.get(name, name) if isinstance(name, str) else name
+    if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
+        return _from_hub(name)
+    raise ModelError(
+        f"{str(name)!r}: no such folder, and not a Hugging Face name (owner/model) or a name that "
+        "`uwaga models` lists either; give a folder that `uwaga train` wrote, or `bundled` for the model "
+        "that comes with uwaga"
+    )
+
+
+def _installed(name: str) -> Path | None:
+    """A model that is installed under a name; a folder's user does without what reads the records."""
+    from uwaga.library.origin import find_installed_folder
+    from uwaga.library.packages import find_packaged
+
+    return find_installed_folder(name) or find_packaged(name)
+
+
+def _from_hub(name: str) -> Path:
+    try:
+        hub = importlib.import_module("huggingface_hub")
+    except ImportError:
+        raise MissingExtraError(
+            f"{name}: no such folder; to fetch it from the Hugging Face hub, `pip install huggingface_hub`"
+        ) from None
+    files = formats.files()
+    usual = [*files.beside, *files.weights]
+    cached = _cached(hub, name, usual)
+    if cached is not None and _has(cached, (*files.weights, *files.rather_not)):
+        return cached
+    try:
+        found = Path(hub.snapshot_download(name, allow_patterns=usual))
+        if not _has(found, files.weights):
+            found = Path(hub.snapshot_download(name, allow_patterns=[*usual, *files.rather_not]))
+        return found
+    except Exception as error:  # huggingface_hub lets the errors of its transport library through
+        if cached is not None:
+            return cached
+        why = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else reason(error)
+        raise ModelError(
+            f"{name}: no such folder, no copy in the Hugging Face cache, and it cannot be fetched: {why}; "
+            f"check the name and the network, or on a machine with a network run `hf download {name}` "
+            "and give the folder that it prints"
+        ) from None
+
+
+def _has(folder: Path, patterns: Sequence[str]) -> bool:
+    """Whether a folder holds a file of one of these patterns."""
+    return any(next(folder.glob(pattern), None) is not None for pattern in patterns)
+
+
+def _cached(hub: object, name: str, patterns: list[str]) -> Path | None:
+    """The local copy of a repository if it is of a format that we know."""
+    try:
+        found = Path(hub.snapshot_download(name, allow_patterns=patterns, local_files_only=True))  # type: ignore[attr-defined]
+    except (OSError, ValueError):
+        return None
+    return found if (found / CONFIG).exists() or formats.detect(found) is not None else None

@@ -1,0 +1,272 @@
+"""A model brought into the folder of models: fetched, verified, and there in one step or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from uwaga.checkpoints.card import CARD
+from uwaga.errors import CatalogueError, UwagaError
+from uwaga.files.atomic import new_folder, remove_leftovers
+from uwaga.files.http import Limits, Web, bare, to_json
+from uwaga.library.card import write_card
+from uwaga.library.entry import CatalogueEntry, RemoteFile
+from uwaga.library.fetch import Fetched, Part, Seen, fetch
+from uwaga.library.origin import ORIGIN, InstalledFile, Origin, models_home, read_origin
+from uwaga.library.unpack import need_unpacker, unpack
+
+PARTS, LOCKS = ".incomplete", ".locks"
+ROOM = 1 << 20
+"""Bytes that a card, a record and the file system take beside a model."""
+PAUSE = 0.2
+"""Seconds between two looks whether another process has finished."""
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes that have come, and how many there are, None while that is not known."""
+
+
+def install(
+    entry: CatalogueEntry,
+    environment: Mapping[str, str],
+    limits: Limits,
+    progress: Progress | None = None,
+    waiting: Callable[[str], None] | None = None,
+) -> Path:
+    """Fetch a model into the folder of models, unless it is there as the catalogue says.
+
+    Several processes may do so at once: the second waits, and finds what the first has brought. What has come
+    of files whose transfer breaks off is kept, and gone on with the next time.
+
+    Args:
+        entry: the model.
+        environment: where the variables that place the folder are looked up.
+        limits: of waiting for servers.
+        progress: told how far it is, by several threads but never at once.
+        waiting: told what is waited for, if another process downloads the same model.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        CatalogueError: a file cannot be fetched or is not what the catalogue says; nothing is installed then.
+        ModelError: the disk is full or refuses.
+        MissingExtraError: what unpacks its files is not installed.
+    """
+    home = models_home(environment)
+    folder, parts = home / entry.name, home / PARTS / entry.name
+    for file in entry.files:
+        need_unpacker(file.packing)
+    try:
+        for place in (home / LOCKS, parts):
+            place.mkdir(parents=True, exist_ok=True)
+        with _locked(home / LOCKS / entry.name, entry.name, waiting):
+            if not is_current(folder, entry):
+                if folder.exists() and not (folder / ORIGIN).is_file():
+                    raise CatalogueError(
+                        f"{folder}: is there, and is no model that was downloaded; give it another name, or "
+                        f"remove it with `uwaga models remove {entry.name}`"
+                    )
+                _check_room(home, entry)
+                parts.mkdir(parents=True, exist_ok=True)  # the process that was waited for has removed them
+                _download(entry, folder, parts, limits, progress)
+            shutil.rmtree(parts, ignore_errors=True)
+    except OSError as error:
+        raise CatalogueError(
+            f"{error.filename or home}: cannot be written: {error.strerror or error}; free it, or name "
+            "another place with the variable UWAGA_HOME"
+        ) from None
+    return folder
+
+
+def is_current(folder: Path, entry: CatalogueEntry) -> bool:
+    """Whether a folder holds a model, whole, and of no other version than a catalogue says."""
+    try:
+        origin = read_origin(folder)
+    except UwagaError:
+        return False
+    files = {file.name: file for file in entry.files}
+    if origin.version != entry.version or not files.keys() <= origin.files.keys():
+        return False
+    for name, known in origin.files.items():
+        stated = files.get(name)
+        if stated is not None and stated.sha256 not in (None, known.sha256):
+            return False
+        if not (folder / name).is_file() or (folder / name).stat().st_size != known.size:
+            return False
+    return True
+
+
+def uninstall(
+    name: str, environment: Mapping[str, str], waiting: Callable[[str], None] | None = None
+) -> bool:
+    """Remove an installed model and what has been kept of its downloads; False where there is neither.
+
+    It goes in one step: a process that loads it finds all of it or nothing.
+
+    Args:
+        name: of the model.
+        environment: where the variables that place the folder are looked up.
+        waiting: told what is waited for, if another process downloads the model.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    home = models_home(environment)
+    folder, parts = home / name, home / PARTS / name
+    if not folder.is_dir() and not parts.is_dir():
+        return False
+    (home / LOCKS).mkdir(parents=True, exist_ok=True)
+    with _locked(home / LOCKS / name, name, waiting):
+        if folder.is_dir():
+            gone = home / f".{name}.{secrets.token_hex(4)}.part"
+            folder.rename(gone)
+            if gone.is_symlink():
+                gone.unlink()
+            else:
+                shutil.rmtree(gone)
+        shutil.rmtree(parts, ignore_errors=True)
+        remove_leftovers(folder)
+    return True
+
+
+@contextlib.contextmanager
+def _locked(path: Path, name: str, waiting: Callable[[str], None] | None) -> Iterator[None]:
+    """One process at a time; the kernel lets go of the lock however its owner ends."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    try:
+        told = False
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if waiting is not None and not told:
+                    waiting(f"another process is at work on {name}; waiting for it")
+                told = True
+                time.sleep(PAUSE)
+            except OSError:
+                break  # the file system knows no locks
+        yield
+    finally:
+        os.close(handle)
+
+
+def _check_room(home: Path, entry: CatalogueEntry) -> None:
+    needed = 2 * (entry.size or 0) + ROOM  # what is sent lies beside what is unpacked
+    free = shutil.disk_usage(home).free
+    if needed > free:
+        raise CatalogueError(
+            f"{home}: {entry.name} needs {needed >> 20} MB and there are {free >> 20} MB free; free some, or "
+            "name another place with the variable UWAGA_HOME"
+        )
+
+
+def _download(
+    entry: CatalogueEntry, folder: Path, parts: Path, limits: Limits, progress: Progress | None
+) -> None:
+    """All files at once, as many together as the limits say; the first failure ends the others."""
+    web, total = Web(limits), _Total(entry.files, progress)
+    pool = ThreadPoolExecutor(limits.together, "uwaga-download")
+    try:
+        jobs = {
+            file.name: pool.submit(fetch, web, file, parts / f"{file.name}.part", total.of(file))
+            for file in entry.files
+        }
+        _wait(jobs)
+        with new_folder(folder) as fresh:
+            _fill(entry, fresh, web, parts, {name: job.result() for name, job in jobs.items()})
+    finally:
+        web.stop()
+        pool.shutdown(cancel_futures=True)
+
+
+def _wait(jobs: Mapping[str, Future[Fetched]]) -> None:
+    """Wait for all, or raise what the first that fails has raised."""
+    done, _ = wait(jobs.values(), return_when=FIRST_EXCEPTION)
+    for job in jobs.values():
+        if job in done and (error := job.exception()) is not None:
+            raise error
+
+
+def _fill(entry: CatalogueEntry, fresh: Path, web: Web, parts: Path, sent: Mapping[str, Fetched]) -> None:
+    """Unpack the files into the folder that is to be the model's, and write its card and its record."""
+    files = {}
+    for file in entry.files:
+        fetched = sent[file.name]
+        try:
+            size, sha256 = _unpack(fetched, fresh, file)
+        except CatalogueError:
+            if fetched.ours:
+                Part(fetched.path, fetched.location).drop()
+            if not fetched.resumed:
+                raise
+            # A part of it was from before, and may be of another version: once more, whole.
+            fetched = fetch(web, file, parts / f"{file.name}.part", lambda now, total: None)
+            size, sha256 = _unpack(fetched, fresh, file)
+        files[file.name] = InstalledFile(size=size, sha256=sha256, location=bare(fetched.location))
+    origin = Origin(
+        name=entry.name,
+        source=entry.source,
+        version=entry.version,
+        source_languages=(entry.source_language,),
+        target_languages=(entry.target_language,),
+        architecture=entry.architecture,
+        licence=entry.licence,
+        status=entry.status,
+        model=entry.model,
+        files=files,
+        metrics=dict(entry.metrics),
+        parameters=entry.parameters,
+    )
+    if CARD not in files:
+        (fresh / CARD).write_text(write_card(origin), encoding="utf-8")
+    (fresh / ORIGIN).write_bytes(to_json(origin.model_dump(mode="json")))
+
+
+def _unpack(fetched: Fetched, fresh: Path, file: RemoteFile) -> tuple[int, str]:
+    target = fresh / file.name
+    target.unlink(missing_ok=True)
+    found = unpack(fetched.path, target, file)
+    if target.suffix == ".argosmodel":
+        from uwaga.checkpoints.formats.argos.package import needed_members
+        from uwaga.files.zip import open_archive
+
+        try:
+            with open_archive(target, "an Argos package") as package:
+                needed_members(package)
+                package.check_sums()
+        except UwagaError as error:
+            text = str(error).replace(str(target), file.name)
+            raise CatalogueError(f"{text} (from {bare(fetched.location)})") from None
+    return found
+
+
+class _Total:
+    """Adds up the progress of several files."""
+
+    def __init__(self, files: tuple[RemoteFile, ...], progress: Progress | None) -> None:
+        self._progress, self._lock = progress, threading.Lock()
+        self._now = dict.fromkeys((one.name for one in files), 0)
+        self._all: dict[str, int | None] = {one.name: one.packed_size for one in files}
+
+    def of(self, file: RemoteFile) -> Seen:
+        """What a file's own progress is told."""
+
+        def seen(now: int, total: int | None) -> None:
+            with self._lock:
+                self._now[file.name] = now
+                self._all[file.name] = total if total is not None else self._all[file.name]
+                if self._progress is not None:
+                    known = [one for one in self._all.values() if one is not None]
+                    whole = sum(known) if len(known) == len(self._all) else None
+                    self._progress(sum(self._now.values()), whole)
+
+        return seen

@@ -1,0 +1,1 @@
+"""Where models can be downloaded, a module for each source."""

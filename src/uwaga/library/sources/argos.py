@@ -1,0 +1,75 @@
+"""Argos Translate's packages: an index without sizes or hashes, and zip files with sums inside."""
+
+from __future__ import annotations
+
+import re
+
+from uwaga.errors import CatalogueError
+from uwaga.files.http import Web, bare, below, check_url, is_url, read_document
+from uwaga.library.entry import MODEL_BYTES, CatalogueEntry, RemoteFile, entry_name
+from uwaga.library.fields import Fields, as_list, check_file_name, parse_json
+from uwaga.library.sources.source import Listing, Query, Source
+
+NAME = "argos"
+ADDRESS = "https://raw.githubusercontent.com/argosopentech/argospm-index/main"
+INDEX = "index.json"
+LARGEST = 1 << 24
+SUFFIX = ".argosmodel"
+UNSTATED = "not stated"
+
+
+def read_argos(query: Query) -> Listing:
+    """The newest package of each pair. A mirror's packages lie beside its index, called as the links say.
+
+    Raises:
+        CatalogueError: the index cannot be had, or is none.
+    """
+    base = query.place.rstrip("/")
+    where = below(base or ADDRESS, INDEX)
+    content = read_document(Web(query.limits), where, LARGEST)
+    where = bare(where)
+    newest: dict[str, CatalogueEntry] = {}
+    problems = []
+    for number, values in enumerate(as_list(parse_json(content, where), where)):
+        try:
+            entry = _entry(Fields(values, f"{where}: package {number + 1}"), base)
+        except CatalogueError as error:
+            problems.append(str(error))
+            continue
+        if entry is None:
+            continue
+        if entry.name not in newest or _order(entry.version) > _order(newest[entry.name].version):
+            newest[entry.name] = entry
+    return Listing(tuple(newest.values()), tuple(problems))
+
+
+def _entry(values: Fields, base: str) -> CatalogueEntry | None:
+    """A package; None for one that is no translation's."""
+    if values.text("type", "translate") != "translate":
+        return None
+    source, target = values.language("from_code"), values.language("to_code")
+    links = [one for one in values.entries("links") if isinstance(one, str) and is_url(one)]
+    if not links:
+        raise CatalogueError(f"{values.where}: no link of HTTP")
+    name = check_file_name(check_url(links[0]).partition("?")[0].rpartition("/")[2], values.where)
+    if not name.endswith(SUFFIX):
+        raise CatalogueError(f"{values.where}: {name} is no {SUFFIX} file; refused")
+    locations = (below(base, name),) if base else tuple(check_url(link) for link in links)
+    return CatalogueEntry(
+        source=NAME,
+        name=entry_name(NAME, source, target),
+        source_language=source,
+        target_language=target,
+        version=values.text("package_version", ""),
+        status="Release",
+        licence=UNSTATED,
+        files=(RemoteFile(name, locations, largest=MODEL_BYTES),),
+        model=name,
+    )
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d{1,9}", version))
+
+
+ARGOS = Source(NAME, "Argos Translate's index", f"{ADDRESS}/{INDEX}", "UWAGA_ARGOS_URL", read_argos)

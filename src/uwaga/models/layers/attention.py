@@ -1,0 +1,93 @@
+"""Attention: mask, softmax, weighted sum. The only attention softmax in uwaga (M1, M8)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from uwaga.models.layers.dropout import dropout
+from uwaga.models.layers.scores import AttentionScore, ScaledDotScore
+
+
+def attend(
+    query: Tensor,
+    prepared: Tensor,
+    values: Tensor,
+    score: AttentionScore,
+    mask: Tensor | None = None,
+    drop: float = 0.0,
+    need_weights: bool = False,
+    bias: Tensor | None = None,
+    gain: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """``w_i = softmax_j(F(s_i, h_j))``, ``c_i = Σ_j w_ij v_j`` (M1; Bahdanau 2014 §3.1, Vaswani 2017 eq. 1).
+
+    Args:
+        query: (..., target, query width).
+        prepared: (..., source, width): ``score.prepare(keys)``.
+        values: (..., source, value width).
+        score: F.
+        mask: bool, broadcasts to (..., target, source); True where a query may look. A masked position
+            gets weight exactly 0; a query that may look nowhere gets zeros (M8).
+        drop: probability of dropping a weight.
+        need_weights: take the explicit path and return the weights.
+        bias: added to the scores, broadcasts to (..., target, source); relative positions, for one.
+        gain: (..., target, source), what the weights are multiplied by after the softmax (M9).
+
+    Returns:
+        contexts (..., target, value width) and weights (..., target, source), or None where the fused
+        path was taken.
+    """
+    if (
+        isinstance(score, ScaledDotScore)
+        and not need_weights
+        and bias is None
+        and gain is None
+        and _fused_is_faster(query, drop)
+    ):
+        return _fused(query, prepared, values, mask), None
+    scores = score(query, prepared)  # (..., target, source)
+    weights = attention_weights(scores if bias is None else scores + bias, mask, gain)
+    return torch.matmul(dropout(weights, drop), values), weights
+
+
+def attention_weights(scores: Tensor, mask: Tensor | None, gain: Tensor | None = None) -> Tensor:
+    """Weights (..., target, source) of scores of that shape; ``mask`` and ``gain`` as in :func:`attend`."""
+    weights = masked_softmax(scores, mask)
+    return weights if gain is None else weights * gain
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax over the last axis, exactly 0 where ``mask`` is False; zeros where all of a row is (M8)."""
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    lowest = torch.finfo(scores.dtype).min
+    weights = torch.softmax(scores.masked_fill(~mask, lowest), dim=-1)
+    return weights.masked_fill(~mask, 0.0)
+
+
+def causal_mask(target: int, source: int, device: torch.device | str | None = None) -> Tensor:
+    """(target, source) bool: query i may look at the first ``source - target + i + 1`` keys (M8, E2)."""
+    return torch.ones(target, source, dtype=torch.bool, device=device).tril(source - target)
+
+
+def _fused_is_faster(query: Tensor, drop: float) -> bool:
+    if query.device.type != "cpu":
+        return drop == 0.0
+    # torch's CPU kernel is fast forward, but its 16-bit backward was measured nine times slower.
+    return drop == 0.0 and not (query.dtype != torch.float32 and torch.is_grad_enabled())
+
+
+def _fused(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return functional.scaled_dot_product_attention(query, keys, values)
+    # A row that may look nowhere is let look everywhere, so that no NaN arises, and zeroed after.
+    sighted = mask.any(dim=-1, keepdim=True)  # (..., target, 1)
+    context = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask | ~sighted)
+    return context.masked_fill(~sighted, 0.0)
+
+
+def needed(mask: Tensor) -> Tensor | None:
+    """The mask, or None where nothing is masked: attention without a mask is quicker."""
+    return None if bool(mask.all()) else mask

@@ -1,0 +1,88 @@
+"""The average attention network (M35), which may stand in place of the decoder's self-attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.models.layers.dropout import Dropout
+from uwaga.models.layers.feedforward import ACTIVATIONS
+from uwaga.models.layers.precision import at_least_float32
+
+
+class AverageState(NamedTuple):
+    """The sum of the inputs so far, ``total`` (rows, width), and their number, ``seen`` (rows, 1).
+
+    Both are in float32 at least.
+    """
+
+    total: Tensor
+    seen: Tensor
+
+
+def running_mean(x: Tensor, past: AverageState | None) -> tuple[Tensor, AverageState]:
+    """``(x_1 + ... + x_t) / t`` for every new position t (Zhang 2018 eq. 1).
+
+    Args:
+        x: (rows, new, width).
+        past: the state behind the earlier positions, or None where there are none.
+
+    Returns:
+        (rows, new, width), and the state behind the last of them.
+    """
+    totals = torch.cumsum(at_least_float32(x), dim=1)
+    counts = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=totals.dtype)[:, None]  # (new, 1)
+    if past is not None:
+        totals, counts = totals + past.total[:, None], counts + past.seen[:, None]  # (rows, new, ...)
+    state = AverageState(totals[:, -1], counts[..., -1, :].expand(x.shape[0], 1))
+    return (totals / counts).to(x.dtype), state
+
+
+class AverageAttention(nn.Module):
+    """``i_t ⊙ x_t + f_t ⊙ g_t`` of an input and of ``g_t``, the feed-forward of the mean so far (Zhang 2018).
+
+    As Marian has it: ``i_t = σ(W_i x_t + b_i)`` and ``f_t = σ(W_f g_t + b_f)``, where Zhang 2018 eq. 3 gives
+    both gates both vectors.
+
+    Args:
+        width: of the vectors.
+        sizes: inputs and outputs of each product of the feed-forward.
+        activated: how many of them an activation follows.
+        activation: by its name in settings.
+        gated: without gates the output is ``g_t``.
+        dropout: behind each activation.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        sizes: Sequence[tuple[int, int]],
+        activated: int,
+        activation: Literal["relu", "gelu", "gelu_tanh", "silu"],
+        gated: bool,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(*size) for size in sizes)
+        self.activated = activated
+        self.input_gate = nn.Linear(width, width) if gated else None
+        self.forget_gate = nn.Linear(width, width) if gated else None
+        self.activation = ACTIVATIONS[activation]
+        self.dropout = Dropout(dropout)
+        for layer in (*self.layers, self.input_gate, self.forget_gate):
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_uniform_(layer.weight)
+                nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor, mean: Tensor) -> Tensor:
+        """Inputs and their :func:`running_mean`, both (rows, new, width), to the same."""
+        for number, layer in enumerate(self.layers):
+            mean = layer(mean)
+            if number < self.activated:
+                mean = self.dropout(self.activation(mean))
+        if self.input_gate is None or self.forget_gate is None:
+            return mean
+        return torch.sigmoid(self.input_gate(x)) * x + torch.sigmoid(self.forget_gate(mean)) * mean

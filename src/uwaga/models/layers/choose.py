@@ -1,0 +1,157 @@
+"""Choosing candidates where the logits are: the torch twin of :mod:`uwaga.search.choose`."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from uwaga.decoder import Choice, Ids, LogProbs, Sampling
+from uwaga.models.layers.precision import at_least_float32
+from uwaga.search.choose import every_token, pick
+
+CHUNK = 2**20
+"""Logits taken together on a CPU, so that they stay in its cache."""
+
+HEAD = 256
+"""Most probable tokens that a draw is first looked for among."""
+
+
+def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
+    """The candidates of each row (M23 to M25), equal to :func:`uwaga.search.choose.choose`.
+
+    Only the candidates leave the device.
+
+    Args:
+        logits: (rows, vocabulary) of any floating type; float32 and float64 logits are used up: banned
+            entries are overwritten.
+        choice: what to return; see :class:`uwaga.decoder.Choice`.
+
+    Returns:
+        ``tokens`` (rows, k) and the model's own natural ``log_probs`` (rows, k), falling, ties by the
+        lower id; in float64 where the logits are, else in float32. A candidate at -inf means that there was
+        no further one; its token says nothing. Those that are ``wanted`` stand behind.
+    """
+    table = at_least_float32(logits.detach())  # (rows, vocabulary)
+    rows, vocabulary = table.shape
+    if choice.whole:
+        return every_token(rows, vocabulary), torch.log_softmax(table, dim=1).cpu().numpy()
+    size = max(rows, 1) if table.is_cuda else max(1, CHUNK // vocabulary)
+    banned = _by_row(choice.banned)
+    found = []
+    with torch.inference_mode():
+        for start in range(0, rows, size):
+            stop = min(start + size, rows)
+            found.append(_choose_rows(table[start:stop], choice, banned, start, stop))
+    tokens = np.concatenate([part[0] for part in found])
+    log_probs = np.concatenate([part[1] for part in found])
+    return tokens, log_probs
+
+
+def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: int) -> tuple[Ids, LogProbs]:
+    """As :func:`choose`, for rows ``start`` to ``stop``; ``table`` (rows, vocabulary) holds only these."""
+    log_probs = torch.log_softmax(table, dim=1)  # (rows, vocabulary)
+    forced = None if choice.forced is None else choice.forced[start:stop]
+    kept = None if forced is None else _at(log_probs, np.maximum(forced, 0)[:, None])
+    here = banned[slice(*np.searchsorted(banned[:, 0], [start, stop]))]
+    if len(here):
+        pairs = torch.from_numpy(here).to(table.device)
+        table[pairs[:, 0] - start, pairs[:, 1]] = -torch.inf
+        if choice.renormalise:
+            log_probs = torch.log_softmax(table, dim=1)
+    if choice.sampling is not None:
+        tokens, values = _draw(table, choice.sampling, choice.sampling.uniform[start:stop])
+    else:
+        tokens, values = _best(table, min(choice.count, table.shape[1]))
+    if choice.wanted is not None:
+        wanted = choice.wanted[start:stop]  # (rows, wanted)
+        tokens = np.concatenate([tokens, np.maximum(wanted, 0)], axis=1)
+        asked = np.where(wanted < 0, -np.inf, _at(table, np.maximum(wanted, 0)))
+        values = np.concatenate([values, asked.astype(values.dtype)], axis=1)
+    chosen: LogProbs = np.where(np.isneginf(values), -np.inf, _at(log_probs, tokens)).astype(values.dtype)
+    if forced is not None and kept is not None:
+        bound = forced >= 0  # (rows,)
+        tokens[bound, 0] = forced[bound]
+        chosen[bound] = -np.inf
+        chosen[bound, 0] = kept[bound, 0]
+    return tokens, chosen
+
+
+def _best(table: Tensor, count: int) -> tuple[Ids, LogProbs]:
+    """The ``count`` greatest of each row and where they are, falling, ties by the lower index."""
+    if count == 1:
+        greatest, index = table.max(dim=1, keepdim=True)  # of equals torch returns the first
+        return index.cpu().numpy(), greatest.cpu().numpy()
+    one_more = min(count + 1, table.shape[1])
+    top, index = torch.topk(table, one_more, dim=1)  # (rows, count + 1)
+    values, tokens = top.cpu().numpy(), index.cpu().numpy()
+    alike = (values[:, :-1] == values[:, 1:]) & (values[:, 1:] > -np.inf)  # (rows, count)
+    if one_more > count:
+        _settle_last(table, values, tokens, np.nonzero(alike[:, -1])[0], count)
+    if alike.any():
+        order = np.lexsort((tokens[:, :count], -values[:, :count]), axis=1)
+        tokens[:, :count] = np.take_along_axis(tokens[:, :count], order, axis=1)
+    return tokens[:, :count], values[:, :count]
+
+
+def _settle_last(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, count: int) -> None:
+    """Where the last of the best equals the next, torch took any of the equals: take the lowest ids."""
+    if not len(rows):
+        return
+    last = values[rows, count - 1]
+    which = torch.from_numpy(rows).to(table.device)
+    equals = table[which] == torch.from_numpy(last).to(table.device)[:, None]  # (tied, vocabulary)
+    row, column = (part.cpu().numpy() for part in torch.nonzero(equals, as_tuple=True))
+    starts = np.searchsorted(row, np.arange(len(rows)))
+    for number, (tied, start) in enumerate(zip(rows.tolist(), starts.tolist(), strict=True)):
+        above = int((values[tied, :count] > last[number]).sum())
+        tokens[tied, above:count] = column[start : start + count - above]
+
+
+def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tuple[Ids, LogProbs]:
+    """A token per row (rows, 1) drawn from the shaped distribution, with its logit.
+
+    The order of falling probability is needed only as far as the draw reaches: the most probable tokens
+    are tried first, and more of them only if some row's draw lies beyond.
+    """
+    vocabulary = table.shape[1]
+    whole = _mass(table, sampling.temperature) if not sampling.top_k else None
+    size = min(sampling.top_k or HEAD, vocabulary)
+    while True:
+        tokens, values = _best(table, size)  # (rows, size)
+        top = np.where(np.isneginf(values[:, :1]), 0.0, values[:, :1]).astype(np.float64)
+        weights = np.exp((values - top) / sampling.temperature)
+        mass = weights.sum(axis=1) if whole is None else whole
+        needed = sampling.top_p if sampling.top_p < 1.0 else uniform
+        if whole is None or size == vocabulary or not (weights.sum(axis=1) <= needed * mass).any():
+            break
+        size = min(size * 8, vocabulary)
+    shape = Sampling(uniform, sampling.temperature, sampling.top_k, sampling.top_p)
+    column = pick(weights, mass, shape)[:, None]  # (rows, 1)
+    drawn: LogProbs = np.take_along_axis(values, column, axis=1)
+    return np.take_along_axis(tokens, column, axis=1), drawn
+
+
+def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
+    """(rows,) sum of the probabilities over the greatest one, float64."""
+    top = table.amax(dim=1, keepdim=True)
+    top = torch.where(torch.isneginf(top), 0.0, top)
+    scaled = (table.double() - top) / temperature  # (rows, vocabulary)
+    mass: NDArray[np.float64] = scaled.exp().sum(dim=1).cpu().numpy()
+    return mass
+
+
+def _at(table: Tensor, tokens: Ids) -> LogProbs:
+    """(rows, k) the entries of ``table`` (rows, vocabulary) at ``tokens`` (rows, k)."""
+    picked: LogProbs = table.gather(1, torch.from_numpy(tokens).to(table.device)).cpu().numpy()
+    return picked
+
+
+def _by_row(banned: Ids | None) -> Ids:
+    """The banned pairs in order of their rows."""
+    if banned is None:
+        return np.zeros((0, 2), dtype=np.int64)
+    if (banned[1:, 0] >= banned[:-1, 0]).all():
+        return banned
+    return banned[np.argsort(banned[:, 0], kind="stable")]

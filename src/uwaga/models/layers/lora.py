@@ -1,0 +1,48 @@
+"""Low-rank adaptation (M34; Hu 2021): a frozen matrix, and beside it a trained product of two small ones."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.models.layers.dropout import Dropout
+
+
+class LoraLinear(nn.Linear):
+    """``h = W x + b + α/r · B A x`` (Hu 2021 eq. 3), ``W`` and ``b`` frozen.
+
+    Attributes:
+        lora_a: (rank, inputs), drawn at random.
+        lora_b: (outputs, rank), zero at first, so that training begins with the model as it was (§4.1).
+    """
+
+    def __init__(self, frozen: nn.Linear, rank: int, alpha: float, dropout: float) -> None:
+        """The layer of ``frozen``, whose weights it shares.
+
+        Args:
+            frozen: a linear layer, which is not changed but for its gradients.
+            rank: of the update.
+            alpha: the update is multiplied by ``alpha / rank``.
+            dropout: on what the adapter reads.
+        """
+        with torch.device("meta"):
+            super().__init__(frozen.in_features, frozen.out_features, bias=frozen.bias is not None)
+        self.weight, self.bias = frozen.weight, frozen.bias
+        self.requires_grad_(False)
+        self.scale = alpha / rank
+        self.lora_dropout = Dropout(dropout)
+        self.lora_a = nn.Parameter(frozen.weight.new_empty(rank, frozen.in_features))
+        self.lora_b = nn.Parameter(frozen.weight.new_zeros(frozen.out_features, rank))
+        nn.init.kaiming_uniform_(self.lora_a, a=math.sqrt(5))
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
+        """(..., inputs) to (..., outputs)."""
+        inner = nn.functional.linear(self.lora_dropout(input), self.lora_a)  # (..., rank)
+        update = nn.functional.linear(inner, self.lora_b)  # (..., outputs)
+        return super().forward(input) + self.scale * update
+
+    def merged(self) -> Tensor:
+        """``W + α/r · B A``, (outputs, inputs): the matrix of a plain layer that does the same."""
+        return self.weight + self.scale * (self.lora_b @ self.lora_a)

@@ -1,0 +1,263 @@
+"""Recurrent layers: GRU and LSTM, whole sentences in one call or one step at a time (M11 to M15).
+
+Axes: ``rows`` are sentences or hypotheses, ``time`` runs along the sentence. Padding stands behind a
+sentence and never changes a state of it: a sentence of a batch gives what it gives alone.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from uwaga.models.layers.cells import gru_cell, lstm_cell
+from uwaga.models.layers.dropout import SequenceDropout
+from uwaga.models.layers.stepwise import StepProduct
+
+linear = nn.functional.linear
+
+
+class LstmState(NamedTuple):
+    """``hidden`` and ``cell``, each (rows, units)."""
+
+    hidden: Tensor
+    cell: Tensor
+
+
+class _Weights(NamedTuple):
+    """Matrices and biases (gates * units, ...) of inputs and of the last state."""
+
+    inputs: Tensor
+    recurrent: Tensor
+    input_bias: Tensor
+    recurrent_bias: Tensor
+
+
+class _GatedLayer(nn.Module):
+    """What GRU and LSTM share: torch's layer holds the weights, for its call and for single steps."""
+
+    layer: nn.RNNBase
+
+    @property
+    def weights(self) -> _Weights:
+        names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+        return _Weights(*(cast(Tensor, getattr(self.layer, name)) for name in names))
+
+    def project(self, x: Tensor, first: int = 0) -> Tensor:
+        """What (..., part of the inputs) adds to the gates, (..., gates * units).
+
+        Args:
+            x: inputs from number ``first`` on; the bias is added where that is 0.
+            first: the first input that ``x`` holds.
+        """
+        weights = self.weights
+        matrix = weights.inputs[:, first : first + x.shape[-1]]
+        return linear(x, matrix, weights.input_bias if first == 0 else None)
+
+    def beside(self, known: Tensor, first: int) -> StepProduct:
+        """:meth:`project` of all inputs, of which those from number ``first`` on come step by step.
+
+        ``known`` (rows, time, gates * units) is the projection of those before, the bias included.
+        """
+        return StepProduct(known, self.weights.inputs[:, first:])
+
+    def nothing_known(self, rows: int, time: int) -> Tensor:
+        """What :meth:`beside` takes, with ``first`` 0, where no input is known before."""
+        return self.weights.input_bias.expand(rows, time, -1)
+
+    def reset(self) -> None:
+        """Glorot's scale for each gate's input matrix, variance-keeping recurrent ones, zero biases."""
+        weights, units = self.weights, self.layer.hidden_size
+        bound = (6.0 / (self.layer.input_size + units)) ** 0.5
+        nn.init.uniform_(weights.inputs, -bound, bound)
+        nn.init.normal_(weights.recurrent, std=units**-0.5)
+        nn.init.zeros_(weights.input_bias)
+        nn.init.zeros_(weights.recurrent_bias)
+
+
+class Gru(_GatedLayer):
+    """One GRU layer of one direction (Cho 2014 eq. 5 to 8).
+
+    With ``r`` and ``z`` the reset and update gates, ``h' = z h + (1 - z) n`` and
+
+    - ``paper``: ``n = tanh(W x + U (r h) + b)``;
+    - ``fused``: ``n = tanh(W x + b + r (U h + b'))``, torch's own, which runs a sentence in one call.
+
+    Bahdanau 2014 names the update gate the other way round, ``1 - z``: the same functions.
+    """
+
+    def __init__(self, inputs: int, units: int, form: Literal["paper", "fused"] = "fused") -> None:
+        super().__init__()
+        self.units, self.form = units, form
+        self.layer = nn.GRU(inputs, units, batch_first=True)
+        self.reset()
+
+    def run(self, x: Tensor, start: Tensor | None = None) -> Tensor:
+        """States (rows, time, units) after each of the vectors (rows, time, inputs)."""
+        if start is None:
+            start = x.new_zeros(x.shape[0], self.units)
+        if self.form == "fused":
+            states: Tensor = self.layer(x, start[None].contiguous())[0]
+            return states
+        steps = GruSteps(self, x.shape[0], x.shape[1])
+        hidden, found = start, []
+        for projected in self.project(x).unbind(1):
+            hidden = steps(projected, hidden)
+            found.append(hidden)
+        return torch.stack(found, dim=1)
+
+
+class GruSteps:
+    """A GRU over ``time`` steps whose inputs become known one after the other."""
+
+    def __init__(self, layer: Gru, rows: int, time: int) -> None:
+        _, matrix, _, bias = layer.weights
+        self.units, self.form = layer.units, layer.form
+        self.products = (
+            [matrix_product(matrix, bias, rows, time)]
+            if layer.form == "fused"
+            else [
+                matrix_product(matrix[: 2 * self.units], bias[: 2 * self.units], rows, time),
+                matrix_product(matrix[2 * self.units :], bias[2 * self.units :], rows, time),
+            ]
+        )
+
+    def __call__(self, projected: Tensor, hidden: Tensor) -> Tensor:
+        """The next state (rows, units).
+
+        Args:
+            projected: (rows, 3 units): :meth:`Gru.project` of the input, for the gates r, z, n.
+            hidden: (rows, units).
+        """
+        units = self.units
+        if self.form == "fused":
+            return gru_cell(projected, self.products[0](hidden), hidden)
+        gates = torch.sigmoid(projected[:, : 2 * units] + self.products[0](hidden))  # (rows, 2 units)
+        reset, update = gates.chunk(2, dim=1)
+        candidate = torch.tanh(projected[:, 2 * units :] + self.products[1](reset * hidden))
+        return candidate + update * (hidden - candidate)
+
+
+class Lstm(_GatedLayer):
+    """One LSTM layer of one direction (Hochreiter 1997, with the forget gate of Gers 2000)."""
+
+    def __init__(self, inputs: int, units: int) -> None:
+        super().__init__()
+        self.units = units
+        self.layer = nn.LSTM(inputs, units, batch_first=True)
+        self.reset()
+        with torch.no_grad():
+            nn.init.ones_(self.weights.input_bias[units : 2 * units])  # begin by remembering
+
+    def run(
+        self, x: Tensor, start: LstmState | None = None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, LstmState]:
+        """A whole sentence in one call.
+
+        Args:
+            x: (rows, time, inputs).
+            start: zeros where None.
+            lengths: (rows,) how many of the vectors count; all where None.
+
+        Returns:
+            hidden states (rows, time, units), meaningless behind a row's length, and the state after its
+            last vector.
+        """
+        if start is None:
+            zeros = x.new_zeros(x.shape[0], self.units)
+            start = LstmState(zeros, zeros)
+        carried = (start.hidden[None].contiguous(), start.cell[None].contiguous())
+        if lengths is None or bool((lengths == x.shape[1]).all()):
+            states, (hidden, cell) = self.layer(x, carried)
+            return states, LstmState(hidden[0], cell[0])
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        packed, (hidden, cell) = self.layer(packed, carried)
+        states, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
+        return states, LstmState(hidden[0], cell[0])
+
+
+class LstmSteps:
+    """An LSTM over several steps whose inputs become known one after the other.
+
+    Args:
+        layer: its weights.
+        known: (rows, time, 4 units), :meth:`Lstm.project` of the inputs that are known before, with the
+            bias; of none, the bias alone.
+        first: number of the first input that is not.
+    """
+
+    def __init__(self, layer: Lstm, known: Tensor, first: int) -> None:
+        _, matrix, _, bias = layer.weights
+        self.inputs = layer.beside(known, first)
+        self.states = matrix_product(matrix, bias, known.shape[0], known.shape[1])
+
+    def __call__(self, x: Tensor, state: LstmState) -> LstmState:
+        """The next state; ``x`` (rows, inputs) are the inputs from ``first`` on."""
+        return LstmState(*lstm_cell(self.inputs(x) + self.states(state.hidden), state.cell))
+
+
+def matrix_product(matrix: Tensor, bias: Tensor, rows: int, time: int) -> StepProduct:
+    """``W x_t + b`` at each of ``time`` steps."""
+    return StepProduct(bias.expand(rows, time, -1), matrix)
+
+
+class LstmStack(nn.Module):
+    """Layers on top of each other, dropout before each but the first, residuals where asked for.
+
+    ``residual_from``: the first layer (from 0) whose input is added to its output (Wu 2016 §3.1), or None.
+    ``extra``: width of a vector that every layer reads beside its input.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        units: int,
+        layers: int,
+        dropout: SequenceDropout,
+        residual_from: int | None = None,
+        extra: int = 0,
+    ) -> None:
+        super().__init__()
+        widths = [inputs] + [units] * (layers - 1)
+        self.layers = nn.ModuleList(Lstm(width + extra, units) for width in widths)
+        self.dropout = dropout
+        self.residual_from = layers if residual_from is None else residual_from
+
+    def run(
+        self,
+        x: Tensor,
+        start: tuple[LstmState, ...] | None = None,
+        lengths: Tensor | None = None,
+        beside: Tensor | None = None,
+    ) -> tuple[Tensor, tuple[LstmState, ...]]:
+        """Outputs (rows, time, units) of the top layer and each layer's last state; see :meth:`Lstm.run`.
+
+        ``beside`` is (rows, time, extra).
+        """
+        ends = []
+        for number, layer in enumerate(self.layers):
+            assert isinstance(layer, Lstm)
+            below = x if number == 0 else self.dropout(x)
+            inputs = below if beside is None else torch.cat([below, beside], dim=-1)
+            states, end = layer.run(inputs, start[number] if start else None, lengths)
+            x = states + below if number >= self.residual_from else states
+            ends.append(end)
+        return x, tuple(ends)
+
+
+def backwards(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tensor:
+    """Each row of (rows, time, ...) turned round within its length; what stands behind stays.
+
+    ``keep_last`` leaves a row's last entry, the end symbol, in its place. Applied twice, it gives ``x``.
+    """
+    positions = torch.arange(x.shape[1], device=x.device)  # (time,)
+    turned = lengths[:, None] - (2 if keep_last else 1) - positions  # (rows, time)
+    order = torch.where(turned >= 0, turned, positions)
+    return x[torch.arange(x.shape[0], device=x.device)[:, None], order]
+
+
+def at_end(states: Tensor, lengths: Tensor) -> Tensor:
+    """(rows, units) the state behind the last vector of each row of (rows, time, units)."""
+    return states[torch.arange(states.shape[0], device=states.device), lengths - 1]

@@ -1,0 +1,249 @@
+"""Attention scores: one class each, found by name in a registry.
+
+A score is the F of generalised attention, ``f_ij = F(s_i, h_j)`` (M1). ``prepare`` runs once per
+sentence on the keys; ``forward`` runs for every query. Adding a score means adding a class with the
+``@register`` line, here or in a file of its own: models are built from settings by the registered name, and
+the law tests go over the registry.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.models.layers.energies import energies
+from uwaga.models.layers.stepwise import StepProduct
+
+POSITIONS = 512
+
+
+class AttentionScore(nn.Module):
+    """A score between queries and keys.
+
+    ``positions`` is the longest source that a score of positions can take; the others take any.
+    ``reads_keys`` says whether the score depends on the keys at all.
+    """
+
+    reads_keys = True
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__()
+        self.query_width = query_width
+        self.key_width = key_width
+        self.positions = positions
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        """Do the work that depends on the keys alone.
+
+        Args:
+            keys: (..., source, key width).
+        """
+        return keys
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        """Scores (..., target, source) of queries (..., target, query width)."""
+        raise NotImplementedError
+
+    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        """Scores (rows, source) of queries (rows, query width) that come one after the other.
+
+        The function is called ``time`` times and gives what :meth:`forward` gives; a score overrides this
+        where gradients of many single queries can be had for less.
+
+        Args:
+            prepared: (rows, source, width).
+            time: how many queries will come.
+        """
+        return lambda query: self(query[:, None], prepared)[:, 0]
+
+
+Kind = TypeVar("Kind", bound=type[AttentionScore])
+SCORES: dict[str, type[AttentionScore]] = {}
+
+
+def register(name: str) -> Callable[[Kind], Kind]:
+    """Enter a score class into the registry under a name."""
+
+    def enter(kind: Kind) -> Kind:
+        SCORES[name] = kind
+        return kind
+
+    return enter
+
+
+def score_class(name: str) -> type[AttentionScore]:
+    """The class that is registered under a name.
+
+    Raises:
+        SettingsError: no score has that name; the message has the nearest, and all that there are.
+    """
+    if name not in SCORES:
+        near = difflib.get_close_matches(name, SCORES, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise SettingsError(
+            f"no attention score is called {name!r}; {hint}there are: {', '.join(sorted(SCORES))}"
+        )
+    return SCORES[name]
+
+
+def make_score(name: str, query_width: int, key_width: int, positions: int = POSITIONS) -> AttentionScore:
+    """The registered score of that name.
+
+    Raises:
+        SettingsError: as :func:`score_class`, or the score does not take these widths.
+    """
+    return score_class(name)(query_width, key_width, positions)
+
+
+@register("dot")
+class DotScore(AttentionScore):
+    """``sᵀ h`` (M3; Luong 2015 eq. 8). Queries and keys have the same width."""
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        if query_width != key_width:
+            raise SettingsError(
+                f"the dot score needs queries and keys of one width, not {query_width} and {key_width}; "
+                "use `general`"
+            )
+        super().__init__(query_width, key_width, positions)
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return torch.matmul(query, prepared.transpose(-1, -2))  # (..., target, source)
+
+    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        return _products(prepared, time)
+
+
+@register("scaled_dot")
+class ScaledDotScore(DotScore):
+    """``q kᵀ / √d_k`` (M7; Vaswani 2017 §3.2.1), of variance 1 for entries of variance 1."""
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        # Scaling the query costs target·width products instead of target·source.
+        return super().forward(query * (1.0 / math.sqrt(self.query_width)), prepared)
+
+    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        product = super().steps(prepared, time)
+        return lambda query: product(query * (1.0 / math.sqrt(self.query_width)))
+
+
+@register("general")
+class GeneralScore(AttentionScore):
+    """``sᵀ W h`` (M4; Luong 2015 eq. 8)."""
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__(query_width, key_width, positions)
+        self.weight = nn.Linear(key_width, query_width, bias=False)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return self.weight(keys)  # type: ignore[no-any-return]  # (..., source, query width)
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return torch.matmul(query, prepared.transpose(-1, -2))  # (..., target, source)
+
+    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        return _products(prepared, time)
+
+
+@register("additive")
+class AdditiveScore(AttentionScore):
+    """``vᵀ tanh(W1 h + W2 s)`` (M2; Bahdanau 2014 §A.1.2), with as many hidden units as the query is wide.
+
+    ``W1 h`` is the prepared part.
+    """
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__(query_width, key_width, positions)
+        self.key = nn.Linear(key_width, query_width, bias=False)  # W1
+        self.query = nn.Linear(query_width, query_width, bias=False)  # W2
+        self.vector = nn.Parameter(torch.empty(query_width))  # v
+        for layer in (self.key, self.query):
+            nn.init.xavier_uniform_(layer.weight)
+        nn.init.normal_(self.vector, std=query_width**-0.5)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return self.key(keys)  # type: ignore[no-any-return]  # (..., source, hidden)
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return energies(self.query(query), prepared, self.vector)  # (..., target, source)
+
+    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        product = StepProduct(
+            prepared.new_zeros(()).expand(len(prepared), time, self.query_width), self.query.weight
+        )
+        return lambda query: energies(product(query)[:, None], prepared, self.vector)[:, 0]
+
+
+@register("additive_joint")
+class JointAdditiveScore(AttentionScore):
+    """``vᵀ tanh(W [h; s])`` (M2), the same function with one matrix over the joined vectors.
+
+    Written as it stands, so nothing can be prepared: every pair of query and key goes through W.
+    """
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__(query_width, key_width, positions)
+        self.weight = nn.Linear(key_width + query_width, query_width, bias=False)  # W = [W1 W2]
+        self.vector = nn.Parameter(torch.empty(query_width))  # v
+        nn.init.xavier_uniform_(self.weight.weight)
+        nn.init.normal_(self.vector, std=query_width**-0.5)
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        target, source = query.shape[-2], prepared.shape[-2]
+        keys = prepared.unsqueeze(-3).expand(*prepared.shape[:-2], target, -1, -1)
+        queries = query.unsqueeze(-2).expand(*query.shape[:-2], target, source, -1)
+        joined = torch.cat([keys, queries], dim=-1)  # (..., target, source, key + query width)
+        return torch.matmul(torch.tanh(self.weight(joined)), self.vector)  # (..., target, source)
+
+
+@register("concat")
+class ConcatScore(AttentionScore):
+    """``vᵀ tanh(W [s; h])`` (M5; Luong 2015 eq. 8).
+
+    The key half of W is applied once per sentence, the query half once per query.
+    """
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__(query_width, key_width, positions)
+        self.weight = nn.Parameter(torch.empty(query_width, query_width + key_width))  # W
+        self.vector = nn.Parameter(torch.empty(query_width))  # v
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.normal_(self.vector, std=query_width**-0.5)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return nn.functional.linear(keys, self.weight[:, self.query_width :])  # (..., source, hidden)
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        ours = nn.functional.linear(query, self.weight[:, : self.query_width])  # (..., target, hidden)
+        return energies(ours, prepared, self.vector)  # (..., target, source)
+
+
+@register("location")
+class LocationScore(AttentionScore):
+    """``W_a s_t``, a score per source position (M6; Luong 2015 eq. 7). The keys are not looked at."""
+
+    reads_keys = False
+
+    def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
+        super().__init__(query_width, key_width, positions)
+        self.weight = nn.Linear(query_width, positions, bias=False)  # W_a
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        source = prepared.shape[-2]
+        if source > self.positions:
+            raise TextTooLongError(
+                f"a source of {source} tokens, but the location score knows {self.positions} positions"
+            )
+        return nn.functional.linear(query, self.weight.weight[:source])  # (..., target, source)
+
+
+def _products(prepared: Tensor, time: int) -> StepProduct:
+    """``sᵀ h`` of one query after the other with the same keys (rows, source, width)."""
+    rows, source, _ = prepared.shape
+    return StepProduct(prepared.new_zeros(()).expand(rows, time, source), prepared)

@@ -1,0 +1,89 @@
+"""The simpler simple recurrent unit (M26), which may stand in place of the decoder's self-attention."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from uwaga.models.layers.precision import at_least_float32
+
+
+class SsruState(NamedTuple):
+    """``cells`` (rows, width): c_t behind the last position, in float32 at least."""
+
+    cells: Tensor
+
+
+class Ssru(nn.Module):
+    """``f_t = σ(W_f x_t + b_f)``, ``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ W x_t``, ``relu(c_t)`` (Kim 2019 §3.1).
+
+    The products need nothing of the positions before, so they are made for all of them at once; only
+    elementwise operations go along the sentence, as in the simple recurrent unit (Lei 2018 §3).
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.forget = nn.Linear(width, width)
+        self.input = nn.Linear(width, width, bias=False)
+        for layer in (self.forget, self.input):
+            nn.init.xavier_uniform_(layer.weight)
+        nn.init.zeros_(self.forget.bias)
+
+    def forward(self, x: Tensor, past: SsruState | None) -> tuple[Tensor, SsruState]:
+        """New positions behind earlier ones.
+
+        Args:
+            x: (rows, new, width).
+            past: the state behind the earlier positions, or None where there are none: ``c_0 = 0``.
+
+        Returns:
+            (rows, new, width), and the state behind the last of them.
+        """
+        gates, new = at_least_float32(self.forget(x)), at_least_float32(self.input(x))  # (rows, new, width)
+        start = new.new_zeros(x.shape[0], x.shape[2]) if past is None else past.cells
+        cells = scan(gates, new, start)
+        return torch.relu(cells).to(x.dtype), SsruState(cells[:, -1])
+
+
+def scan(gates: Tensor, new: Tensor, start: Tensor) -> Tensor:
+    """``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ v_t`` with ``f_t = σ(a_t)``, for all t: (rows, time, width).
+
+    Autograd would keep a table per step and operation; the gradient is written by hand, and it is one
+    operation per step as the value is.
+
+    Args:
+        gates: a, (rows, time, width).
+        new: v, (rows, time, width).
+        start: c before the first step, (rows, width).
+    """
+    return cast(Tensor, _Scan.apply(gates, new, start))  # type: ignore[no-untyped-call]
+
+
+class _Scan(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, new: Tensor, start: Tensor) -> Tensor:
+        forget = torch.sigmoid(gates)
+        cells = torch.empty_like(new)
+        before = start
+        for position in range(new.shape[1]):
+            cell = cells[:, position]
+            torch.lerp(new[:, position], before, forget[:, position], out=cell)
+            before = cell
+        ctx.save_for_backward(forget, new, start, cells)
+        return cells
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        forget, new, start, cells = ctx.saved_tensors
+        # d_t = g_t + f_{t+1} ⊙ d_{t+1}: what c_t does to the loss, here and through every later cell.
+        through = grad.clone(memory_format=torch.contiguous_format)
+        for position in range(grad.shape[1] - 2, -1, -1):
+            through[:, position].addcmul_(forget[:, position + 1], through[:, position + 1])
+        before = torch.cat([start[:, None], cells[:, :-1]], dim=1)  # c_{t-1}
+        of_start = forget[:, 0] * through[:, 0]
+        of_gates = torch.ops.aten.sigmoid_backward.default(before.sub_(new).mul_(through), forget)
+        return of_gates, through.mul_(1.0 - forget), of_start

@@ -1,0 +1,99 @@
+"""Self-attention of several streams: one reads the target, the others predict it (M29; Qi 2020 §3.2)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from uwaga.models.layers.attention import masked_softmax
+from uwaga.models.layers.dropout import dropout
+from uwaga.models.layers.multihead import KeysValues, extend
+from uwaga.models.layers.positions import relative_bucket
+
+
+class StreamAttention(nn.Module):
+    """Stream 0 reads: its position t sees its own positions up to t, as in any decoder.
+
+    Stream s > 0 predicts the token behind position t, s tokens ahead of what it knows: it sees positions up
+    to ``t - (s - 1)`` of stream 0, the first one always, and of its own stream the position itself. The
+    scores are ``(q kᵀ) / √d + b``, where b is a projection of what asks, one number per head and bucket of
+    the distance.
+    """
+
+    def __init__(self, width: int, heads: int, buckets: int, distance: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads, self.buckets, self.distance, self.dropout = heads, buckets, distance, dropout
+        self.query = nn.Linear(width, width)
+        self.key_value = nn.Linear(width, 2 * width)
+        self.relative = nn.Linear(width, buckets * heads)
+        self.output = nn.Linear(width, width)
+        with torch.no_grad():
+            key, value = self.key_value.weight.chunk(2)
+            for weight in (self.query.weight, key, value, self.relative.weight, self.output.weight):
+                nn.init.xavier_uniform_(weight)
+        for layer in (self.query, self.key_value, self.relative, self.output):
+            nn.init.zeros_(layer.bias)
+
+    def forward(
+        self, x: Tensor, past: KeysValues | None = None, seen: list[Tensor] | None = None
+    ) -> tuple[Tensor, KeysValues]:
+        """Attend over all positions, or over new ones behind those of ``past``.
+
+        Args:
+            x: (rows, streams, target, width), stream 0 first.
+            past: keys and values of stream 0's earlier positions, (rows, heads, past, head width).
+            seen: where the weights of stream 0 (rows, heads, target, source) are put behind those of lower
+                layers.
+
+        Returns:
+            the same shape, and the longer cache.
+        """
+        rows, streams, target, width = x.shape
+        query = self.query(x).view(rows, streams, target, self.heads, -1).transpose(2, 3)
+        both = self.key_value(x).view(rows, streams, target, 2, self.heads, -1)
+        keys, values = both.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (rows, streams, heads, target, head width)
+        cache = extend(past, KeysValues(keys[:, 0], values[:, 0]))
+        read = query @ cache.keys[:, None].transpose(-1, -2)  # (rows, streams, heads, target, source)
+        own = (query * keys).sum(dim=-1, keepdim=True)  # (rows, streams, heads, target, 1)
+        scores = torch.cat([read, own], dim=-1) * query.shape[-1] ** -0.5
+        source = cache.keys.shape[2]
+        scores = scores + self.bias(x, source)
+        weights = masked_softmax(scores, stream_mask(streams, target, source, x.device)[:, None])
+        if seen is not None:
+            seen.append(weights[:, 0, ..., :-1])
+        weights = dropout(weights, self.dropout if self.training else 0.0)
+        context = weights[..., :-1] @ cache.values[:, None] + weights[..., -1:] * values
+        out: Tensor = self.output(context.transpose(2, 3).reshape(rows, streams, target, width))
+        return out, cache
+
+    def bias(self, x: Tensor, source: int) -> Tensor:
+        """What is added to the scores, (rows, streams, heads, target, source + 1), of x (rows, streams, ...).
+
+        A predicting stream stands one position further than the reading one: its distances are one larger.
+        """
+        rows, streams, target, _ = x.shape
+        offered = self.relative(x).view(rows, streams, target, self.buckets, self.heads)
+        offered = offered.permute(0, 1, 4, 2, 3)  # (rows, streams, heads, target, buckets)
+        keys = torch.arange(source, device=x.device)
+        away = keys - torch.arange(source - target, source, device=x.device)[:, None]  # (target, source)
+        reading = relative_bucket(away, self.buckets, self.distance, both_ways=False)
+        predicting = relative_bucket(away - 1, self.buckets, self.distance, both_ways=False)
+        index = torch.stack([reading, *[predicting] * (streams - 1)])  # (streams, target, source)
+        index = torch.cat([index, torch.zeros_like(index[..., :1])], dim=-1)
+        found: Tensor = offered.gather(-1, index[:, None].expand(rows, -1, self.heads, -1, -1))
+        return found
+
+
+def stream_mask(streams: int, target: int, source: int, device: torch.device | str | None = None) -> Tensor:
+    """(streams, target, source + 1), True where a position may look; the last column is the stream itself.
+
+    ``target`` new positions stand behind ``source - target`` earlier ones.
+    """
+    keys = torch.arange(source, device=device)
+    queries = torch.arange(source - target, source, device=device)[:, None]
+    masks = []
+    for stream in range(streams):
+        seen = (keys <= queries - max(stream - 1, 0)) | (keys == 0) & (stream > 0)  # (target, source)
+        own = torch.full((target, 1), stream > 0, device=device)
+        masks.append(torch.cat([seen, own], dim=-1))
+    return torch.stack(masks)

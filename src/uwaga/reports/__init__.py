@@ -1,1 +1,0 @@
-"""Reports as one HTML file that needs no network: pages, tables and charts."""

@@ -1,0 +1,1 @@
+"""Many callers that share one model: token budgets, fair queues, continuous batches."""

@@ -1,0 +1,148 @@
+"""A batch of sentences that the decoder searches by itself, for the options that let it (M22, M24).
+
+:class:`uwaga.search.beam_batch.BeamBatch` is the law: what this finds is equal to the bit, which
+``tests/search/test_search_by_decoder.py`` holds over random models and options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.decoder import MOST_TOKENS, BeamRules, BeamSearch, Decoder, Ids, Symbols
+from uwaga.results.translation import Hypothesis
+from uwaga.search.beam_batch import StepOutcome, hypothesis
+from uwaga.search.constraints import forced_tokens, never_produced, start_token, uncounted_tokens
+from uwaga.search.length_batching import next_entry
+from uwaga.search.options import SearchOptions
+from uwaga.search.phrases import Phrases, word_parts
+from uwaga.search.rank import Ranking
+
+LONGEST = 1 << 16
+"""Most steps: what log-probabilities are divided by is worked out for every length beforehand."""
+USUAL = 1 << 9
+"""And at least for so many."""
+
+
+def searched_by_decoder(decoder: Decoder, options: SearchOptions, limits: Sequence[int]) -> bool:
+    """Whether the decoder can search by itself: nothing that these options ask for needs more than ranks."""
+    looks_at_tokens = options.sample or options.no_repeat_ngram or options.attention is True
+    return decoder.beam_search is not None and not looks_at_tokens and max(limits, default=0) <= LONGEST
+
+
+class DecoderBatch:
+    """Sentences enter the decoder's search and leave it when they are done; the face of ``BeamBatch``.
+
+    Args:
+        limits: (sentences,) most steps of each sentence.
+        enough: finished hypotheses that a sentence waits for, at most as many as its beams.
+        phrases: what the target of each must contain; None where none must contain anything.
+        streams: whether every token is told of as it is decided.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        options: SearchOptions,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        enough: int,
+        phrases: Sequence[Phrases | None] | None = None,
+        streams: bool = False,
+    ) -> None:
+        self._streams = streams
+        self._decoder, self._options, self._sources = decoder, options, sources
+        self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
+        self._limits: Ids = np.array(limits, dtype=np.int64)
+        self._forced = forced_tokens(options, prefixes)
+        self._uncounted = uncounted_tokens(options, prefixes)
+        self._phrases = phrases
+        self._entered = 0
+        longest = int(self._limits.max())
+        self._search = _search(decoder, options, enough, longest, word_parts(phrases or ()), streams)
+
+    @property
+    def running(self) -> Ids:
+        """(sentences,) source tokens of those that are being decoded."""
+        return np.asarray(self._lengths[self._search.running])
+
+    @property
+    def waiting(self) -> Ids:
+        """(sentences,) source tokens of those that have not entered, in the order in which they will."""
+        return self._lengths[self._entered :]
+
+    def admit(self, count: int) -> None:
+        """Let the next ``count`` sentences in."""
+        which = slice(self._entered, self._entered + count)
+        memory = self._decoder.encode(self._sources[which])
+        begun = self._limits[which], self._uncounted[which], self._forced[which]
+        phrases = () if self._phrases is None else self._phrases[which]
+        self._search.enter(memory, *begun, [None if one is None else one.tables for one in phrases])
+        self._entered += count
+
+    def step(self) -> StepOutcome | None:
+        """Make steps until others may enter, or all are done; one step where every token is told of.
+
+        Raises:
+            ModelError: the model's log-probabilities are not numbers.
+        """
+        if self._streams:
+            return self._streamed()
+        self._search.run(next_entry(self.waiting, self._options.rows, self._options.batch_tokens))
+        return None
+
+    def _streamed(self) -> StepOutcome:
+        before = self._search.running
+        self._search.run(MOST_TOKENS)
+        decided = self._search.decided()
+        extended: Ids = np.array([sentence for sentence, _, _ in decided], dtype=np.int64)
+        tokens: Ids = np.array([token for _, token, _ in decided], dtype=np.int64)
+        log_probs = np.array([log_prob for _, _, log_prob in decided], dtype=np.float64)
+        return StepOutcome(extended, tokens, log_probs, np.setdiff1d(before, self._search.running))
+
+    def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
+        """The n-best finished hypotheses of sentences, best first."""
+        end, found = self._decoder.symbols.end, self._search.found()
+        return [
+            [hypothesis(tokens, scores, None, score, cut, end) for tokens, scores, score, cut in found[index]]
+            for index in indices.tolist()
+        ]
+
+
+def _search(
+    decoder: Decoder,
+    options: SearchOptions,
+    enough: int,
+    longest: int,
+    inside: NDArray[np.bool_],
+    streams: bool,
+) -> BeamSearch:
+    assert decoder.beam_search is not None
+    longest = max(1 << (longest - 1).bit_length(), USUAL)  # searches that differ in it alone are alike
+    rules = _rules(decoder.symbols, options, enough, longest, streams)
+    return decoder.beam_search(replace(rules, inside=inside) if inside.size else rules)
+
+
+@lru_cache(maxsize=64)
+def _rules(symbols: Symbols, options: SearchOptions, enough: int, longest: int, streams: bool) -> BeamRules:
+    """What searches by the same options share; no array of it is ever changed."""
+    ranking = Ranking(options.length_formula, options.length_penalty)
+    return BeamRules(
+        beams=options.beam,
+        enough=enough,
+        nbest=options.nbest,
+        start=start_token(options, symbols),
+        never=never_produced(options, symbols),
+        min_length=options.min_length,
+        early_stopping=options.early_stopping,
+        force_end=options.force_end,
+        score_forced=options.score_forced,
+        renormalise=options.renormalise,
+        divisors=ranking.divisor(np.arange(longest + 2)),
+        streams=streams,
+    )

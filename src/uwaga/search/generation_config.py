@@ -1,0 +1,148 @@
+"""A checkpoint's own generation settings (``generation_config.json``) as :class:`SearchOptions`.
+
+With these options :func:`uwaga.search.search` gives the tokens that ``transformers`` gives. Where the
+two count differently:
+
+- ``max_length`` and ``min_length`` count the start symbol there, and not here;
+- there a forced prefix counts neither in a score nor in its length (``score_forced`` False);
+- there ``forced_bos_token_id`` does nothing where a prefix is forced, here it stands before the prefix;
+- ``early_stopping`` False is an estimate there (``"estimate"``), ``"never"`` the exact bound (False).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from uwaga.decoder import Symbols
+from uwaga.errors import SettingsError, shown
+from uwaga.search.options import SearchOptions
+
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "num_beam_groups": (1,),
+    "diversity_penalty": (0, 0.0),
+    "repetition_penalty": (1, 1.0),
+    "encoder_repetition_penalty": (1, 1.0),
+    "encoder_no_repeat_ngram_size": (0,),
+    "exponential_decay_length_penalty": (),
+    "begin_suppress_tokens": (),
+    "sequence_bias": (),
+    "force_words_ids": (),
+    "constraints": (),
+    "guidance_scale": (1, 1.0),
+    "penalty_alpha": (0, 0.0),
+    "min_new_tokens": (0,),
+    "min_p": (0, 0.0),
+    "top_h": (),
+    "typical_p": (1, 1.0),
+    "epsilon_cutoff": (0, 0.0),
+    "eta_cutoff": (0, 0.0),
+    "watermarking_config": (),
+    "stop_strings": (),
+    "max_time": (),
+    "dola_layers": (),
+}
+"""Settings that the search does not know, with the values at which they change nothing."""
+
+
+def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
+    """Read the settings of a checkpoint of an encoder–decoder model.
+
+    Args:
+        values: the mapping in ``generation_config.json``; keys that do not bear on the search (special
+            tokens, versions, what to return) are passed over.
+
+    Raises:
+        SettingsError: a setting asks for something that the search does not do.
+    """
+    for name, neutral in _NEUTRAL.items():
+        if values.get(name) is not None and values[name] not in neutral:
+            raise SettingsError(f"generation setting {name!r} = {shown(values[name])} is not supported")
+    beam = int(_value(values, "num_beams", 1))
+    sample = bool(_value(values, "do_sample", False))
+    if sample and beam > 1:
+        raise SettingsError(
+            "generation settings ask to sample with a beam: set num_beams 1 or do_sample false"
+        )
+    early = _value(values, "early_stopping", False)
+    total = _value(values, "max_length", 20)
+    steps = _value(values, "max_new_tokens", total - 1)
+    return SearchOptions(
+        beam=beam,
+        nbest=int(_value(values, "num_return_sequences", 1)),
+        length_penalty=float(_value(values, "length_penalty", 1.0)),
+        length_formula="average",
+        score_forced=False,
+        early_stopping=True if early is True else False if early == "never" else "estimate",
+        min_length=max(0, int(_value(values, "min_length", 0)) - 1),
+        max_length=int(steps),
+        max_ratio=math.inf,
+        force_end=values.get("forced_eos_token_id") is not None,
+        no_repeat_ngram=int(_value(values, "no_repeat_ngram_size", 0)),
+        first=values.get("forced_bos_token_id"),
+        banned=_banned(values),
+        renormalise=bool(_value(values, "renormalize_logits", False)),
+        sample=sample,
+        temperature=float(_value(values, "temperature", 1.0)) if sample else 1.0,
+        top_k=int(_value(values, "top_k", 50)) if sample else 0,
+        top_p=float(_value(values, "top_p", 1.0)) if sample else 1.0,
+    )
+
+
+def to_generation_config(
+    options: SearchOptions, symbols: Symbols, max_target: int | None, unused: Collection[int] = ()
+) -> dict[str, Any]:
+    """The mapping for a ``generation_config.json`` with which ``transformers`` searches as these options do.
+
+    It cannot say ``max_ratio`` and ``max_extra``; they are left out.
+
+    Args:
+        options: how to search.
+        symbols: of the model as that library sees it.
+        max_target: most target tokens that the model can make, None for no limit.
+        unused: tokens never to be produced, beside those that the options ban.
+
+    Raises:
+        SettingsError: the options ask for something that ``transformers`` does not do.
+    """
+    if options.length_formula == "gnmt" and options.beam > 1 and options.length_penalty != 0.0:
+        raise SettingsError(
+            "decoding.length_formula 'gnmt' cannot be said in generation_config.json; set 'average' or 'none'"
+        )
+    banned = ({*options.banned, *unused} | (set() if options.unknown else {symbols.unknown})) - {symbols.end}
+    steps = min(limit for limit in (options.max_length, max_target, 1 << 30) if limit is not None)
+    early: dict[object, object] = {True: True, False: "never", "estimate": False}
+    values: dict[str, Any] = {
+        "decoder_start_token_id": symbols.start if options.start is None else options.start,
+        "eos_token_id": symbols.end,
+        "pad_token_id": symbols.pad,
+        "bos_token_id": None,
+        "forced_bos_token_id": options.first,
+        "forced_eos_token_id": symbols.end if options.force_end else None,
+        "bad_words_ids": [[token] for token in sorted(banned)],
+        "num_beams": 1 if options.sample else options.beam,
+        "length_penalty": 0.0 if options.length_formula == "none" else options.length_penalty,
+        "early_stopping": early[options.early_stopping],
+        "min_length": options.min_length + 1 if options.min_length else 0,
+        "max_length": steps + 1,
+        "no_repeat_ngram_size": options.no_repeat_ngram,
+        "renormalize_logits": options.renormalise,
+        "do_sample": options.sample,
+    }
+    if options.sample:
+        values |= {"temperature": options.temperature, "top_k": options.top_k, "top_p": options.top_p}
+    return values
+
+
+def _value(values: Mapping[str, Any], name: str, default: Any) -> Any:
+    """A setting, or what ``transformers`` takes where it is missing or null."""
+    return default if values.get(name) is None else values[name]
+
+
+def _banned(values: Mapping[str, Any]) -> tuple[int, ...]:
+    """Tokens never to be produced; longer banned phrases are refused."""
+    words = _value(values, "bad_words_ids", [])
+    if any(len(word) != 1 for word in words):
+        raise SettingsError("generation setting 'bad_words_ids' bans phrases of several tokens: unsupported")
+    return tuple(sorted({word[0] for word in words} | set(_value(values, "suppress_tokens", []))))

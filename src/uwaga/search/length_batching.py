@@ -1,0 +1,53 @@
+"""Sentences of like length decoded together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from uwaga.decoder import Ids
+
+
+def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[list[int]]:
+    """Batches of sentence indices, longest sentences first.
+
+    A batch costs ``sentences * rows * longest``, padding counted, and stays within ``budget`` unless a
+    single sentence alone does not.
+
+    Args:
+        lengths: source tokens of each sentence.
+        rows: decoder rows per sentence.
+        budget: tokens.
+    """
+    batch: list[int] = []
+    for sentence in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if batch and (len(batch) + 1) * rows * lengths[batch[0]] > budget:
+            yield batch
+            batch = []
+        batch.append(sentence)
+    if batch:
+        yield batch
+
+
+def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
+    """How many of the waiting sentences are to enter now.
+
+    They enter in groups, since encoding many at once is faster: when a quarter of the budget is free.
+
+    Args:
+        running: (sentences,) source tokens of those being decoded.
+        waiting: (sentences,) source tokens of those that wait, in their order.
+        rows: decoder rows per sentence.
+        budget: tokens.
+    """
+    used = rows * int(running.sum())
+    if not len(waiting) or (4 * used > 3 * budget and len(running)):
+        return 0
+    fitting = int(np.searchsorted(np.cumsum(waiting * rows), budget - used, side="right"))
+    return max(fitting, 0 if len(running) else 1)
+
+
+def next_entry(waiting: Ids, rows: int, budget: int) -> int:
+    """Source tokens being decoded at which :func:`free_slots` first lets sentences in; 0 where none wait."""
+    return 3 * budget // (4 * rows) if len(waiting) else 0

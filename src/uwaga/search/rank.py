@@ -1,0 +1,143 @@
+"""How hypotheses of different lengths compare, and when no running one can still win (M24).
+
+Log-probabilities are summed in float64. With ``L`` the log-probability of a hypothesis and ``m`` its
+length, end symbol included, its score is ``L / divisor(m)`` where ``divisor(m)`` is
+
+- ``average``: ``m ** alpha``, the plain normalisation of ``transformers``, Marian and fairseq;
+- ``gnmt``: ``((5 + m) / 6) ** alpha``, Wu et al. 2016, eq. 14;
+- ``none``: 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.decoder import Ids
+from uwaga.search.options import SearchOptions
+
+Scores = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Value = TypeVar("Value", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A length formula with its exponent alpha."""
+
+    formula: str
+    alpha: float
+
+    def divisor(self, length: Ids) -> Scores:
+        """What a log-probability is divided by at each length; a length of 0 counts as 1."""
+        counted = np.maximum(length, 1).astype(np.float64)
+        if self.formula == "average":
+            return np.asarray(counted**self.alpha)
+        if self.formula == "gnmt":
+            return np.asarray(((5.0 + counted) / 6.0) ** self.alpha)
+        return np.ones_like(counted)
+
+    def bound(self, log_prob: Scores, shortest: Ids, longest: Ids) -> Scores:
+        """The best score that a running hypothesis can end with.
+
+        Log-probabilities only fall, and the divisor rises or falls steadily with the length, so the
+        best is ``log_prob`` over the divisor at one end of the lengths still possible.
+        """
+        return np.maximum(log_prob / self.divisor(shortest), log_prob / self.divisor(longest))
+
+
+class TableRanking(Ranking):
+    """Divisors that are known, of every length that there can be.
+
+    Args:
+        divisors: (lengths,) from a length of 0.
+    """
+
+    def __init__(self, divisors: Scores) -> None:
+        super().__init__("table", 0.0)
+        object.__setattr__(self, "divisors", divisors)
+
+    divisors: Scores
+
+    def divisor(self, length: Ids) -> Scores:
+        """See :meth:`Ranking.divisor`."""
+        return np.asarray(self.divisors[np.maximum(length, 0)])
+
+
+def columns(values: NDArray[Value], chosen: Ids) -> NDArray[Value]:
+    """``values`` (rows, n) at the columns ``chosen`` (rows, k): a faster ``np.take_along_axis``."""
+    if values.shape[1] == chosen.shape[1] == 1:
+        return values  # greedy: nothing to choose among
+    return np.asarray(values[np.arange(len(values))[:, None], chosen])
+
+
+class FinishedHypotheses:
+    """The best finished hypotheses of each sentence, best first.
+
+    Axes (sentences, slots); an empty slot scores -inf. ``nodes`` and ``depths`` say where in the trellis
+    the hypothesis ends. Of equal scores the one that finished first, or stood higher in the beam, wins.
+    """
+
+    def __init__(self, sentences: int, slots: int) -> None:
+        self.scores: Scores = np.full((sentences, slots), -np.inf)
+        self.nodes: Ids = np.zeros((sentences, slots), dtype=np.int64)
+        self.depths: Ids = np.zeros((sentences, slots), dtype=np.int64)
+        self.truncated: Flags = np.zeros((sentences, slots), dtype=np.bool_)
+
+    def add(self, indices: Ids, scores: Scores, nodes: Ids, depths: Ids, truncated: Flags) -> None:
+        """Merge candidates into the pool.
+
+        Args:
+            indices: (added,) the sentences concerned, each once.
+            scores: (added, candidates), -inf where there is nothing to add.
+            nodes: (added, candidates) trellis nodes.
+            depths: (added,) tokens of these hypotheses, end symbol included.
+            truncated: (added, candidates) whether a limit cut them.
+        """
+        slots = self.scores.shape[1]
+        merged = np.concatenate([self.scores[indices], scores], axis=1)  # (added, slots + candidates)
+        best = np.argsort(-merged, axis=1, kind="stable")[:, :slots]  # (added, slots)
+
+        def keep(old: NDArray[Value], new: NDArray[Value]) -> NDArray[Value]:
+            return columns(np.concatenate([old[indices], new], axis=1), best)
+
+        self.nodes[indices] = keep(self.nodes, nodes)
+        self.depths[indices] = keep(self.depths, np.broadcast_to(depths[:, None], nodes.shape))
+        self.truncated[indices] = keep(self.truncated, truncated)
+        self.scores[indices] = columns(merged, best)
+
+
+def is_done(
+    options: SearchOptions,
+    ranking: Ranking,
+    running: Scores,
+    finished: Scores,
+    enough: Ids,
+    length: Ids,
+    longest: Ids,
+) -> Flags:
+    """Which sentences need no further step, for beam search (M24).
+
+    Args:
+        options: when to stop, and for how many hypotheses.
+        ranking: the length formula.
+        running: (sentences,) log-probability of each sentence's best running hypothesis, as ranked.
+        finished: (sentences, slots) scores of its finished ones, best first, -inf for none.
+        enough: (sentences,) how many of them it waits for.
+        length: (sentences,) tokens of the running hypotheses that count in the length.
+        longest: (sentences,) most tokens that could come to count.
+
+    Returns:
+        (sentences,) True where the sentence is done.
+    """
+    worst = finished[np.arange(len(finished)), enough - 1]  # (sentences,)
+    full = worst > -np.inf
+    if options.early_stopping is True:
+        return full
+    if options.early_stopping == "estimate":
+        return full & (running / ranking.divisor(length) <= worst)
+    last = finished[:, options.nbest - 1]
+    return ranking.bound(running, length + 1, longest) <= last

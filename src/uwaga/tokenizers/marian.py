@@ -1,0 +1,230 @@
+"""Marian's tokenisers: SentencePiece cuts the text, a vocabulary of its own numbers the pieces."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from sentencepiece import SentencePieceProcessor
+
+from uwaga.decoder import Symbols
+from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.tokenizers.pretrained_files import read_bytes
+
+LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
+TOKEN = re.compile(rb">>[^<>]{1,40}<<")
+MARK = "\u2581"
+Kind = TypeVar("Kind", int, str)
+END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
+
+
+class MarianTokeniser:
+    """One side of an OPUS-MT model.
+
+    A text may begin with the token of a target language (``>>fra<<``), which then is one id. Text that
+    spells a special symbol stays text.
+    """
+
+    def __init__(
+        self, model: SentencePieceProcessor, vocabulary: Mapping[str, int] | None, symbols: Symbols, name: str
+    ) -> None:
+        """A tokeniser.
+
+        Args:
+            model: cuts texts into pieces.
+            vocabulary: numbers the pieces; None where the model's own numbers are meant, up to the padding
+                symbol's.
+            symbols: special token ids.
+            name: the file, for messages.
+        """
+        self._model = model
+        self._vocabulary = vocabulary
+        self._symbols = symbols
+        self._dropped = frozenset((symbols.start, symbols.end, symbols.pad, symbols.unknown))
+        self._name = name
+        self._chosen = ""
+
+    @cached_property
+    def _ids(self) -> Mapping[str, int]:
+        if self._vocabulary is not None:
+            return self._vocabulary
+        return padded(numbered_pieces(self._model), self._symbols.pad)
+
+    @cached_property
+    def _pieces(self) -> Mapping[int, str]:
+        return {number: piece for piece, number in self._ids.items()}
+
+    @property
+    def symbols(self) -> Symbols:
+        """The special token ids."""
+        return self._symbols
+
+    @property
+    def model_bytes(self) -> bytes:
+        """The SentencePiece model and the vocabulary."""
+        model: bytes = self._model.serialized_model_proto()
+        return model + json.dumps([self._ids, self._chosen], sort_keys=True).encode()
+
+    @property
+    def files(self) -> tuple[bytes, Mapping[str, int]]:
+        """What ``source.spm`` and ``vocab.json`` hold: the SentencePiece model, and ids by pieces."""
+        return self._model.serialized_model_proto(), self._ids
+
+    @cached_property
+    def languages(self) -> list[str]:
+        """The target languages' tokens, none in a model of one language pair."""
+        if self._vocabulary is None and not TOKEN.search(self._model.serialized_model_proto()):
+            return []  # without a look at each of the pieces
+        return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without the end symbol.
+
+        Raises:
+            DataError: the text is not valid Unicode, or begins with the token of a language that a
+                multilingual model does not know.
+        """
+        if self._vocabulary is None and not self.languages:
+            return self._cut(text, int)
+        found = LANGUAGE.match(text)
+        lead, rest = (found.group(), text[found.end() :]) if found else ("", text)
+        if not found and self._chosen:
+            lead, rest = self._chosen, f" {text}"  # as if the text began with the token and a space
+        languages = self.languages
+        if lead and languages and lead not in self._ids:
+            raise DataError(
+                f"{lead}: the model has no such target language; it has {' '.join(languages[:20])}"
+                + (" ..." if len(languages) > 20 else "")
+            )
+        pieces = self._cut(rest, str)
+        return [self._ids.get(piece, self._symbols.unknown) for piece in ([lead] if lead else []) + pieces]
+
+    def _cut(self, text: str, kind: type[Kind]) -> list[Kind]:
+        try:
+            found: list[Kind] = self._model.encode(text, out_type=kind)
+        except (RuntimeError, ValueError, TypeError):
+            raise DataError(f"{text[:40]!r}: not valid Unicode, remove half surrogate pairs") from None
+        return found
+
+    def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
+        """The ids with the end symbol behind them."""
+        return [*ids, self._symbols.end]
+
+    def language_prefix(self, text: str) -> str:
+        """The target language's token at the beginning of a text, or the one chosen, or nothing.
+
+        With the space behind it, which some models' pieces keep.
+        """
+        found = LANGUAGE.match(text)
+        if found:
+            return text[: found.end() + text.startswith(" ", found.end())]
+        return f"{self._chosen} " if self._chosen else ""
+
+    def with_target(self, language: str) -> MarianTokeniser:
+        """The same tokeniser that puts the token of a target language before texts that have none.
+
+        Raises:
+            SettingsError: the model has no such target language; lists those that it has.
+        """
+        token = language if LANGUAGE.fullmatch(language) else f">>{language}<<"
+        if token not in self.languages:
+            known = " ".join(piece[2:-2] for piece in self.languages)
+            raise SettingsError(f"{self._name}: no target language {language!r}; the model has {known}")
+        other = copy(self)
+        other._chosen = token
+        return other
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, without special and unknown symbols.
+
+        Raises:
+            DataError: an id is outside the vocabulary.
+        """
+        kept = [token for token in ids if token not in self._dropped]
+        text: str = ""
+        if kept and self._vocabulary is None and self._within(kept):
+            text = self._model.decode_ids(kept)
+        elif kept:
+            text = self._model.decode_pieces(self.pieces(kept))
+        return text.replace(MARK, " ").strip()
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces of ids.
+
+        Raises:
+            DataError: an id is outside the vocabulary.
+        """
+        if self._vocabulary is None and self._within(ids):
+            return [self._model.id_to_piece(token) for token in ids]
+        for token in ids:
+            if token not in self._pieces:
+                raise DataError(f"{self._name}: token id {token} is outside the vocabulary")
+        return [self._pieces[token] for token in ids]
+
+    def _within(self, ids: Sequence[int]) -> bool:
+        """Whether all are numbers of the SentencePiece model."""
+        return not ids or (min(ids) >= 0 and max(ids) < self._model.get_piece_size())
+
+
+def numbered_pieces(model: SentencePieceProcessor) -> dict[str, int]:
+    """A SentencePiece model's own numbers by its pieces."""
+    return {model.id_to_piece(number): number for number in range(model.get_piece_size())}
+
+
+def padded(ids: Mapping[str, int], pad: int) -> dict[str, int]:
+    """A vocabulary of Marian's, which has no padding symbol, with one as its last piece.
+
+    Args:
+        ids: numbers by pieces; one that spells the padding symbol is never used.
+        pad: the number of the padding symbol, beyond all others.
+    """
+    used = {piece if piece != PAD else f"<unused{number}>": number for piece, number in ids.items()}
+    return used | {f"<unused{number}>": number for number in range(len(ids), pad)} | {PAD: pad}
+
+
+def read_sentencepiece(path: Path) -> SentencePieceProcessor:
+    """The SentencePiece model in a file.
+
+    Raises:
+        ModelError: missing or damaged.
+    """
+    content = read_bytes(path)
+    try:
+        if not content:
+            raise RuntimeError
+        return SentencePieceProcessor(model_proto=content)
+    except (RuntimeError, UnicodeDecodeError):  # the latter where its message quotes the file
+        raise ModelError(f"{path}: damaged or not a SentencePiece model; fetch it again") from None
+
+
+def read_vocabulary(path: Path, size: int) -> dict[str, int]:
+    """A mapping from pieces to ids below ``size``.
+
+    Raises:
+        ModelError: missing, damaged, without a special symbol, or not of the model's size.
+    """
+    try:
+        values = json.loads(read_bytes(path, "vocabulary"))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: not valid JSON: {error}; fetch it again") from None
+    if not isinstance(values, dict) or not all(type(number) is int for number in values.values()):
+        raise ModelError(f"{path}: not a mapping from pieces to numbers")
+    try:
+        "".join(values).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ModelError(f"{path}: a piece holds half a surrogate pair, which is no text") from None
+    missing = [piece for piece in (END, UNKNOWN, PAD) if piece not in values]
+    if missing:
+        raise ModelError(f"{path}: the vocabulary lacks {', '.join(missing)}")
+    numbers = set(values.values())
+    if len(numbers) != len(values) or numbers != set(range(len(values))) or len(values) != size:
+        raise ModelError(
+            f"{path}: {len(values)} pieces numbered up to {max(numbers)}, but the weights are for {size} "
+            f"tokens numbered up to {size - 1}; the files are of different models"
+        )
+    return values

@@ -1,0 +1,151 @@
+"""The tokenisers of the multilingual families: SentencePiece, and a token for each language.
+
+They return tokenisers whose languages are those that the folder states; where it states none, one is
+chosen with :meth:`uwaga.tokenizers.framed.FramedTokeniser.with_language`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from sentencepiece import SentencePieceProcessor
+
+from uwaga.errors import ModelError
+from uwaga.languages.codes import M2M100, MBART, MBART50, NLLB200, WMT21
+from uwaga.tokenizers.framed import FramedTokeniser, Place
+from uwaga.tokenizers.marian import read_sentencepiece
+from uwaga.tokenizers.pretrained import Sides, TokenIds, framed, sentencepiece_file
+from uwaga.tokenizers.pretrained_files import (
+    TOKENIZER,
+    Declared,
+    Special,
+    missing,
+    read_declared,
+    read_json,
+)
+from uwaga.tokenizers.sentencepiece_codec import SentencePieceCodec
+from uwaga.tokenizers.tokenizers_codec import TokenizersCodec, read_tokenizer_json, read_vocabulary
+
+SPECIAL = {
+    "bos": Special("<s>"),
+    "pad": Special("<pad>"),
+    "eos": Special("</s>"),
+    "unk": Special("<unk>"),
+}
+MASK = Special("<mask>", lstrip=True)
+LANGUAGE = re.compile(r"([a-z]{2,3}_[A-Za-z]{2,4})|__([a-z]{2,3})__")
+"""``en_XX``, ``eng_Latn`` or ``__en__``."""
+
+
+def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+    """Of mBART (Liu et al. 2020): source ``... </s> en_XX``, and the decoder starts from ``ro_RO``.
+
+    mBART-50 (Tang et al. 2020): source ``en_XX ... </s>``, target ``ro_RO ... </s>``.
+    """
+    declared = read_declared(folder)
+    if (folder / TOKENIZER).exists():
+        codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
+        later = _is_mbart50(folder, declared, codec.number(MBART50[-1]) is not None)
+    else:
+        model = read_sentencepiece(sentencepiece_file(folder))
+        spare = ids.vocabulary - model.get_piece_size()
+        later = _is_mbart50(folder, declared, spare >= len(MBART50) + 2)
+        codec = _fairseq(model, MBART50 if later else MBART, declared)
+    places: tuple[Place, Place] = ("before", "before") if later else ("behind", "start")
+    return _sides(codec, ids, declared, folder, MBART50 if later else MBART, places)
+
+
+def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+    """NLLB (Costa-jussà et al. 2022): ``eng_Latn ... </s>``, or as first released ``... </s> eng_Latn``."""
+    declared = read_declared(folder)
+    if (folder / TOKENIZER).exists():
+        codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
+    else:
+        codec = _fairseq(read_sentencepiece(sentencepiece_file(folder)), NLLB200, declared)
+    first_released = declared.flag("legacy_behaviour", False)
+    places: tuple[Place, Place] = ("behind", "before") if first_released else ("before", "before")
+    return _sides(codec, ids, declared, folder, NLLB200, places)
+
+
+def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+    """M2M-100 (Fan et al. 2020): pieces numbered by ``vocab.json``, ``__en__ ... </s>``."""
+    declared = read_declared(folder)
+    codes = WMT21 if declared.text("language_codes") == "wmt21" else M2M100
+    if not (folder / "vocab.json").exists():
+        raise missing(folder, "vocab.json with sentencepiece.bpe.model")
+    vocabulary = read_vocabulary(folder / "vocab.json")
+    special = {**SPECIAL, **declared.named}
+    lacking = [token.content for token in special.values() if token.content not in vocabulary]
+    if lacking:
+        raise ModelError(f"{folder / 'vocab.json'}: the vocabulary lacks {', '.join(lacking)}")
+    added = {vocabulary[token.content]: token for token in special.values()}
+    added |= {len(vocabulary) + place: Special(f"__{code}__") for place, code in enumerate(codes)}
+    model = read_sentencepiece(sentencepiece_file(folder))
+    pieces = model.id_to_piece(list(range(model.get_piece_size())))
+    numbers = [vocabulary.get(piece, -1) for piece in pieces]
+    unknown = vocabulary[special["unk"].content]
+    codec = SentencePieceCodec(
+        model, numbers, added | declared.numbered, unknown, more=vocabulary, strip=True
+    )
+    return _sides(codec, ids, declared, folder, codes, ("before", "before"))
+
+
+def _fairseq(model: SentencePieceProcessor, codes: Sequence[str], declared: Declared) -> SentencePieceCodec:
+    """Pieces as fairseq numbers them: four special ones, the model's without its own three, languages."""
+    special = {**SPECIAL, **declared.named}
+    size = model.get_piece_size()
+    tokens = [special["bos"], special["pad"], special["eos"], special["unk"]]
+    added = dict(enumerate(tokens)) | {size + 1 + place: Special(code) for place, code in enumerate(codes)}
+    added[size + 1 + len(codes)] = special.get("mask", MASK)
+    numbers = [-1, -1, -1, *range(4, size + 1)]
+    return SentencePieceCodec(model, numbers, added | declared.numbered, unknown=3)
+
+
+def _is_mbart50(folder: Path, declared: Declared, otherwise: bool) -> bool:
+    """What the folder says of itself, or what its vocabulary tells."""
+    name = declared.text("tokenizer_class")
+    config = folder / "config.json"
+    if name is None and config.exists():
+        value = read_json(config).get("tokenizer_class")
+        name = value if isinstance(value, str) else None
+    if name is None or not name.startswith("MBart"):
+        return otherwise
+    return name.startswith("MBart50")
+
+
+def _sides(
+    codec: TokenizersCodec | SentencePieceCodec,
+    ids: TokenIds,
+    declared: Declared,
+    folder: Path,
+    codes: Sequence[str],
+    places: tuple[Place, Place],
+) -> Sides:
+    special = {**SPECIAL, **declared.named}
+    plain = framed(codec, ids, special, declared, folder)
+    languages = _languages(codec, codes)
+    if not languages:
+        raise ModelError(f"{folder}: the vocabulary holds no language's token; fetch the model again")
+    plain = replace(plain, suffix=(plain.symbols.end,), languages=languages)
+    source, target = (replace(plain, place=place) for place in places)
+    start = {number: code for code, number in languages.items()}.get(plain.symbols.start)
+    if places[1] == "start" and start is not None:
+        target = target.with_language(start)
+    return Sides(_stated(source, declared, "src_lang"), _stated(target, declared, "tgt_lang"))
+
+
+def _languages(codec: TokenizersCodec | SentencePieceCodec, codes: Sequence[str]) -> Mapping[str, int]:
+    """The ids of the languages: the family's own, and whatever special token looks like one."""
+    found = {code: codec.number(code if "_" in code else f"__{code}__") for code in codes}
+    for piece, number in codec.added.items():
+        if match := LANGUAGE.fullmatch(piece):
+            found[match[1] or match[2]] = number
+    return {code: number for code, number in found.items() if number is not None}
+
+
+def _stated(tokeniser: FramedTokeniser, declared: Declared, key: str) -> FramedTokeniser:
+    code = declared.text(key)
+    return tokeniser.with_language(code) if code in tokeniser.languages and code is not None else tokeniser

@@ -1,0 +1,276 @@
+"""The tokenisers of the pretrained families, read from a folder in Hugging Face's format.
+
+Each ``read_..._tokeniser`` takes the folder and what its ``config.json`` knows of the vocabulary, and
+returns both :class:`Sides`. A ``tokenizer.json`` is used as it stands where there is one, the older files
+otherwise. All raise ModelError where files are missing, damaged, or disagree with the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from uwaga.decoder import Symbols
+from uwaga.errors import ModelError
+from uwaga.tokenizers.framed import Codec, FramedTokeniser
+from uwaga.tokenizers.marian import read_sentencepiece
+from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, missing, read_declared
+from uwaga.tokenizers.sentencepiece_codec import SentencePieceCodec
+from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.tokenizers_codec import (
+    TokenizersCodec,
+    read_byte_level,
+    read_tokenizer_json,
+    read_word_piece,
+)
+
+PADDING = 1024
+"""Rows of the embeddings that may stand behind the last piece, since sizes are rounded up for speed."""
+
+PEGASUS_OFFSET = 103
+T5_SENTINELS = 100
+MODELS = ("spiece.model", "sentencepiece.bpe.model", "sentencepiece.model")
+
+BART_SPECIAL = {
+    "bos": Special("<s>"),
+    "pad": Special("<pad>"),
+    "eos": Special("</s>"),
+    "unk": Special("<unk>"),
+    "mask": Special("<mask>", lstrip=True),
+}
+BERT_SPECIAL = {
+    "pad": Special("[PAD]"),
+    "unk": Special("[UNK]"),
+    "cls": Special("[CLS]"),
+    "sep": Special("[SEP]"),
+    "mask": Special("[MASK]"),
+}
+PROPHETNET_SPECIAL = {
+    "pad": Special("[PAD]"),
+    "unk": Special("[UNK]"),
+    "sep": Special("[SEP]"),
+    "mask": Special("[MASK]"),
+}
+PROPHETNET_PIECES = "prophetnet.tokenizer"
+GPT2_SPECIAL = {role: Special("<|endoftext|>") for role in ("bos", "eos", "unk")}
+T5_SPECIAL = {"pad": Special("<pad>"), "eos": Special("</s>"), "unk": Special("<unk>")}
+PEGASUS_SPECIAL = {**T5_SPECIAL, "mask": Special("<mask_2>")}
+
+
+@dataclass(frozen=True)
+class TokenIds:
+    """What ``config.json`` knows of the vocabulary.
+
+    ``vocabulary``: rows of the embeddings; ``start``: what decoding starts from; None: not stated.
+    """
+
+    vocabulary: int
+    start: int | None = None
+    end: int | None = None
+    pad: int | None = None
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The tokenisers of source and target. Multilingual ones may still need their languages chosen."""
+
+    source: Subwords
+    target: Subwords
+
+
+def read_bart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+    """BART (Lewis et al. 2020): byte-level BPE in ``<s> ... </s>``."""
+    declared = read_declared(folder)
+    codec = _byte_level(folder, declared, BART_SPECIAL)
+    special = {**BART_SPECIAL, **declared.named}
+    tokeniser = framed(codec, ids, special, declared, folder)
+    if (folder / TOKENIZER).exists():
+        return _alike(tokeniser, *codec.add_special_tokens())
+    start = _must(codec, special["cls" if "cls" in special else "bos"], folder)
+    return _alike(tokeniser, (start,), (_must(codec, special["sep" if "sep" in special else "eos"], folder),))
+
+
+def read_gpt2_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+    """GPT-2 (Radford et al. 2019): byte-level BPE without a frame, unless the folder asks for one."""
+    declared = read_declared(folder)
+    codec = _byte_level(folder, declared, GPT2_SPECIAL)
+    special = {**GPT2_SPECIAL, **declared.named}
+    tokeniser = framed(codec, ids, special, declared, folder)
+    if (folder / TOKENIZER).exists() and not {"add_bos_token", "add_eos_token"} & set(declared.settings):
+        return _alike(tokeniser, *codec.add_special_tokens())
+    prefix = (_must(codec, special["bos"], folder),) if declared.flag("add_bos_token", False) else ()
+    suffix = (_must(codec, special["eos"], folder),) if declared.flag("add_eos_token", False) else ()
+    return _alike(tokeniser, prefix, suffix)
+
+
+def read_bert_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+    """BERT (Devlin et al. 2019): WordPiece in ``[CLS] ... [SEP]``."""
+    declared = read_declared(folder)
+    special = {**BERT_SPECIAL, **declared.named}
+    if (folder / TOKENIZER).exists():
+        codec = read_tokenizer_json(folder, declared)
+        frame = codec.add_special_tokens()
+    elif (folder / "vocab.txt").exists():
+        codec = read_word_piece(folder / "vocab.txt", declared, BERT_SPECIAL)
+        frame = (_must(codec, special["cls"], folder),), (_must(codec, special["sep"], folder),)
+    else:
+        raise missing(folder, TOKENIZER, "vocab.txt")
+    special.setdefault("bos", special["cls"])
+    special.setdefault("eos", special["sep"])
+    return _alike(framed(codec, ids, special, declared, folder), *frame)
+
+
+def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+    """ProphetNet (Qi et al. 2020): BERT's WordPiece, ``... [SEP]``; a target begins with ``[SEP]`` too."""
+    declared = read_declared(folder)
+    special = {**PROPHETNET_SPECIAL, **declared.named}
+    codec: Codec
+    if (folder / TOKENIZER).exists():
+        codec = read_tokenizer_json(folder, declared)
+    elif (folder / PROPHETNET_PIECES).exists():
+        codec = read_word_piece(folder / PROPHETNET_PIECES, declared, PROPHETNET_SPECIAL)
+    else:
+        raise missing(folder, TOKENIZER, PROPHETNET_PIECES)
+    special.setdefault("bos", special["sep"])
+    special.setdefault("eos", special["sep"])
+    tokeniser = framed(codec, ids, special, declared, folder)
+    return _alike(tokeniser, (), (_must(codec, special["sep"], folder),))
+
+
+def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+    """T5 (Raffel et al. 2020): SentencePiece, its sentinels ``<extra_id_N>`` behind it, ``... </s>``."""
+    declared = read_declared(folder)
+    special = {**T5_SPECIAL, **declared.named}
+    codec: Codec
+    if (folder / TOKENIZER).exists():
+        codec = read_tokenizer_json(folder, declared)
+        return _alike(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
+    model = read_sentencepiece(sentencepiece_file(folder))
+    size = model.get_piece_size()
+    count = declared.settings.get("extra_ids", T5_SENTINELS)
+    if type(count) is not int or not 0 <= count <= ids.vocabulary:
+        raise ModelError(f"{folder / 'tokenizer_config.json'}: 'extra_ids' must be a number, not {count!r}")
+    added = {size + count - 1 - number: Special(f"<extra_id_{number}>") for number in range(count)}
+    for role in ("pad", "eos", "unk"):
+        number = model.piece_to_id(special[role].content)
+        if model.id_to_piece(number) != special[role].content:
+            raise ModelError(f"{sentencepiece_file(folder)}: no piece {special[role].content}")
+        added[number] = special[role]
+    codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.unk_id())
+    tokeniser = framed(codec, ids, special, declared, folder)
+    return _alike(tokeniser, (), (tokeniser.symbols.end,))
+
+
+def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+    """Pegasus (Zhang et al. 2020): SentencePiece behind 103 tokens of its pretraining, ``... </s>``."""
+    declared = read_declared(folder)
+    special = {**PEGASUS_SPECIAL, **declared.named}
+    codec: Codec
+    if (folder / TOKENIZER).exists():
+        codec = read_tokenizer_json(folder, declared)
+        return _alike(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
+    model = read_sentencepiece(sentencepiece_file(folder))
+    offset = declared.settings.get("offset", PEGASUS_OFFSET)
+    if type(offset) is not int or not 3 <= offset < ids.vocabulary:
+        raise ModelError(f"{folder / 'tokenizer_config.json'}: 'offset' must be a number, not {offset!r}")
+    added = {0: special["pad"], 1: special["eos"], 2: Special("<mask_1>"), 3: Special("<mask_2>")}
+    added |= {number + 2: Special(f"<unk_{number}>") for number in range(2, offset)}
+    unknown = model.unk_id() + offset
+    added[unknown] = special["unk"]
+    numbers = [-1, -1, *(number + offset for number in range(2, model.get_piece_size()))]
+    codec = SentencePieceCodec(model, numbers, added | declared.numbered, unknown)
+    tokeniser = framed(codec, ids, special, declared, folder)
+    return _alike(tokeniser, (), (tokeniser.symbols.end,))
+
+
+def framed(
+    codec: TokenizersCodec | SentencePieceCodec,
+    ids: TokenIds,
+    special: Mapping[str, Special],
+    declared: Declared,
+    folder: Path,
+) -> FramedTokeniser:
+    """A tokeniser without a frame yet, whose ids have been compared with the weights.
+
+    Raises:
+        ModelError: they disagree.
+    """
+    size = codec.size
+    if "mask" in special and codec.number(special["mask"].content) == ids.vocabulary:
+        size -= 1  # summarisers such as bart-large-cnn gave up the mask, which was the last token
+    if not size <= ids.vocabulary < size + PADDING:
+        raise ModelError(
+            f"{folder}: the tokeniser has {codec.size} pieces, but the weights are for {ids.vocabulary}; "
+            "the files are of different models"
+        )
+    end = _same(codec, special.get("eos"), ids.end, "eos_token_id", folder)
+    pad = _same(codec, special.get("pad"), ids.pad, "pad_token_id", folder, end)
+    begin = codec.number(special["bos"].content) if "bos" in special else None
+    start = next(one for one in (ids.start, begin, pad) if one is not None)
+    if start >= ids.vocabulary:
+        raise ModelError(
+            f"{folder / 'config.json'}: decoding starts from {start}, but there are {ids.vocabulary} tokens"
+        )
+    unknown = codec.unknown
+    if unknown is None and "unk" in special:
+        unknown = codec.number(special["unk"].content)
+    symbols = Symbols(start=start, end=end, pad=pad, unknown=end if unknown is None else unknown)
+    return FramedTokeniser(
+        codec=codec,
+        symbols=symbols,
+        vocabulary=ids.vocabulary,
+        name=str(folder),
+        clean=declared.flag("clean_up_tokenization_spaces", False) and not _is_bpe(codec),
+    )
+
+
+def sentencepiece_file(folder: Path) -> Path:
+    """The folder's SentencePiece model.
+
+    Raises:
+        ModelError: there is none.
+    """
+    for name in MODELS:
+        if (folder / name).exists():
+            return folder / name
+    raise missing(folder, TOKENIZER, " or ".join(MODELS))
+
+
+def _byte_level(folder: Path, declared: Declared, special: Mapping[str, Special]) -> TokenizersCodec:
+    if (folder / TOKENIZER).exists():
+        return read_tokenizer_json(folder, declared)
+    vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
+    if not vocabulary.exists() and not merges.exists():
+        raise missing(folder, TOKENIZER, "vocab.json with merges.txt")
+    return read_byte_level(vocabulary, merges, declared, special)
+
+
+def _alike(tokeniser: FramedTokeniser, prefix: tuple[int, ...], suffix: tuple[int, ...]) -> Sides:
+    both = replace(tokeniser, prefix=prefix, suffix=suffix)
+    return Sides(both, both)
+
+
+def _must(codec: Codec, token: Special, folder: Path) -> int:
+    number = codec.number(token.content)
+    if number is None:
+        raise ModelError(f"{folder}: the vocabulary lacks the special token {token.content}")
+    return number
+
+
+def _same(
+    codec: Codec, token: Special | None, stated: int | None, key: str, folder: Path, otherwise: int = 0
+) -> int:
+    """A special token's id, which ``config.json`` must not contradict."""
+    found = None if token is None else codec.number(token.content)
+    if token is not None and found is not None and stated not in (None, found):
+        raise ModelError(
+            f"{folder}: {token.content} is {found} in the tokeniser, but {key} in config.json is {stated}; "
+            "the files are of different models"
+        )
+    return next(one for one in (stated, found, otherwise) if one is not None)
+
+
+def _is_bpe(codec: Codec) -> bool:
+    """Byte-level pieces spell their spaces exactly: taking some out would corrupt the text."""
+    return isinstance(codec, TokenizersCodec) and codec.kind == "BPE"

@@ -1,0 +1,134 @@
+"""Learning a subword model from text."""
+
+from __future__ import annotations
+
+import io
+import re
+import secrets
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+from sentencepiece import SentencePieceTrainer
+
+from uwaga.errors import DataError, SettingsError
+from uwaga.settings import TextSettings
+from uwaga.tokenizers.tokeniser import MARK, Tokeniser
+
+SEED = 1
+LONGEST_LINE = 1 << 20  # bytes
+THREADS = 16  # part of the result: sums of unigram expectations are formed per thread
+
+
+class _Lines:
+    """Feeds SentencePiece, which would wrap an exception of the iterator in one of its own.
+
+    Of more than ``most`` lines it draws as many (algorithm R of Vitter 1985): SentencePiece would draw others
+    in every process.
+    """
+
+    def __init__(self, lines: Iterable[str], most: int) -> None:
+        self._lines, self._most = lines, most
+        self.count = 0
+        self.failure: BaseException | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        chosen, random = deque[str](), Random(SEED)
+        try:
+            for line in self._lines:
+                clean = line.replace(MARK, " ").replace("\0", " ").strip()
+                if not clean:
+                    continue
+                clean.encode("utf-8")
+                self.count += 1
+                if len(chosen) < self._most:
+                    chosen.append(clean)
+                elif (place := random.randrange(self.count)) < self._most:
+                    chosen[place] = clean
+            while chosen:
+                yield chosen.popleft()  # the other side holds it now
+        except UnicodeEncodeError:
+            self.failure = DataError(
+                f"line {self.count + 1} of the tokeniser's training text holds half of a surrogate pair, "
+                "which is not valid Unicode"
+            )
+        except BaseException as error:
+            self.failure = error
+
+
+def train_tokeniser(
+    lines: Iterable[str], settings: TextSettings, prefix: Path, tags: Sequence[str] = ()
+) -> Tokeniser:
+    """Learn a subword model from lines of text and write it to ``prefix`` + ``.spm``.
+
+    At most ``settings.lines`` of the lines are held. The ids are ``<pad>`` 0, ``<unk>`` 1, ``<s>`` 2 and
+    ``</s>`` 3, then those of the ``tags``, which are pieces that a text does not become by spelling them
+    elsewhere than at its beginning. The same lines, settings and tags give the same file.
+
+    Raises:
+        DataError: there is no text.
+        SettingsError: ``size`` is more than the text supports, or fewer than its characters need.
+    """
+    path = prefix.with_name(prefix.name + ".spm")
+    source = _Lines(lines, settings.lines)
+    model = io.BytesIO()
+
+    try:
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(source),
+            model_writer=model,
+            model_type=settings.kind,
+            vocab_size=settings.size,
+            character_coverage=settings.coverage,
+            byte_fallback=settings.byte_fallback,
+            split_digits=settings.split_digits,
+            control_symbols=list(tags),
+            normalization_rule_name=settings.normalisation,
+            remove_extra_whitespaces=False,
+            add_dummy_prefix=True,
+            pad_id=0,
+            unk_id=1,
+            bos_id=2,
+            eos_id=3,
+            max_sentence_length=LONGEST_LINE,
+            num_threads=THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        if source.failure is None:
+            raise _explain(error, settings, source.count) from error
+    if source.failure is not None:
+        raise source.failure
+    tokeniser = Tokeniser.from_bytes(model.getvalue(), str(path))
+    assert set(tags) <= set(tokeniser.tags)
+    return _write(tokeniser, path)
+
+
+def _write(tokeniser: Tokeniser, path: Path) -> Tokeniser:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with temporary.open("xb") as file:  # not through a link that somebody has put there
+            file.write(tokeniser.model_bytes)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return tokeniser
+
+
+def _explain(error: RuntimeError, settings: TextSettings, count: int) -> Exception:
+    message = " ".join(str(error).split())
+    if not count:
+        return DataError("there is no text to train the tokeniser on; is the corpus empty?")
+    if found := re.search(r"set it to a value <= (\d+)", message):
+        return SettingsError(
+            f"text.size: {settings.size} is more than the training text supports; the largest possible "
+            f"size is {found[1]}"
+        )
+    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return SettingsError(
+            f"text.size: {settings.size} is too small for the characters of the training text; the smallest "
+            f"possible size is {found[1]} (or lower text.coverage)"
+        )
+    return SettingsError(f"the tokeniser cannot be trained with these settings: {message}")

@@ -1,0 +1,36 @@
+"""Sinusoidal positions (M16; Vaswani 2017 §3.5)."""
+
+import math
+
+import pytest
+import torch
+
+from uwaga.models.layers.positions import RelativePositions, sinusoids
+
+pytestmark = pytest.mark.numerical
+
+
+def test_M16_by_hand() -> None:
+    table = sinusoids(3, 4)
+    torch.testing.assert_close(table[0], torch.tensor([0.0, 1.0, 0.0, 1.0]))
+    expected = [math.sin(2), math.cos(2), math.sin(2 / 100), math.cos(2 / 100)]  # 10000^(2/4) = 100
+    torch.testing.assert_close(table[2], torch.tensor(expected))
+
+
+def test_M16_a_shift_is_a_rotation() -> None:
+    # sin and cos of p + d are a rotation of those of p that depends on d alone.
+    table = sinusoids(40, 8).double()
+    for pair in range(4):
+        columns = table[:, 2 * pair : 2 * pair + 2]  # (positions, 2)
+        products = columns[:-5] * columns[5:]
+        dots = products.sum(1)
+        torch.testing.assert_close(dots, dots[:1].expand_as(dots), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("both_ways", [True, False])
+@pytest.mark.parametrize(("buckets", "distance"), [(32, 128), (8, 20), (10, 11)])
+def test_relative_buckets_equal_transformers(both_ways: bool, buckets: int, distance: int) -> None:
+    peer = pytest.importorskip("transformers.models.t5.modeling_t5").T5Attention
+    away = torch.arange(-300, 300)
+    ours = RelativePositions(2, buckets, distance, both_ways).bucket(away)
+    assert torch.equal(ours, peer._relative_position_bucket(away, both_ways, buckets, distance))

@@ -1,0 +1,121 @@
+"""GRU and LSTM layers: steps equal runs, padding changes nothing, torch's layers are the peer."""
+
+import pytest
+import torch
+
+from uwaga.models.layers.dropout import SequenceDropout
+from uwaga.models.layers.recurrent import (
+    Gru,
+    GruSteps,
+    Lstm,
+    LstmStack,
+    LstmState,
+    LstmSteps,
+    at_end,
+    backwards,
+)
+
+pytestmark = pytest.mark.numerical
+
+X = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0))
+LENGTHS = torch.tensor([5, 2, 3])
+
+
+@pytest.mark.parametrize("form", ["paper", "fused"])
+def test_gru_steps_equal_its_run(form: str) -> None:
+    torch.manual_seed(1)
+    layer = Gru(4, 6, form)
+    torch.nn.init.normal_(layer.weights.recurrent_bias)
+    hidden = torch.randn(3, 6)
+    states = layer.run(X, hidden)
+    beside = layer.beside(layer.project(X[..., :3]), 3)  # the last input comes step by step
+    steps = GruSteps(layer, 3, 5)
+    for time in range(5):
+        hidden = steps(beside(X[:, time, 3:]), hidden)
+        torch.testing.assert_close(states[:, time], hidden)
+
+
+def test_the_two_gru_forms_differ_only_under_the_reset_gate() -> None:
+    torch.manual_seed(2)
+    paper, fused = Gru(4, 6, "paper"), Gru(4, 6, "fused")
+    fused.load_state_dict(paper.state_dict())
+    assert float((paper.run(X) - fused.run(X)).detach().abs().max()) > 1e-3
+    for layer in (paper, fused):  # a reset gate that is always open
+        with torch.no_grad():
+            layer.weights.input_bias[:6] = 50.0
+    torch.testing.assert_close(paper.run(X), fused.run(X))
+
+
+def test_lstm_steps_equal_its_run() -> None:
+    torch.manual_seed(3)
+    layer = Lstm(4, 6)
+    state = LstmState(torch.randn(3, 6), torch.randn(3, 6))
+    states, end = layer.run(X, state)
+    steps = LstmSteps(layer, layer.project(X[..., :3]), 3)  # the last input comes step by step
+    for time in range(5):
+        state = steps(X[:, time, 3:], state)
+        torch.testing.assert_close(states[:, time], state.hidden)
+    torch.testing.assert_close(end, state)
+
+
+def test_a_stack_is_torchs_deep_lstm() -> None:
+    torch.manual_seed(4)
+    stack, peer = LstmStack(4, 6, 3, SequenceDropout(0.0, False)), torch.nn.LSTM(4, 6, 3, batch_first=True)
+    for number, layer in enumerate(stack.layers):
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            getattr(layer.layer, f"{name}_l0").data.copy_(getattr(peer, f"{name}_l{number}").data)
+    states, ends = stack.run(X)
+    expected, (hidden, cell) = peer(X)
+    torch.testing.assert_close(states, expected)
+    torch.testing.assert_close(torch.stack([end.hidden for end in ends]), hidden)
+    torch.testing.assert_close(torch.stack([end.cell for end in ends]), cell)
+
+
+def test_M15_residuals_add_a_layers_input_to_its_output() -> None:
+    torch.manual_seed(5)
+    stack = LstmStack(6, 6, 2, SequenceDropout(0.0, False), residual_from=1, extra=2)
+    x, beside = torch.randn(3, 5, 6), torch.randn(3, 5, 2)
+    first, second = stack.layers
+    below, _ = first.run(torch.cat([x, beside], dim=-1))
+    above, _ = second.run(torch.cat([below, beside], dim=-1))
+    torch.testing.assert_close(stack.run(x, beside=beside)[0], below + above)
+
+
+@pytest.mark.parametrize("kind", [Gru, Lstm])
+def test_a_state_behind_padding_is_that_of_the_sentence_alone(kind: type) -> None:
+    torch.manual_seed(6)
+    layer = kind(4, 6)
+    if kind is Gru:
+        ends = at_end(layer.run(X), LENGTHS)
+        alone = [layer.run(X[row : row + 1, :length])[0, -1] for row, length in enumerate(LENGTHS.tolist())]
+    else:
+        _, state = layer.run(X, lengths=LENGTHS)
+        ends = torch.cat(state, dim=-1)
+        alone = [
+            torch.cat(layer.run(X[row : row + 1, :length])[1], dim=-1)[0]
+            for row, length in enumerate(LENGTHS.tolist())
+        ]
+    torch.testing.assert_close(ends, torch.stack(alone))
+
+
+def test_M12_reversal_by_hand_and_twice_is_nothing() -> None:
+    ids = torch.tensor([[11, 12, 13, 3], [14, 15, 3, 0], [3, 0, 0, 0]])
+    lengths = torch.tensor([4, 3, 1])
+    turned = backwards(ids, lengths, keep_last=True)
+    assert turned.tolist() == [[13, 12, 11, 3], [15, 14, 3, 0], [3, 0, 0, 0]]
+    assert backwards(ids, lengths).tolist() == [[3, 13, 12, 11], [3, 15, 14, 0], [3, 0, 0, 0]]
+    for keep in (False, True):
+        assert backwards(backwards(ids, lengths, keep), lengths, keep).equal(ids)
+
+
+def test_variational_dropout_draws_one_mask_for_all_positions() -> None:
+    torch.manual_seed(7)
+    ones = torch.ones(4, 6, 50)
+    shared = SequenceDropout(0.4, True)(ones)
+    assert (shared == shared[:, :1]).all() and not (shared[0] == shared[1]).all()
+    apart = SequenceDropout(0.4, False)(ones)
+    assert not (apart == apart[:, :1]).all()
+    for found in (shared, apart):
+        assert found.unique().tolist() == pytest.approx([0.0, 1 / 0.6], abs=1e-4)
+        assert abs(float((found == 0).float().mean()) - 0.4) < 0.12
+    assert SequenceDropout(0.4, True).eval()(ones) is ones

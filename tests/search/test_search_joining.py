@@ -1,0 +1,76 @@
+"""Continuous batching: who else is under way, and since when, changes nothing of a sentence's result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_decoders import JoiningToy, RecurrentToy
+
+from uwaga.search import SearchOptions, search
+from uwaga.search.length_batching import free_slots
+
+END = 2
+OPTIONS = [
+    {"beam": 1},
+    {"beam": 1, "no_repeat_ngram": 3, "min_length": 3},
+    {"beam": 3, "nbest": 3, "no_repeat_ngram": 2, "min_length": 4, "attention": True},
+    {"beam": 4, "nbest": 2, "length_formula": "gnmt", "early_stopping": True, "force_end": True},
+    {"beam": 2, "early_stopping": "estimate", "score_forced": False},
+    {"sample": True, "nbest": 2, "temperature": 0.7, "top_k": 5, "seed": 3, "attention": True},
+]
+sentences = st.lists(st.lists(st.integers(4, 40), max_size=9), min_size=1, max_size=14)
+
+
+def same(one, other):
+    assert one.tokens == other.tokens
+    assert (one.score, one.log_prob, one.token_scores) == (other.score, other.log_prob, other.token_scores)
+    assert one.truncated == other.truncated
+    assert (one.attention is None) == (other.attention is None)
+    assert one.attention is None or np.array_equal(one.attention, other.attention)
+
+
+@pytest.mark.parametrize("changes", OPTIONS, ids=str)
+@settings(deadline=None, max_examples=30)
+@given(sources=sentences, budget=st.integers(1, 80), seed=st.integers(0, 5), data=st.data())
+def test_a_sentence_that_enters_late_gets_what_it_gets_alone(changes, sources, budget, seed, data):
+    sources = [[*source, END] for source in sources]
+    prefix = st.lists(st.integers(4, 8), max_size=3)
+    prefixes = [data.draw(prefix) for _ in sources]
+    options = SearchOptions(**({"max_length": 9, "batch_tokens": budget} | changes))
+    toy = {"vocabulary": 9, "seed": seed, "end_bias": 1.0}
+    found = search(JoiningToy(**toy), sources, options, prefixes=prefixes)
+    for source, prefix, many in zip(sources, prefixes, found, strict=True):
+        (alone,) = search(RecurrentToy(**toy), [source], options, prefixes=[prefix])
+        assert len(alone) == len(many)
+        for one, other in zip(alone, many, strict=True):
+            same(one, other)
+
+
+def test_a_place_that_comes_free_is_taken_and_fewer_steps_are_made():
+    random = np.random.default_rng(1)
+    sources = [[*random.integers(4, 40, size=random.integers(1, 12)).tolist(), END] for _ in range(60)]
+    steps = {}
+    for kind in (RecurrentToy, JoiningToy):
+        decoder = kind(9, seed=4, end_bias=0.5)
+        search(decoder, sources, SearchOptions(beam=1, max_length=20, batch_tokens=60))
+        steps[kind] = decoder.calls["step"]
+    assert decoder.calls["join"] > 3
+    assert steps[JoiningToy] < 0.8 * steps[RecurrentToy]
+
+
+@settings(deadline=None)
+@given(
+    running=st.lists(st.integers(1, 30), max_size=8),
+    waiting=st.lists(st.integers(1, 30), max_size=8),
+    rows=st.integers(1, 5),
+    budget=st.integers(1, 300),
+)
+def test_what_enters_fits_and_something_always_runs(running, waiting, rows, budget):
+    count = free_slots(np.array(running, dtype=int), np.array(waiting, dtype=int), rows, budget)
+    assert 0 <= count <= len(waiting)
+    if count > 1 or (count and running):
+        assert rows * (sum(running) + sum(waiting[:count])) <= budget
+    if waiting and not running:
+        assert count >= 1

@@ -1,0 +1,198 @@
+"""The search against a plain one, written row by row from the definitions, and against itself in batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_decoders import RecurrentToy, ToyState, log_softmax
+
+from uwaga.search import SearchOptions, search
+
+VOCABULARY = 9
+END = 2
+
+
+@dataclasses.dataclass
+class Plain:
+    """A running or finished hypothesis of the plain search."""
+
+    tokens: list[int]
+    log_probs: list[float]
+    rank: float
+    hidden: np.ndarray
+    score: float = 0.0
+    truncated: bool = False
+
+
+def divisor(options: SearchOptions, length: int) -> float:
+    length = max(length, 1)
+    if options.length_formula == "none":
+        return 1.0
+    base = float(length) if options.length_formula == "average" else (5.0 + length) / 6.0
+    return base**options.length_penalty
+
+
+def banned(options: SearchOptions, tokens: list[int]) -> set[int]:
+    out = {0, 1, *options.banned} | ({3} if not options.unknown else set())
+    if len(tokens) < options.min_length:
+        out.add(END)
+    size = options.no_repeat_ngram
+    if size:
+        suffix = tokens[len(tokens) - size + 1 :] if size > 1 else []
+        for at in range(len(tokens) - size + 1):
+            if tokens[at : at + size - 1] == suffix:
+                out.add(tokens[at + size - 1])
+    return out
+
+
+def plain_search(decoder, source, options, prefix, limit):
+    """Beam search for one sentence, one row at a time (M24)."""
+    memory = decoder.encode([source])
+    uncounted = 0 if options.score_forced else len(prefix)
+    running = [Plain([], [], 0.0, np.zeros((1, decoder.width)))]
+    finished: list[Plain] = []
+    for step in range(1, limit + 1):
+        options_here = []
+        for beam, one in enumerate(running):
+            last = one.tokens[-1] if one.tokens else decoder.symbols.start
+            state = ToyState(memory, 1, one.hidden)
+            logits, hidden, _ = decoder.logits(np.array([last]), state)
+            log_probs = log_softmax(logits)[0].astype(np.float32).astype(np.float64)
+            forced = prefix[step - 1] if step <= len(prefix) else None
+            if forced is None and step == 1 and options.first is not None:
+                forced = options.first
+            if options.force_end and step == limit:
+                forced = END
+            if forced is not None:
+                tokens = [forced]
+            else:
+                tokens = [t for t in range(VOCABULARY) if t not in banned(options, one.tokens)]
+            order = sorted(tokens, key=lambda t: (-logits[0, t], t))
+            for place, token in enumerate(order):
+                gain = log_probs[token] if forced is None or options.score_forced else 0.0
+                grown = Plain(
+                    [*one.tokens, token], [*one.log_probs, log_probs[token]], one.rank + gain, hidden
+                )
+                options_here.append((-grown.rank, beam, place, grown))
+        options_here.sort(key=lambda entry: entry[:3])
+        best = [entry[3] for entry in options_here[: 2 * options.beam]]
+        new = []
+        for place, grown in enumerate(best):
+            if grown.tokens[-1] == END or step == limit:
+                if place < options.beam:
+                    grown.score = grown.rank / divisor(options, step - uncounted)
+                    grown.truncated = grown.tokens[-1] != END or (options.force_end and step == limit)
+                    finished.append(grown)
+            else:
+                new.append(grown)
+        if not best and not finished:
+            for one in running:
+                one.score = one.rank / divisor(options, step - 1 - uncounted)
+                one.truncated = True
+                finished.append(one)
+        finished = sorted(finished, key=lambda one: -one.score)[: options.beam]
+        running = new[: options.beam]
+        if not running:
+            break
+        if len(finished) == options.beam:
+            if options.early_stopping is True or options.beam == 1:
+                break
+            if options.early_stopping == "estimate":
+                now = running[0].rank / divisor(options, step - uncounted)
+                if now <= finished[-1].score:
+                    break
+    return finished[: options.nbest]
+
+
+@st.composite
+def searches(draw):
+    beam = draw(st.integers(1, 5))
+    prefixes = st.lists(st.integers(3, VOCABULARY - 1), max_size=2)
+    return (
+        SearchOptions(
+            beam=beam,
+            nbest=draw(st.integers(1, beam)),
+            length_penalty=draw(st.sampled_from([-0.5, 0.0, 0.6, 1.0, 2.0])),
+            length_formula=draw(st.sampled_from(["average", "gnmt", "none"])),
+            score_forced=draw(st.booleans()),
+            early_stopping=draw(st.sampled_from([True, False, "estimate"])),
+            min_length=draw(st.integers(0, 4)),
+            max_length=draw(st.integers(4, 12)),
+            max_ratio=draw(st.sampled_from([1.0, 2.0, math.inf])),
+            max_extra=draw(st.integers(0, 4)),
+            force_end=draw(st.booleans()),
+            no_repeat_ngram=draw(st.integers(0, 3)),
+            first=draw(st.sampled_from([None, 3, 4])),
+            banned=draw(st.sampled_from([(), (5,), (5, 6)])),
+            unknown=draw(st.booleans()),
+            batch_tokens=draw(st.sampled_from([1, 30, 4096])),
+        ),
+        RecurrentToy(
+            VOCABULARY,
+            seed=draw(st.integers(0, 10_000)),
+            end_bias=draw(st.sampled_from([-1.0, 0.5, 2.0])),
+            max_target=draw(st.sampled_from([None, 9])),
+        ),
+        draw(
+            st.lists(
+                st.tuples(st.lists(st.integers(4, 49), max_size=6).map(lambda ids: [*ids, END]), prefixes),
+                min_size=1,
+                max_size=5,
+            )
+        ),
+    )
+
+
+def summary(hypotheses):
+    return [(one.tokens, one.token_scores, one.score, one.log_prob, one.truncated) for one in hypotheses]
+
+
+@settings(max_examples=150, deadline=None)
+@given(searches())
+def test_M24_search_equals_the_plain_one(case):
+    options, decoder, sentences = case
+    found = search(
+        decoder, [source for source, _ in sentences], options, prefixes=[prefix for _, prefix in sentences]
+    )
+    for (source, prefix), hypotheses in zip(sentences, found, strict=True):
+        if prefix and options.first is not None and prefix[0] != options.first:
+            prefix = [options.first, *prefix]
+        limit = min(options.max_length, decoder.max_target or 99)
+        if options.max_ratio < math.inf:
+            needed = max(options.min_length, len(prefix)) + 1
+            limit = min(limit, max(needed, int(options.max_ratio * len(source)) + options.max_extra))
+        expected = plain_search(decoder, source, options, prefix, limit)
+        assert len(hypotheses) == len(expected)
+        for one, plain in zip(hypotheses, expected, strict=True):
+            kept = plain.tokens[:-1] if plain.tokens and plain.tokens[-1] == END else plain.tokens
+            scores = plain.log_probs[: len(kept)] if plain.truncated else plain.log_probs
+            assert list(one.tokens) == kept
+            assert one.token_scores == pytest.approx(scores, abs=1e-6)
+            assert one.log_prob == pytest.approx(sum(scores), abs=1e-5)
+            assert one.score == pytest.approx(plain.score, abs=1e-6)
+            assert one.truncated is plain.truncated
+
+
+@settings(max_examples=60, deadline=None)
+@given(searches(), st.randoms(use_true_random=False), st.booleans())
+def test_batch_invariance_bit_for_bit(case, random, sample):
+    """A sentence's n-best list is the same alone, in any batch and in any order."""
+    options, decoder, sentences = case
+    if sample:
+        options = dataclasses.replace(options, sample=True, temperature=0.8, top_k=6, top_p=0.9, seed=3)
+    alone = [summary(search(decoder, [s], options, prefixes=[p])[0]) for s, p in sentences]
+    shuffled = list(range(len(sentences)))
+    random.shuffle(shuffled)
+    for budget in (1, 40, 10_000):
+        together = search(
+            decoder,
+            [sentences[at][0] for at in shuffled],
+            dataclasses.replace(options, batch_tokens=budget),
+            prefixes=[sentences[at][1] for at in shuffled],
+        )
+        assert [summary(one) for one in together] == [alone[at] for at in shuffled]

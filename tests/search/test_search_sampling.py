@@ -1,0 +1,126 @@
+"""Sampling draws from the exact distribution, and the same draws whatever the batch (M25)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from toy_decoders import RecurrentToy, TableToy, teacher_forced
+
+from uwaga.decoder import Choice, Sampling
+from uwaga.search import SearchOptions, choose, search
+from uwaga.search.draws import uniforms
+
+END = 2
+DRAWS = 4000
+
+
+def shaped(log_probs: np.ndarray, temperature: float, top_k: int, top_p: float) -> np.ndarray:
+    """The distribution to draw from, token by token from the definition; special symbols banned."""
+    weights = np.exp(log_probs / temperature)
+    weights[:2] = 0.0
+    order = sorted(range(len(weights)), key=lambda token: (-weights[token], token))
+    if top_k:
+        weights[order[top_k:]] = 0.0
+    weights /= weights.sum()
+    before = 0.0
+    for token in order:
+        if before >= top_p:
+            weights[token] = 0.0
+        else:
+            before += weights[token]
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize(
+    ("temperature", "top_k", "top_p"),
+    [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 0, 1.0), (1.0, 3, 1.0), (1.0, 0, 0.7), (1.3, 4, 0.8)],
+)
+def test_M25_frequencies_are_the_exact_distribution_of_whole_targets(temperature, top_k, top_p):
+    """Total variation over all targets of two steps, against their exact probability."""
+    decoder = RecurrentToy(6, seed=11, end_bias=0.5, sharpness=1.0)
+    source = [9, 2]
+    options = SearchOptions(
+        sample=True, nbest=DRAWS, max_length=2, temperature=temperature, top_k=top_k, top_p=top_p
+    )
+    (found,) = search(decoder, [source], options)
+    counts = Counter(one.tokens if one.truncated else (*one.tokens, END) for one in found)
+    exact = {}
+    ((first,),), _ = teacher_forced(decoder, source, [[END]])
+    for token, weight in enumerate(shaped(first, temperature, top_k, top_p)):
+        if token == END:
+            exact[(END,)] = weight
+            continue
+        (table,), _ = teacher_forced(decoder, source, [[token, END]])
+        for after, then in enumerate(shaped(table[1], temperature, top_k, top_p)):
+            exact[(token, after)] = weight * then
+    assert sum(exact.values()) == pytest.approx(1.0)
+    assert sum(counts.values()) == DRAWS
+    assert {target for target in counts if exact[target] == 0.0} == set()
+    distance = 0.5 * sum(abs(exact[target] - counts[target] / DRAWS) for target in exact)
+    # the expected distance is about 0.4 of this sum (of mean absolute deviations of binomials)
+    assert distance < 0.7 * sum(math.sqrt(p * (1 - p) / DRAWS) for p in exact.values())
+
+
+def test_M25_reported_log_probabilities_are_the_models_own():
+    decoder = RecurrentToy(7, seed=1, end_bias=0.5)
+    options = SearchOptions(sample=True, nbest=5, temperature=3.0, top_k=4, top_p=0.95, max_length=6)
+    (found,) = search(decoder, [[9, 2]], options)
+    for one in found:
+        made = one.tokens if one.truncated else (*one.tokens, END)
+        (table,), _ = teacher_forced(decoder, [9, 2], [made])
+        assert one.token_scores == pytest.approx([table[at, t] for at, t in enumerate(made)], abs=1e-5)
+
+
+def test_M25_top_k_of_one_and_a_tiny_temperature_are_greedy():
+    decoder = RecurrentToy(8, seed=3, end_bias=0.5)
+    ((greedy,),) = search(decoder, [[9, 2]], SearchOptions(beam=1))
+    for shape in ({"top_k": 1}, {"temperature": 1e-4}, {"top_p": 1e-6}):
+        (found,) = search(decoder, [[9, 2]], SearchOptions(sample=True, nbest=4, **shape))
+        assert {one.tokens for one in found} == {greedy.tokens}
+
+
+def test_M25_the_seed_the_sentence_and_the_sample_decide():
+    decoder = TableToy(30, seed=3, sharpness=0.3, max_target=12)
+    options = {"sample": True, "nbest": 4, "max_length": 12, "max_ratio": math.inf}
+    one = search(decoder, [[9, 2], [8, 2], [9, 2]], SearchOptions(seed=1, **options))
+    again = search(decoder, [[9, 2]], SearchOptions(seed=1, **options))
+    other = search(decoder, [[9, 2]], SearchOptions(seed=2, **options))
+    tokens = [[found.tokens for found in hypotheses] for hypotheses in one]
+    assert tokens[0] == tokens[2] == [found.tokens for found in again[0]]
+    assert len(set(tokens[0])) == 4
+    assert set(tokens[0]).isdisjoint(tokens[1])  # the model does not see the source: only the draws differ
+    assert set(tokens[0]).isdisjoint(found.tokens for found in other[0])
+
+
+def test_M25_fewer_samples_are_the_first_of_more():
+    decoder = RecurrentToy(30, seed=3, sharpness=0.3)
+    few, many = (
+        search(decoder, [[9, 2]], SearchOptions(sample=True, nbest=n, max_length=9))[0] for n in (2, 6)
+    )
+    assert {one.tokens for one in few} <= {one.tokens for one in many}
+
+
+def test_M25_draws_are_uniform_and_a_longer_stream_begins_with_the_shorter():
+    draws = uniforms(1, [5, 6], 0, 20_000)
+    assert ((draws >= 0.0) & (draws < 1.0)).all()
+    assert (uniforms(1, [5, 6], 0, 7) == draws[:7]).all()
+    ranks = np.sort(draws) - (np.arange(20_000) + 0.5) / 20_000
+    assert np.abs(ranks).max() < 1.95 / math.sqrt(20_000)  # Kolmogorov-Smirnov, p about 0.001
+    for other in (
+        uniforms(2, [5, 6], 0, 20_000),
+        uniforms(1, [5, 6], 1, 20_000),
+        uniforms(1, [56], 0, 20_000),
+    ):
+        assert abs(np.corrcoef(draws, other)[0, 1]) < 0.03
+
+
+def test_M25_a_draw_is_the_inverse_of_the_cumulative_distribution():
+    """By hand: probabilities 0.5, 0.25, 0.25 in falling order, the tie to the lower id."""
+    logits = np.log(np.array([[0.25, 0.5, 0.25]])).repeat(5, axis=0)
+    draws = np.array([0.0, 0.4999, 0.5001, 0.7499, 0.7501])
+    tokens, log_probs = choose(logits, Choice(1, sampling=Sampling(draws)))
+    assert tokens.ravel().tolist() == [1, 1, 0, 0, 2]
+    assert np.exp(log_probs).ravel() == pytest.approx([0.5, 0.5, 0.25, 0.25, 0.25])

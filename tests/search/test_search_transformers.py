@@ -1,0 +1,260 @@
+"""Token for token equality with ``transformers`` on random Marian-shaped models (M23, M24)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from uwaga.decoder import Choice, Step, Symbols
+from uwaga.search import SearchOptions, from_generation_config, search
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from precision import InDouble
+
+from uwaga.models.layers.choose import choose
+
+END, PAD, VOCABULARY = 0, 39, 40
+SOURCES = [
+    [5, 9, 13, 0],
+    [7, 0],
+    [30, 31, 32, 33, 34, 35, 36, 0],
+    [8, 4, 21, 2, 0],
+    [6, 6, 0],
+    [11, 12, 3, 0],
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class PeerMemory:
+    """``hidden`` (sentences, source, width) and ``mask`` (sentences, source)."""
+
+    hidden: torch.Tensor
+    mask: torch.Tensor
+
+    @property
+    def sentences(self) -> int:
+        return len(self.mask)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return self.mask.sum(dim=1).numpy()
+
+
+@dataclasses.dataclass(frozen=True)
+class PeerState:
+    """``memory`` one row per sentence, ``tokens`` (rows, target) so far."""
+
+    memory: PeerMemory
+    beams: int
+    tokens: np.ndarray
+
+    def reorder(self, rows: np.ndarray) -> PeerState:
+        assert (rows // self.beams == np.arange(len(rows)) // self.beams).all()
+        return dataclasses.replace(self, tokens=self.tokens[rows])
+
+    def select(self, sentences: np.ndarray) -> PeerState:
+        rows = (sentences[:, None] * self.beams + np.arange(self.beams)).ravel()
+        memory = PeerMemory(self.memory.hidden[sentences], self.memory.mask[sentences])
+        return PeerState(memory, self.beams, self.tokens[rows])
+
+
+@dataclasses.dataclass
+class Peer:
+    """A Marian model of ``transformers`` as a decoder; no caches, the decoder runs over all tokens."""
+
+    model: transformers.MarianMTModel
+    symbols: Symbols = Symbols(start=PAD, end=END, pad=PAD, unknown=1)
+    vocabulary: int = VOCABULARY
+    max_source: int | None = 64
+    max_target: int | None = 64
+    join: None = None
+    beam_search: None = None
+
+    def encode(self, sources: Sequence[Sequence[int]]) -> PeerMemory:
+        ids, mask = padded(sources)
+        with torch.no_grad():
+            hidden = self.model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+        return PeerMemory(hidden, mask)
+
+    def start(self, memory: PeerMemory, beams: int) -> PeerState:
+        return PeerState(memory, beams, np.zeros((memory.sentences * beams, 0), dtype=np.int64))
+
+    def step(self, tokens: np.ndarray, state: PeerState, choice: Choice) -> Step:
+        state = dataclasses.replace(state, tokens=np.concatenate([state.tokens, tokens[:, None]], axis=1))
+        hidden = state.memory.hidden.repeat_interleave(state.beams, dim=0)
+        with torch.no_grad():
+            logits = self.model(
+                decoder_input_ids=torch.from_numpy(state.tokens),
+                encoder_outputs=transformers.modeling_outputs.BaseModelOutput(hidden),
+                attention_mask=state.memory.mask.repeat_interleave(state.beams, dim=0),
+            ).logits[:, -1]
+        chosen, log_probs = choose(logits.clone(), choice)
+        return Step(chosen, log_probs, state)
+
+
+def padded(sources: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """(sentences, source) ids and mask."""
+    longest = max(len(source) for source in sources)
+    ids = torch.tensor([[*source, *[PAD] * (longest - len(source))] for source in sources])
+    lengths = torch.tensor([len(source) for source in sources])
+    return ids, (torch.arange(longest) < lengths[:, None]).long()
+
+
+def marian(seed: int) -> transformers.MarianMTModel:
+    """A random model whose targets end in all sorts of places.
+
+    Random weights alone repeat one token for ever. So the output layer is not tied, and one channel of the
+    decoder's positions rises steadily and feeds the end symbol: the later, the more probable the end.
+    """
+    torch.manual_seed(seed)
+    config = transformers.MarianConfig(
+        vocab_size=VOCABULARY,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=64,
+        pad_token_id=PAD,
+        eos_token_id=END,
+        bos_token_id=END,
+        decoder_start_token_id=PAD,
+        forced_eos_token_id=None,
+        init_std=0.3,
+        scale_embedding=True,
+    )
+    model = transformers.MarianMTModel(config).eval()
+    with torch.no_grad():
+        model.final_logits_bias.normal_(0.0, 0.3)
+        model.lm_head.weight = torch.nn.Parameter(torch.randn(VOCABULARY, 16) * 0.5)
+        model.lm_head.weight[END] = 0.0
+        model.lm_head.weight[END, 0] = 12.0
+        model.model.decoder.embed_positions.weight[:, 0] = (torch.arange(64) - 6.0) * 0.5
+    return model.double()  # two ways to sum never decide between tokens
+
+
+MODELS = {seed: marian(seed) for seed in range(4)}
+
+
+def compare(seed: int, generation: dict[str, object], prefix: tuple[int, ...] = ()) -> list:
+    """Run both and demand equal tokens; returns our hypotheses."""
+    settings = {"max_length": 18, "bad_words_ids": [[PAD]], "forced_eos_token_id": None} | generation
+    model = MODELS[seed]
+    ids, mask = padded(SOURCES)
+    decoder_ids = torch.tensor([[PAD, *prefix]] * len(SOURCES))
+    with torch.no_grad(), InDouble():
+        theirs = model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            decoder_input_ids=decoder_ids,
+            return_dict_in_generate=True,
+            output_scores=True,
+            do_sample=False,
+            **settings,
+        )
+    options = from_generation_config(settings)
+    ours = search(Peer(model), SOURCES, options, prefixes=[prefix] * len(SOURCES))
+    flat = [one for hypotheses in ours for one in hypotheses]
+    rows = theirs.sequences[:, 1:].tolist()
+    assert len(flat) == len(rows)
+    for one, row in zip(flat, rows, strict=True):
+        made = [*one.tokens] if one.truncated and not options.force_end else [*one.tokens, END]
+        assert row == made + [PAD] * (len(row) - len(made))
+    scores = getattr(theirs, "sequences_scores", None)
+    if scores is not None:
+        assert [one.score for one in flat] == pytest.approx(scores.tolist(), abs=1e-9)
+    return flat
+
+
+SEEDS = pytest.mark.parametrize("seed", sorted(MODELS))
+
+
+def test_the_models_are_worth_comparing():
+    """Most targets end by themselves, at many lengths; some are cut; beams differ from greedy."""
+    greedy, beam = (
+        [one for seed in MODELS for one in compare(seed, {"num_beams": width})] for width in (1, 4)
+    )
+    for found in (greedy, beam):
+        assert 0 < sum(one.truncated for one in found) < len(found) / 2
+        assert len({len(one.tokens) for one in found}) >= 8
+    assert sum(one.tokens != other.tokens for one, other in zip(greedy, beam, strict=True)) >= 5
+
+
+@pytest.mark.numerical
+@SEEDS
+def test_M23_greedy(seed):
+    compare(seed, {"num_beams": 1})
+
+
+@SEEDS
+@pytest.mark.parametrize("beam", [4, 6])
+@pytest.mark.parametrize("early_stopping", [True, False, "never"])
+def test_M24_beam(seed, beam, early_stopping):
+    for alpha in (1.0, 0.0, 1.8, -0.8):
+        compare(
+            seed,
+            {
+                "num_beams": beam,
+                "num_return_sequences": beam,
+                "early_stopping": early_stopping,
+                "length_penalty": alpha,
+            },
+        )
+
+
+@SEEDS
+@pytest.mark.parametrize("beam", [1, 4])
+def test_M24_constraints(seed, beam):
+    for generation in (
+        {"no_repeat_ngram_size": 1},
+        {"no_repeat_ngram_size": 2},
+        {"no_repeat_ngram_size": 3, "min_length": 8},
+        {"min_length": 12},
+        {"max_length": 5},
+        {"forced_eos_token_id": END, "max_length": 6},
+        {"forced_bos_token_id": 17},
+        {"suppress_tokens": [3, 4, 5, 6, 7]},
+        {"renormalize_logits": True, "min_length": 9, "no_repeat_ngram_size": 2},
+        {"forced_bos_token_id": 17, "forced_eos_token_id": END, "max_length": 7, "early_stopping": True},
+    ):
+        compare(seed, {"num_beams": beam} | generation)
+
+
+@SEEDS
+@pytest.mark.parametrize("beam", [1, 4])
+def test_M24_forced_prefix(seed, beam):
+    for prefix in ((9,), (9, 30, 14), (5, 5, 5, 5)):
+        for generation in ({}, {"length_penalty": 2.0}, {"no_repeat_ngram_size": 2, "min_length": 7}):
+            found = compare(seed, {"num_beams": beam} | generation, prefix)
+            assert all(one.tokens[: len(prefix)] == prefix for one in found)
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize("beam", [1, 4])
+def test_M24_forced_first_stands_before_a_prefix(beam):
+    """There a prefix switches ``forced_bos_token_id`` off, so that the language's token must be in it."""
+    for prefix in ((9,), (9, 30, 14)):
+        generation = {"num_beams": beam, "forced_bos_token_id": 17, "num_return_sequences": beam}
+        wanted = compare(1, generation, (17, *prefix))
+        settings = {"max_length": 18, "bad_words_ids": [[PAD]]} | generation
+        options = from_generation_config(settings)
+        found = search(Peer(MODELS[1]), SOURCES, options, prefixes=[prefix] * len(SOURCES))
+        assert [one for hypotheses in found for one in hypotheses] == wanted
+        assert all(one.tokens[: len(prefix) + 1] == (17, *prefix) for one in wanted)
+
+
+def test_M24_results_are_those_of_each_sentence_alone():
+    """Padding and company change nothing, here or there."""
+    decoder, options = Peer(MODELS[0]), SearchOptions(beam=4, nbest=4)
+    together = search(decoder, SOURCES, options)
+    for source, hypotheses in zip(SOURCES, together, strict=True):
+        (alone,) = search(decoder, [source], options)
+        assert [one.tokens for one in alone] == [one.tokens for one in hypotheses]
+        assert [one.score for one in alone] == pytest.approx([one.score for one in hypotheses], abs=1e-9)

@@ -1,0 +1,50 @@
+"""Surface forms and their shares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uwaga.errors import SettingsError
+from uwaga.tokenizers.augmentation import augment, choose_forms, surface
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "shown"),
+    [
+        ("lower", "Das ist GROSS.", "das ist gross."),
+        ("upper", "Die Straße!", "DIE STRASSE!"),
+        ("unpunctuated", "Is it? ", "Is it"),
+        ("unpunctuated", "Ja \u2026!?\u201d", "Ja"),
+        ("unpunctuated", "Mr. Smith", "Mr. Smith"),
+        ("unpunctuated", "...", "..."),
+    ],
+)
+def test_forms(form: str, text: str, shown: str) -> None:
+    assert surface(text, form) == shown
+
+
+def test_an_unknown_form_is_refused() -> None:
+    with pytest.raises(SettingsError, match="sideways"):
+        surface("a", "sideways")
+
+
+def test_shares_are_kept() -> None:
+    shares = {"lower": 0.2, "upper": 0.05, "unpunctuated": 0.25}
+    grid = (np.arange(1000) + 0.5) / 1000  # every share of the draws exactly once
+    chosen = choose_forms(shares, grid)
+    assert [int((chosen == form).sum()) for form in (-1, 0, 1, 2)] == [500, 200, 50, 250]
+    assert (choose_forms({}, grid) == -1).all()
+    with pytest.raises(SettingsError, match="more than 1"):
+        choose_forms({"lower": 0.6, "upper": 0.6}, grid)
+
+
+@given(st.text(), st.integers(0, 2**32))
+def test_augment_is_a_function_of_the_generator(text: str, seed: int) -> None:
+    shares = {"lower": 0.5, "upper": 0.4}
+    shown = [augment(text, shares, np.random.default_rng(seed)) for _ in range(2)]
+    assert shown[0] == shown[1]
+    assert shown[0] in (text, text.lower(), text.upper())
+    assert augment(text, {}, np.random.default_rng(seed)) == text

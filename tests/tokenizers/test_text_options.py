@@ -1,0 +1,13 @@
+"""What happens to a text before the model sees it."""
+
+import pytest
+
+from uwaga.errors import SettingsError
+from uwaga.tokenizers.options import TextOptions
+
+
+@pytest.mark.parametrize("value", [-1, True, 1.0, "5", None])
+def test_split_above_is_a_number_of_tokens(value: object) -> None:
+    with pytest.raises(SettingsError, match="split_above must be a whole number, 0 or more"):
+        TextOptions(split_above=value)  # type: ignore[arg-type]
+    assert TextOptions() == TextOptions(split_above=0, lower_capitals=False)

@@ -1,0 +1,216 @@
+"""The tokeniser keeps every text, and its draws depend on the seed alone."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import tiny_models as tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.settings import TextSettings
+from uwaga.tokenizers.normalisation import normalise
+from uwaga.tokenizers.tokeniser import Tokeniser
+from uwaga.tokenizers.training import train_tokeniser
+
+SYLLABLES = ["ka", "to", "mi", "ren", "sul", "vor", "ba", "lü", "sche", "x"]
+WORDS = [a + b + c for a in SYLLABLES for b in SYLLABLES for c in ("", "n", "de")]
+LINES = [
+    " ".join(["the dog"] + [WORDS[(i * i + 7 * j + i * j) % len(WORDS)] for j in range(4 + i % 9)] + ["<s>."])
+    for i in range(400)
+]
+KINDS = ("unigram", "bpe")
+NORMALISATIONS = ("identity", "nfkc")
+
+
+@pytest.fixture(scope="module")
+def tokenisers(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Tokeniser]:
+    folder = tmp_path_factory.mktemp("tokenisers")
+    return {
+        (kind, norm): train_tokeniser(
+            LINES, TextSettings(kind=kind, size=360, normalisation=norm), folder / f"{kind}.{norm}"
+        )
+        for kind in KINDS
+        for norm in NORMALISATIONS
+    }
+
+
+PARTS = [
+    *"\u2581\n\r\t\0\x1b\u2047\ufffd\u2585\ue000\ufb01\u0308\u1100\u1161\u11a8\u200b\xa0\u2460\xad\u3000",
+    *("<s>", "</s>", "<pad>", "<unk>", "<0x41>", " ", "  ", "dog", "\uff21", "\U0001f600"),
+]
+TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PARTS), max_size=8).map("".join))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("norm", NORMALISATIONS)
+def test_text_to_ids_to_text_loses_only_normalisation(tokenisers, kind, norm) -> None:
+    tokeniser = tokenisers[kind, norm]
+    declared = TextSettings(kind=kind, normalisation=norm)
+
+    @settings(deadline=None, max_examples=150)
+    @given(TEXTS)
+    def law(text: str) -> None:
+        ids = tokeniser.encode(text)
+        expected = normalise(text, declared)
+        assert tokeniser.decode(ids) == expected
+        assert tokeniser.encode_batch([text, "a", text]) == [ids, tokeniser.encode("a"), ids]
+        (drawn,) = tokeniser.sample([text], 0.3, 1)
+        assert tokeniser.decode(drawn) == expected
+        symbols = tokeniser.symbols
+        assert not {symbols.start, symbols.end, symbols.pad, symbols.unknown} & {*ids, *drawn}
+        assert tokeniser.decode([symbols.start, *ids, symbols.end, symbols.pad]) == expected
+
+    law()
+
+
+def test_every_character_survives(tokenisers) -> None:
+    tokeniser = tokenisers["bpe", "identity"]
+    points = [*range(0x20000), *range(0x20000, 0x110000, 17)]
+    for start in range(0, len(points), 512):
+        text = "".join(chr(point) for point in points[start : start + 512] if not 0xD800 <= point < 0xE000)
+        assert tokeniser.decode(tokeniser.encode(text)) == text
+
+
+def test_normalise_is_nfkc_on_what_it_declares(tokenisers) -> None:
+    nfkc = TextSettings(normalisation="nfkc")
+    assert normalise(" \ufb01\u2460  \uff21 a\u0308 ", nfkc) == " fi1  A ä "
+    assert normalise("\ufb01 a\u0308", TextSettings(normalisation="identity")) == "\ufb01 a\u0308"
+
+
+def test_symbols_have_the_declared_ids(tokenisers) -> None:
+    for tokeniser in tokenisers.values():
+        symbols = tokeniser.symbols
+        assert (symbols.pad, symbols.unknown, symbols.start, symbols.end) == (0, 1, 2, 3)
+        assert tokeniser.pieces([0, 1, 2, 3]) == ["<pad>", "<unk>", "<s>", "</s>"]
+        assert tokeniser.size == 360
+
+
+def test_pieces_join_to_the_text(tokenisers) -> None:
+    tokeniser = tokenisers["unigram", "identity"]
+    pieces = tokeniser.pieces(tokeniser.encode("the dog vorka"))
+    assert "".join(pieces) == "\u2581the\u2581dog\u2581vorka"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sampling_depends_on_the_seed_alone(tokenisers, kind) -> None:
+    tokeniser = tokenisers[kind, "identity"]
+    texts = LINES * 3  # several slices, each in a thread of its own
+    first = tokeniser.sample(texts, 0.3, 7)
+    assert tokeniser.sample(texts, 0.3, 8) != first
+    tokeniser.sample(texts[:5], 0.3, 9)
+    assert tokeniser.sample(texts, 0.3, 7) == first
+    again: list[list[list[int]]] = []
+    rival = threading.Thread(target=lambda: tokeniser.sample(texts, 0.3, 11))
+    worker = threading.Thread(target=lambda: again.append(tokeniser.sample(texts, 0.3, 7)))
+    rival.start(), worker.start(), worker.join(), rival.join()
+    assert again == [first]
+    assert {tuple(row) for row in first} != {tuple(row) for row in tokeniser.encode_batch(texts)}
+    assert [tokeniser.decode(row) for row in first] == texts
+    for seed in (0, 2**31 - 1, 2**32 - 1, 2**63, -5):
+        assert tokeniser.sample(texts[:9], 0.3, seed) == tokeniser.sample(texts[:9], 0.3, seed)
+    assert tokeniser.sample([], 0.3, 1) == []
+
+
+def test_threads_change_nothing(tokenisers) -> None:
+    tokeniser = tokenisers["unigram", "nfkc"]
+    assert tokeniser.encode_batch(LINES, threads=4) == [tokeniser.encode(line) for line in LINES]
+    assert tokeniser.encode_batch([]) == []
+
+
+def test_training_twice_gives_the_same_file(tmp_path: Path) -> None:
+    for kind in KINDS:
+        choice = TextSettings(kind=kind, size=320)
+        one = train_tokeniser(iter(LINES), choice, tmp_path / "one")
+        two = train_tokeniser(iter(LINES), choice, tmp_path / "two")
+        assert one.model_bytes == two.model_bytes == (tmp_path / "one.spm").read_bytes()
+        assert Tokeniser.load(tmp_path / "two.spm").encode("the dog") == one.encode("the dog")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.spm", "two.spm"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_too_large_a_vocabulary_names_the_largest(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(SettingsError, match="largest possible size is") as caught:
+        train_tokeniser(LINES, TextSettings(kind=kind, size=30_000), tmp_path / "big")
+    assert not list(tmp_path.iterdir())
+    largest = int(str(caught.value).rsplit(" ", 1)[1])
+    assert train_tokeniser(LINES, TextSettings(kind=kind, size=largest), tmp_path / "big").size == largest
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_too_small_a_vocabulary_names_the_smallest(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(SettingsError, match="smallest possible size is") as caught:
+        train_tokeniser(LINES, TextSettings(kind=kind, size=20), tmp_path / "small")
+    smallest = int(str(caught.value).split("size is ")[1].split(" ")[0])
+    assert train_tokeniser(LINES, TextSettings(kind=kind, size=smallest), tmp_path / "small").size == smallest
+
+
+@pytest.mark.parametrize("lines", [[], ["", "  ", "\0", "\u2581"]])
+def test_no_text_to_train_on(tmp_path: Path, lines: list[str]) -> None:
+    with pytest.raises(DataError, match="no text"):
+        train_tokeniser(lines, TextSettings(size=300), tmp_path / "none")
+
+
+def test_errors_of_the_lines_come_through(tmp_path: Path) -> None:
+    def lines():
+        yield from LINES
+        raise DataError("corpus.tsv, line 401: broken")
+
+    with pytest.raises(DataError, match="line 401: broken"):
+        train_tokeniser(lines(), TextSettings(size=320), tmp_path / "x")
+    with pytest.raises(DataError, match=r"line 2 .*surrogate"):
+        train_tokeniser(["a", "b\ud800"], TextSettings(size=320), tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_byte_fallback_the_unknown_is_declared(tmp_path: Path) -> None:
+    tokeniser = train_tokeniser(LINES, TextSettings(size=80, byte_fallback=False), tmp_path / "plain")
+    for text in ("dog \u65e5", "dog\u2581"):
+        assert tokeniser.symbols.unknown in tokeniser.encode(text)
+
+
+def test_lone_surrogates_are_refused(tokenisers) -> None:
+    for tokeniser in tokenisers.values():
+        for text in ("a\ud800", "\u2581a\udfff"):
+            with pytest.raises(DataError, match="surrogate"):
+                tokeniser.encode(text)
+            with pytest.raises(DataError, match="surrogate"):
+                tokeniser.encode_batch(["x", text])
+            with pytest.raises(DataError, match="surrogate"):
+                tokeniser.sample([text], 0.1, 1)
+
+
+def test_damaged_and_missing_files(tokenisers, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"gone\.spm: no such"):
+        Tokeniser.load(tmp_path / "gone.spm")
+    with pytest.raises(ModelError, match="cannot be read"):
+        Tokeniser.load(tmp_path)
+    whole = tokenisers["unigram", "nfkc"].model_bytes
+    for cut in (0, 1, 10, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "cut.spm").write_bytes(whole[:cut])
+        with pytest.raises(ModelError, match=r"cut\.spm"):
+            Tokeniser.load(tmp_path / "cut.spm")
+    with pytest.raises(ModelError, match="junk"):
+        Tokeniser.from_bytes(b"not a model at all" * 40, "junk")
+
+
+def test_ids_outside_the_vocabulary(tokenisers) -> None:
+    tokeniser = tokenisers["unigram", "nfkc"]
+    for wrong in (360, -1, 10**6):
+        with pytest.raises(DataError, match=str(wrong)):
+            tokeniser.decode([5, wrong])
+        with pytest.raises(DataError, match=str(wrong)):
+            tokeniser.pieces([wrong])
+
+
+def test_I11_15_a_damaged_piece_is_refused(tmp_path: Path) -> None:
+    content = bytearray(tiny.tokeniser("source", size=320).model_bytes)
+    content[content.index("▁the".encode()) + 4] = 0xFF
+    (tmp_path / "damaged.spm").write_bytes(content)
+    damaged = Tokeniser.load(tmp_path / "damaged.spm")
+    for read in (damaged.decode, damaged.pieces):
+        with pytest.raises(DataError, match="a piece is not UTF-8"):
+            read(range(damaged.size))
