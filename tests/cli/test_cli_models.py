@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.library.hub import BUNDLED
-from uwaga.library.installed import hub_cache, installed_models
+from uwaga.library.installations import hub_cache, installed_models
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 

@@ -1,15 +1,13 @@
-"""The laws of the source: sizes, circles of imports, private names, one meaning a name."""
+"""The laws of the source: circles of imports and private names."""
 
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
-LONGEST_FILE, LONGEST_FUNCTION = 450, 60
 COMPILED = "uwaga.engine._core"
 
 
@@ -22,39 +20,6 @@ def modules() -> dict[str, ast.Module]:
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         found[name] = ast.parse(path.read_text(encoding="utf-8"), str(path))
     return found
-
-
-def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """The name of each function and method, and its lines with its decorators."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert node.end_lineno is not None
-            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            yield node.name, node.end_lineno - first + 1
-
-
-def test_files_are_at_most_450_lines() -> None:
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE.rglob("*.py")}
-    assert not [
-        f"{path.relative_to(SOURCE)} has more than {LONGEST_FILE} lines"
-        for path, length in lengths.items()
-        if length > LONGEST_FILE
-    ]
-
-
-def test_functions_are_at_most_60_lines() -> None:
-    assert not [
-        f"{path_of(module)}: {name} has more than {LONGEST_FUNCTION} lines"
-        for module, tree in modules().items()
-        for name, lines in functions(tree)
-        if lines > LONGEST_FUNCTION
-    ]
-
-
-def path_of(module: str) -> str:
-    plain = SOURCE / f"{module.replace('.', '/')}.py"
-    path = plain if plain.exists() else plain.with_suffix("") / "__init__.py"
-    return str(path.relative_to(SOURCE))
 
 
 def imports(tree: ast.Module) -> set[str]:
@@ -147,12 +112,3 @@ def borrowed(tree: ast.Module, anywhere: set[str]) -> Iterator[str]:
 def test_private_names_stay_in_their_module() -> None:
     anywhere = set().union(*map(own_names, modules().values()))
     assert not [f"{name}: {one}" for name, tree in modules().items() for one in borrowed(tree, anywhere)]
-
-
-def test_a_class_name_has_one_meaning() -> None:
-    found = defaultdict(list)
-    for name, tree in modules().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                found[node.name].append(name)
-    assert not [f"{name}: {', '.join(places)}" for name, places in found.items() if len(places) > 1]

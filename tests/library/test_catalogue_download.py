@@ -25,7 +25,7 @@ import uwaga
 from uwaga import library as catalogue
 from uwaga.errors import CatalogueError, UwagaError
 from uwaga.library import Limits
-from uwaga.library.installed import downloaded_models
+from uwaga.library.installations import downloaded_models
 from uwaga.library.origin import read_origin
 
 LIMITS = Limits(**FAST)

@@ -9,7 +9,7 @@ import pytest
 
 from uwaga.checkpoints.description import Description, WeightSummary
 from uwaga.languages.codes import same_language
-from uwaga.library.installed import InstalledModel
+from uwaga.library.installations import InstalledModel
 from uwaga.library.origin import Origin
 from uwaga.library.routes import MOST_MODELS, find_route, mean_score, model_rank
 

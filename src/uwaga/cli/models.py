@@ -19,7 +19,7 @@ from uwaga.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from uwaga.library.installed import InstalledModel
+    from uwaga.library.installations import InstalledModel
 
 SHOWN = 4
 """Languages of a side in the table."""
@@ -71,7 +71,7 @@ def installed(folders: Folders = None, as_json: AsJson = False) -> None:
 
         uwaga models --json | jq -r .name
     """
-    from uwaga.library.installed import installed_models
+    from uwaga.library.installations import installed_models
 
     for word in map(str, folders or ()):
         near = difflib.get_close_matches(word, COMMANDS, n=1)

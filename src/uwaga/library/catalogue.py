@@ -11,7 +11,7 @@ from uwaga.files.http import BrokenTransferError, Limits, UnreachableError, bare
 from uwaga.library.entry import CatalogueEntry, quality
 from uwaga.library.fields import check_language, same_language
 from uwaga.library.install import Progress, install, uninstall
-from uwaga.library.installed import downloaded_models
+from uwaga.library.installations import downloaded_models
 from uwaga.library.installed_models import check_name, named
 from uwaga.library.origin import models_home
 from uwaga.library.sources.choose import choose

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from uwaga.errors import CatalogueError, shown
 from uwaga.library.fields import check_language, same_language
-from uwaga.library.installed import InstalledModel, installed_models
+from uwaga.library.installations import InstalledModel, installed_models
 from uwaga.library.routes import model_rank
 
 Environment = Mapping[str, str]

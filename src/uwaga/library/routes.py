@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uwaga.languages.codes import base_language, same_language
 
 if TYPE_CHECKING:
-    from uwaga.library.installed import InstalledModel
+    from uwaga.library.installations import InstalledModel
 
 MOST_MODELS = 4
 """One after the other, unless a user names the languages between: each loses something."""

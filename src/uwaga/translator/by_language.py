@@ -22,7 +22,7 @@ from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
-    from uwaga.library.installed import InstalledModel
+    from uwaga.library.installations import InstalledModel
 
 CODE = re.compile(r"[a-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?")
 """A language as the name of a pair has it: ``pt``, ``pt-BR``, ``por_Latn``."""
@@ -164,7 +164,7 @@ def choose_models(
         raise SettingsError(
             f"{source} and {target} are one language; name one to go through with via (--via), or another"
         )
-    from uwaga.library.installed import installed_models
+    from uwaga.library.installations import installed_models
 
     models = list(installed_models((), environment, described=False))
     usable = list(models)
