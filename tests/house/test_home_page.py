@@ -26,6 +26,6 @@ def test_I11_26_every_figure_of_the_readme_is_on_the_measured_page():
 
 
 def test_I11_26_the_first_screen_is_a_screen():
-    before = README.split("## Beside its peers")[0]
+    before = README.split("## Benchmarks")[0]
     assert len(before.splitlines()) < 25
     assert "pip install ." in SECTIONS["install"] and ".whl" in SECTIONS["install"]
