@@ -149,7 +149,7 @@ def main() -> int:
             made |= reading(arguments.rounds)
         print(json.dumps(made))
         return 0
-    from systems.machine import machine
+    from peers.machine import machine
 
     here, plain, there = [], [], []
     for turn in range(arguments.turns):

@@ -25,8 +25,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from systems.environments import python_of
-from systems.machine import machine
+from peers.environments import python_of
+from peers.machine import machine
 
 HERE = Path(__file__).parent
 CACHE = HERE / ".peers"

@@ -27,9 +27,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from systems.environments import installed
-from systems.machine import machine
-from systems.opus_size import SHAPE, sources, write_marian
+from peers.environments import installed
+from peers.machine import machine
+from peers.opus_size import SHAPE, sources, write_marian
 
 from uwaga.engine.isa import usable
 

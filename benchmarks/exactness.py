@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 from engine import PEER_ISA, TARGET, environment, prepare
-from systems.machine import machine
-from systems.opus_size import sources as random_sources
+from peers.machine import machine
+from peers.opus_size import sources as random_sources
 
 from uwaga.engine.isa import usable
 

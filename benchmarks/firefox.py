@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from systems.environments import installed, python_of
-from systems.machine import machine
+from peers.environments import installed, python_of
+from peers.machine import machine
 
 import uwaga
 from uwaga.checkpoints.formats.marian.binary import read_binary
@@ -93,7 +93,7 @@ def one_round(folder: Path, place: Path, number: int) -> dict[str, Any]:
 def worker(system: str, what: str, folder: Path, lines: Path, cores: int) -> dict[str, Any]:
     """One new process; seconds from its start are added to what it says."""
     python = sys.executable if system == "uwaga" else str(python_of("firefox", PEERS))
-    script = str(HERE / "systems" / "firefox_worker.py")
+    script = str(HERE / "peers" / "firefox_worker.py")
     return _timed([python, script, system, what, str(folder), str(lines), str(cores)], cores)
 
 

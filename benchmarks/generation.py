@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from systems.gpt2_size import VOCABULARY, write_gpt2
-from systems.machine import machine
+from peers.gpt2_size import VOCABULARY, write_gpt2
+from peers.machine import machine
 
 PEERS = ("ctranslate2", "transformers")
 System = Callable[[list[list[int]], int], None]

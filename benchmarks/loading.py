@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from systems.machine import machine
+from peers.machine import machine
 
 import uwaga
 
@@ -65,7 +65,7 @@ def measure(name: str, threads: int) -> dict[str, Any]:
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     environment |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
     environment["PYTHONPATH"] = str(Path(uwaga.__file__).parents[1])
-    command = [sys.executable, str(HERE / "systems" / "loading_worker.py"), name, str(CACHE)]
+    command = [sys.executable, str(HERE / "peers" / "loading_worker.py"), name, str(CACHE)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{name} failed with exit code {done.returncode}:\n{done.stderr[-3000:]}")

@@ -11,7 +11,7 @@ of the rounds. benchmarks/README.md says how the models differ.
 
 from __future__ import annotations
 
-from systems.comparison import Comparison, System, run
+from peers.comparison import Comparison, System, run
 
 RECIPES = {"Bahdanau": "multi30k-bahdanau", "Luong": "multi30k-luong"}
 PEER, PRECISIONS = "JoeyNMT", {"f32": "float32", "bf16": "bfloat16"}

@@ -29,8 +29,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from systems.http_load import Connection, post, run, run_at, run_clients
-from systems.processes import PeakMemory, cpu, wait_for
+from peers.http_load import Connection, post, run, run_at, run_clients
+from peers.processes import PeakMemory, cpu, wait_for
 
 WORDS = [
     "two",
@@ -118,7 +118,7 @@ def uwaga_server(arguments: argparse.Namespace, **settings: object) -> Iterator[
 @contextlib.contextmanager
 def peer_server(python: str, threads: int) -> Iterator[tuple[str, int]]:
     """LibreTranslate, whose packages are installed already."""
-    from systems.argos_package import write_package
+    from peers.argos_package import write_package
 
     port, folder = free_port(), Path(tempfile.mkdtemp(prefix="argos-"))
     write_package(folder / "packages")
@@ -140,7 +140,7 @@ def peer_server(python: str, threads: int) -> Iterator[tuple[str, int]]:
         "--char-limit",
         "-1",
     ]
-    command = [python, str(HERE / "systems" / "libretranslate_worker.py"), *arguments]
+    command = [python, str(HERE / "peers" / "libretranslate_worker.py"), *arguments]
     process = subprocess.Popen(
         command, env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 from engine import environment, prepare
-from systems.machine import machine
-from systems.opus_size import VOCABULARY
+from peers.machine import machine
+from peers.opus_size import VOCABULARY
 
 TARGET = 16
 CASES = ((1, 1), (8, 1), (32, 1), (64, 1), (32, 4))

@@ -163,7 +163,7 @@ def main() -> int:
     if arguments.worker:
         print(json.dumps(measured()))
         return 0
-    from systems.machine import machine
+    from peers.machine import machine
 
     roots = [ROOT, *([arguments.against] if arguments.against else [])]
     rounds: dict[Path, list[dict[str, float]]] = {root: [] for root in roots}

@@ -10,7 +10,7 @@ the median of the rounds. benchmarks/README.md says more.
 
 from __future__ import annotations
 
-from systems.comparison import Comparison, System, run
+from peers.comparison import Comparison, System, run
 
 SYSTEMS = {
     "uwaga-bf16": System("uwaga", "uwaga", "bfloat16"),

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lake import GREEDY, Watch, bytes_out, json_out, parts, run, sentences, text_out, translated
+from table_jobs import GREEDY, Watch, bytes_out, json_out, parts, run, sentences, text_out, translated
 from typer.testing import CliRunner
 
 import uwaga.jobs.tables.local

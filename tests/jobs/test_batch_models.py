@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import tiny_models as tiny
-from lake import sentences, text_out
+from table_jobs import sentences, text_out
 from typer.testing import CliRunner
 
 from uwaga.checkpoints.formats.uwaga.folder import save_model

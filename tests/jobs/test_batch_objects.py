@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from lake import Watch, bytes_out, run, sentences
+from table_jobs import Watch, bytes_out, run, sentences
 from typer.testing import CliRunner
 
 import uwaga.files.store

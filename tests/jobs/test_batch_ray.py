@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lake import Watch, bytes_out, run, sentences
+from table_jobs import Watch, bytes_out, run, sentences
 from typer.testing import CliRunner
 
 from uwaga.cli.main import app

@@ -24,7 +24,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 def test_the_description_is_kept_to(server: RunningServer, tmp_path: Path):
     """By Schemathesis' own command, since its plugin for pytest wants an older pytest.
 
-    ``benchmarks/sturdy.py described`` makes thousands.
+    ``benchmarks/server_load.py described`` makes thousands.
     """
     main = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
     limits = ["--max-examples", "15", "--request-timeout", "60", "--generation-database", "none"]

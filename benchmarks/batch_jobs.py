@@ -1,11 +1,11 @@
 """What a batch job costs beside `uwaga translate`, what a second worker gives, and its memory by rows.
 
-    python benchmarks/lake.py
-    python benchmarks/lake.py --lines 40000 --memory --folder /tmp/lake --ways plain batch
-    python benchmarks/lake.py --lines 40000 --memory --folder /tmp/lake --ways workers_1 workers_2
-    python benchmarks/lake.py --lines 1000000 --memory --tiny --ways plain ray --kill 2
-    python benchmarks/lake.py --lines 0 --memory 1000000 3000000 10000000 --tiny
-    python benchmarks/lake.py --lines 0 --memory --ceiling 200000
+    python benchmarks/batch_jobs.py
+    python benchmarks/batch_jobs.py --lines 40000 --memory --folder /tmp/batch --ways plain batch
+    python benchmarks/batch_jobs.py --lines 40000 --memory --folder /tmp/batch --ways workers_1 workers_2
+    python benchmarks/batch_jobs.py --lines 1000000 --memory --tiny --ways plain ray --kill 2
+    python benchmarks/batch_jobs.py --lines 0 --memory 1000000 3000000 10000000 --tiny
+    python benchmarks/batch_jobs.py --lines 0 --memory --ceiling 200000
 
 The lines are made of some fifty words, all different. Each measurement is of a process of its own. Seconds
 are by the clock; CPU seconds are those of the process and of all that it began, so that they say the same on

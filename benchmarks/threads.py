@@ -1,7 +1,7 @@
 """Requests of one sentence from many callers at once, against the same sentences as a list.
 
-    python benchmarks/shared.py flores.dev.en
-    python benchmarks/shared.py flores.dev.en --model opus-mt-en-de --clients 1 32 --seconds 10
+    python benchmarks/threads.py flores.dev.en
+    python benchmarks/threads.py flores.dev.en --model opus-mt-en-de --clients 1 32 --seconds 10
 
 Each caller asks for the next sentence as soon as it has its answer. "plain" are threads that call one
 Translator, "shared" threads that call ``Translator.shared()``, "asyncio" tasks of an AsyncTranslator. Then
@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from systems.machine import machine
+from peers.machine import machine
 
 import uwaga
 from uwaga import AsyncTranslator, Translator

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from systems.corpus import Prepared, prepare
-from systems.environments import python_of
-from systems.machine import machine
+from peers.corpus import Prepared, prepare
+from peers.environments import python_of
+from peers.machine import machine
 
 import uwaga
 

@@ -1,10 +1,10 @@
 """What the server bears: too much load, clients that are in the way, weeks, killed workers, strange requests.
 
-    python benchmarks/sturdy.py overload --seconds 120    # ten times what it can answer
-    python benchmarks/sturdy.py crowd                     # 5,000 open connections, slow ones, deaf ones
-    python benchmarks/sturdy.py soak --count 200000
-    python benchmarks/sturdy.py kill --seconds 120
-    python benchmarks/sturdy.py described --count 10000   # Schemathesis over the server's OpenAPI
+    python benchmarks/server_load.py overload --seconds 120    # ten times what it can answer
+    python benchmarks/server_load.py crowd                     # 5,000 open connections, slow ones, deaf ones
+    python benchmarks/server_load.py soak --count 200000
+    python benchmarks/server_load.py kill --seconds 120
+    python benchmarks/server_load.py described --count 10000   # Schemathesis over the server's OpenAPI
 
 See ``benchmarks/serve.py`` for how fast it is, and for the arguments.
 """
@@ -24,9 +24,9 @@ import threading
 import time
 from pathlib import Path
 
+from peers.http_load import Crowd, cancelled, post, run, run_at, run_clients
+from peers.processes import PeakMemory, command_line, handles, memory, tree
 from serve import body, common_arguments, sentences, uwaga_server
-from systems.http_load import Crowd, cancelled, post, run, run_at, run_clients
-from systems.processes import PeakMemory, command_line, handles, memory, tree
 
 ROOT = Path(__file__).resolve().parents[1]
 
