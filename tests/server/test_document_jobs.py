@@ -16,12 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.documents import DocumentOptions, document_job, run_document_job
+from uwaga.server.api_errors import ApiError, NotReadyError, NotStoredError, QuotaError, StorageError
 from uwaga.server.document_answer import result_answer
 from uwaga.server.document_jobs import ATTEMPTS, DocumentJobs, DocumentLimits, JobStopped
 from uwaga.server.document_order import DocumentOrder, key_sum, shown_name
 from uwaga.server.job_files import NO_DOCUMENT
-from uwaga.server.problems import Problem
-from uwaga.server.stored_errors import NotReadyError, NotStoredError, QuotaError, StorageError
 
 ORDER = DocumentOrder("ann", "words.txt", "txt", "de", "en")
 
@@ -105,7 +104,7 @@ def test_a_result_that_is_removed_while_it_is_asked_for_is_not_found(tmp_path, a
     jobs = Removed(tmp_path)
     jobs.after = after
     job_id = translated(jobs)
-    with pytest.raises(Problem) as found:
+    with pytest.raises(ApiError) as found:
         asyncio.run(result_answer(jobs, "ann", job_id))
     assert (found.value.status, found.value.message) == (404, NO_DOCUMENT)
 

@@ -10,22 +10,22 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from uwaga.server.gate import Gate
+from uwaga.server.api_errors import ApiError
 from uwaga.server.metrics import Metrics
-from uwaga.server.problems import Problem
+from uwaga.server.middleware import RequestMiddleware
 from uwaga.server.settings import LimitSettings
 
 Message = dict[str, Any]
 
 
-def told(path: str, problem: Problem, number: str) -> Response:
+def told(path: str, problem: ApiError, number: str) -> Response:
     return Response(problem.code, problem.status, problem.headers)
 
 
 class Client:
     """One request: its body comes when it is sent, in one piece each."""
 
-    def __init__(self, gate: Gate, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, gate: RequestMiddleware, headers: dict[str, str] | None = None) -> None:
         self.parts: asyncio.Queue[Message] = asyncio.Queue()
         self.sent: list[Message] = []
         self.asked = 0  # times that somebody waited for its body
@@ -67,8 +67,8 @@ class Held:
         await Response("done")(scope, receive, send)
 
 
-def gate(app: Any, most: int = 2) -> Gate:
-    return Gate(app, LimitSettings(), Metrics(), told, most)
+def gate(app: Any, most: int = 2) -> RequestMiddleware:
+    return RequestMiddleware(app, LimitSettings(), Metrics(), told, most)
 
 
 async def settle() -> None:

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError, SettingsError
+from uwaga.server.api_errors import NotStoredError, QuotaError, StorageError
 from uwaga.server.glossary_entries import GlossaryEntry, merged, read_entries, written_entries
-from uwaga.server.glossary_store import GlossaryLimits, GlossaryShelf
-from uwaga.server.stored_errors import NotStoredError, QuotaError, StorageError
+from uwaga.server.glossary_store import GlossaryCache, GlossaryLimits
 from uwaga.server.stored_glossary import Dictionary, StoredGlossary
 from uwaga.server.stores import open_glossary_store
 
@@ -124,7 +124,7 @@ def test_a_change_that_fails_changes_nothing(where):
 def test_a_shelf_builds_again_only_what_has_changed(where):
     store, kept = open_glossary_store(where), glossary()
     store.add("ann", kept)
-    shelf = GlossaryShelf(store)
+    shelf = GlossaryCache(store)
     terms = shelf.terms("ann", (kept.id,), "en", "de")
     assert shelf.terms("ann", (kept.id,), "en", "de") is terms
     assert [term.targets for term in terms.terms] == [("Hund",)]
@@ -140,7 +140,7 @@ def test_glossaries_that_contradict_each_other_are_named(where):
     store.add("ann", one)
     store.add("ann", two)
     with pytest.raises(DataError, match=r"(?s)'One'.*'Two'"):
-        GlossaryShelf(store).terms("ann", (one.id, two.id), "en", "de")
+        GlossaryCache(store).terms("ann", (one.id, two.id), "en", "de")
 
 
 def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path):

@@ -10,7 +10,7 @@ from browser import INK
 from page_visit import START, eventually, expect, output, shows, translated, visit, word
 from running_server import running_server
 
-from uwaga.server.keys import add_key
+from uwaga.server.auth import add_key
 
 pytest_plugins = "server_fixtures"
 

@@ -13,9 +13,9 @@ from starlette.responses import Response
 
 from uwaga.server import app as application
 from uwaga.server.direct import direct_routes
-from uwaga.server.exchange import EventStream
-from uwaga.server.models import ModelStore, loader
-from uwaga.server.offers import read_offers
+from uwaga.server.http import EventStream
+from uwaga.server.models import ModelPool, loader
+from uwaga.server.served_models import read_served_models
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 
@@ -52,8 +52,8 @@ def answers(settings: ServerSettings) -> list[tuple[int, dict[str, str], bytes]]
     """What an application makes of the requests, one after the other."""
 
     async def ask() -> list[tuple[int, dict[str, str], bytes]]:
-        store = ModelStore(loader(1, False))
-        service = Service(read_offers(settings.models), store)
+        store = ModelPool(loader(1, False))
+        service = Service(read_served_models(settings.models), store)
         app = application.create_app(service, settings)
         await service.start()
         made = []

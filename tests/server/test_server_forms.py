@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from starlette.requests import Request
 
-from uwaga.server.forms import Parameters, read_upload
-from uwaga.server.problems import Problem
+from uwaga.server.api_errors import ApiError
+from uwaga.server.http import Parameters, read_upload
 
 
 class Named(Parameters):
@@ -52,6 +52,6 @@ def test_an_upload_that_is_not_what_it_must_be_is_refused(parts):
         async with read_upload(upload(*parts), Named):
             raise AssertionError("it was taken")
 
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(ApiError) as refused:
         asyncio.run(work())
     assert refused.value.status == 400

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from uwaga.errors import SettingsError
-from uwaga.server import keys as module
-from uwaga.server.keys import Client, KeyRing, add_key, read_keys, remove_key
+from uwaga.server import auth as module
+from uwaga.server.api_errors import ApiError
+from uwaga.server.auth import Client, KeyRing, add_key, read_keys, remove_key
 from uwaga.server.limits import SLOTS, RateLimiter, SharedBuckets, TokenBucket
-from uwaga.server.problems import Problem
 
 
 def test_the_file_holds_no_key(tmp_path: Path):
@@ -29,7 +29,7 @@ def test_the_file_holds_no_key(tmp_path: Path):
 def test_a_wrong_key_is_refused(tmp_path: Path, change):
     path = tmp_path / "keys.json"
     key = add_key(path, "ann")
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(ApiError) as refused:
         KeyRing(path, Client("")).client(change(key))
     assert refused.value.status in (401, 403)
 
@@ -44,7 +44,7 @@ def test_every_key_is_compared_whole(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for given in (key, key[:-1] + "?", "no key of ours", "uwk-00000000-" + "a" * 43):
         try:
             KeyRing(path, Client("")).client(given)
-        except Problem:
+        except ApiError:
             continue
     assert compared == [64] * 4
 
@@ -58,7 +58,7 @@ def test_a_running_server_learns_of_new_and_removed_keys(tmp_path: Path, monkeyp
     second = add_key(path, "bob")
     assert ring.client(second) == Client("bob", 60, 1000)
     remove_key(path, "ann")
-    with pytest.raises(Problem):
+    with pytest.raises(ApiError):
         ring.client(first)
     path.write_text("{", encoding="utf-8")  # half-copied: those that are known stay
     assert ring.client(second).name == "bob"
@@ -83,13 +83,13 @@ def test_a_bucket_fills_all_the_time():
     client = Client("ann", requests_per_minute=60)
     for _ in range(60):
         limiter.take(client)
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(ApiError) as refused:
         limiter.take(client)
     assert (refused.value.status, refused.value.retry_after) == (429, pytest.approx(1.0))
     limiter.take(Client("bob", requests_per_minute=60))  # another's bucket
     now[0] = 1.0
     limiter.take(client)
-    with pytest.raises(Problem):
+    with pytest.raises(ApiError):
         limiter.take(client)
 
 
@@ -99,7 +99,7 @@ def test_a_request_of_more_than_a_minute_is_let_in_and_paid_for():
     client = Client("ann", characters_per_minute=100)
     limiter.take(client, 300)
     now[0] = 60.0
-    with pytest.raises(Problem):
+    with pytest.raises(ApiError):
         limiter.take(client, 10)
     now[0] = 150.0
     limiter.take(client, 10)
@@ -108,14 +108,14 @@ def test_a_request_of_more_than_a_minute_is_let_in_and_paid_for():
 def test_processes_count_a_minute_together(tmp_path: Path):
     path = tmp_path / "buckets"
     count = (
-        "import sys; from pathlib import Path; from uwaga.server.keys import Client\n"
+        "import sys; from pathlib import Path; from uwaga.server.auth import Client\n"
         "from uwaga.server.limits import RateLimiter, SharedBuckets\n"
-        "from uwaga.server.problems import Problem\n"
+        "from uwaga.server.api_errors import ApiError\n"
         "limiter = RateLimiter(SharedBuckets(Path(sys.argv[1])), clock=lambda: 7.0)\n"
         "let = 0\n"
         "for _ in range(1000):\n"
         "    try: limiter.take(Client('ann', requests_per_minute=1500)); let += 1\n"
-        "    except Problem: pass\n"
+        "    except ApiError: pass\n"
         "print(let)"
     )
     command = [sys.executable, "-c", count, str(path)]
@@ -130,7 +130,7 @@ def test_clients_that_share_a_file_have_buckets_of_their_own(tmp_path: Path):
         limiter.take(client)
         limiter.take(client, 5)  # of characters it may ask for any number
     for client in clients:
-        with pytest.raises(Problem):
+        with pytest.raises(ApiError):
             limiter.take(client)
 
 

@@ -14,9 +14,9 @@ import pytest
 import uwaga
 from uwaga.errors import BusyError, ModelError, SettingsError
 from uwaga.languages.names import language_name, offered_codes
-from uwaga.server.models import ModelStore
-from uwaga.server.offers import Atlas, Offer, Route, read_offers
-from uwaga.server.problems import Problem
+from uwaga.server.api_errors import ApiError
+from uwaga.server.models import ModelPool
+from uwaga.server.served_models import LanguageGraph, Route, ServedModel, read_served_models
 from uwaga.server.service import Detected, Service, TextRequest
 from uwaga.server.settings import ModelSettings, server_settings
 from uwaga.translator import PivotTranslator, Translator
@@ -29,8 +29,10 @@ def bundled() -> Translator:
     return Translator.load(threads=1)
 
 
-def offer(name: str, source: str, target: str, **settings: object) -> Offer:
-    return Offer(name, ModelSettings.model_validate(settings), tuple(source.split()), tuple(target.split()))
+def offer(name: str, source: str, target: str, **settings: object) -> ServedModel:
+    return ServedModel(
+        name, ModelSettings.model_validate(settings), tuple(source.split()), tuple(target.split())
+    )
 
 
 def between(one: Translator, source: str, target: str) -> Translator:
@@ -39,7 +41,7 @@ def between(one: Translator, source: str, target: str) -> Translator:
 
 def service(
     bundled: Translator,
-    *offers: Offer,
+    *offers: ServedModel,
     memory: int = 0,
     fails: str = "",
     error: Exception | None = None,
@@ -48,14 +50,14 @@ def service(
     """A service whose models are the bundled one by other names, and the names of those it has loaded."""
     loaded: list[str] = []
 
-    def load(one: Offer) -> Translator:
+    def load(one: ServedModel) -> Translator:
         if one.name == fails:
             raise error or ModelError("/secret/place: broken")
         loaded.append(one.name)
         begin()
         return between(bundled, one.sources[0], one.targets[0])
 
-    return Service(offers, ModelStore(load, memory)), loaded
+    return Service(offers, ModelPool(load, memory)), loaded
 
 
 def run(work: Callable[[], object]) -> object:
@@ -63,11 +65,11 @@ def run(work: Callable[[], object]) -> object:
 
 
 def test_routes_are_direct_before_they_are_through_others():
-    atlas = Atlas(
+    atlas = LanguageGraph(
         [offer("a", "pt", "en"), offer("b", "en", "de"), offer("c", "pt", "fr"), offer("d", "fr", "de es")]
     )
     names = {
-        pair: [hop.offer.name for hop in atlas.route(*pair) or ()]
+        pair: [hop.model.name for hop in atlas.route(*pair) or ()]
         for pair in (("pt", "en"), ("pt", "de"), ("pt", "es"), ("de", "pt"))
     }
     assert names == {
@@ -84,7 +86,7 @@ def test_routes_are_direct_before_they_are_through_others():
 
 
 def test_languages_are_known_by_any_code():
-    atlas = Atlas(
+    atlas = LanguageGraph(
         [offer("nllb", "eng_Latn deu_Latn zho_Hans zho_Hant", "eng_Latn deu_Latn zho_Hans zho_Hant")]
     )
     assert {atlas.known(code) for code in ("en", "eng", "en_US", "EN-GB", "eng_Latn")} == {"en"}
@@ -165,12 +167,12 @@ def test_one_that_fails_does_not_hold_up_the_others(bundled: Translator, error: 
         await served.start()
         assert served.ready
         await served.translate(TextRequest([TEXT], "de", "en"))
-        with pytest.raises(Problem) as refused:
+        with pytest.raises(ApiError) as refused:
             await served.translate(TextRequest([TEXT], "de", "fr"))
         assert (refused.value.status, refused.value.code) == (503, "model_unavailable")
         assert refused.value.retry_after
         assert "/secret" not in refused.value.message
-        assert served.models.failures() == {"b": told}
+        assert served.pool.failures() == {"b": told}
         await served.close()
 
     run(work)
@@ -187,7 +189,7 @@ def test_models_go_when_there_is_no_room(bundled: Translator, monkeypatch: pytes
     async def work() -> None:
         for source in ("en", "fr", "en", "es", "en"):
             await served.translate(TextRequest([TEXT], "de", source))
-        assert served.models.loaded_names() == ["a", "c"]
+        assert served.pool.loaded_names() == ["a", "c"]
         assert loaded == ["a", "b", "c"]  # b was not used for longest
         await served.close()
 
@@ -201,9 +203,9 @@ def test_what_is_in_use_stays(bundled: Translator, monkeypatch: pytest.MonkeyPat
     served, _ = service(bundled, *offers, memory=60)
 
     async def work() -> None:
-        async with served.models.translator(served.atlas.route("en", "de") or ()):
+        async with served.pool.translator(served.graph.route("en", "de") or ()):
             await served.translate(TextRequest([TEXT], "de", "fr"))
-            assert served.models.loaded_names() == ["a", "b"]
+            assert served.pool.loaded_names() == ["a", "b"]
         await served.close()
 
     run(work)
@@ -220,9 +222,9 @@ def test_what_a_request_waits_for_stays(bundled: Translator, monkeypatch: pytest
         await served.translate(TextRequest([TEXT], "pt", "es"))
         each = [served.translate(TextRequest([TEXT], "fr", "en")) for _ in range(3)]
         await asyncio.gather(*each)
-        assert served.models.loaded_names() == ["a", "b"]
+        assert served.pool.loaded_names() == ["a", "b"]
         await served.translate(TextRequest([TEXT], "pt", "es"))
-        assert served.models.loaded_names() == ["c"]
+        assert served.pool.loaded_names() == ["c"]
         await served.close()
 
     run(work)
@@ -232,11 +234,11 @@ def test_what_a_request_waits_for_stays(bundled: Translator, monkeypatch: pytest
 def test_offers_are_read_without_loading(tmp_path: Path):
     damaged = tmp_path / "damaged"
     damaged.mkdir()
-    one, two = read_offers([ModelSettings(name="bundled"), ModelSettings(name=str(damaged))])
+    one, two = read_served_models([ModelSettings(name="bundled"), ModelSettings(name=str(damaged))])
     assert (one.sources, one.targets, one.problem) == (("en",), ("de",), "")
     assert str(damaged) in two.problem
     with pytest.raises(SettingsError, match="damaged"):
-        read_offers([ModelSettings(name=str(damaged))])
+        read_served_models([ModelSettings(name=str(damaged))])
 
 
 def test_settings_name_the_key():
@@ -273,7 +275,7 @@ def test_texts_of_a_request_that_has_failed_are_given_up():
         async def sources(self, request: TextRequest) -> list[Detected]:
             return [Detected(text, 1.0) for text in request.texts]
 
-    ours = Detecting([offer("a", "en", "pl"), offer("b", "de", "pl")], cast("ModelStore", Store()))
-    with pytest.raises(Problem, match="too many"):
+    ours = Detecting([offer("a", "en", "pl"), offer("b", "de", "pl")], cast("ModelPool", Store()))
+    with pytest.raises(ApiError, match="too many"):
         run(lambda: asyncio.wait_for(ours.translate(TextRequest(["en", "de"], "pl")), 20))
     assert ended == ["de"]

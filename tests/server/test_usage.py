@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from uwaga.server.stored_errors import QuotaError
+from uwaga.server.api_errors import QuotaError
 from uwaga.server.stores import open_usage
 from uwaga.server.usage import Usage
 

@@ -112,7 +112,7 @@ def add(
         uwaga serve keys add ann --requests-per-minute 60
     """
     with needing("serve", "the server"):
-        from uwaga.server.keys import add_key
+        from uwaga.server.auth import add_key
     typer.echo(add_key(file, name, requests_per_minute, characters_per_minute, characters))
 
 
@@ -126,7 +126,7 @@ def list_(file: KeyFile = Path("keys.json")) -> None:
         uwaga serve keys list
     """
     with needing("serve", "the server"):
-        from uwaga.server.keys import read_keys
+        from uwaga.server.auth import read_keys
     for one in read_keys(file):
         limits = {"requests/min": one.requests_per_minute, "characters/min": one.characters_per_minute}
         limits |= {"characters": one.characters or None}
@@ -144,7 +144,7 @@ def remove(name: KeyName, file: KeyFile = Path("keys.json")) -> None:
         uwaga serve keys remove ann
     """
     with needing("serve", "the server"):
-        from uwaga.server.keys import remove_key
+        from uwaga.server.auth import remove_key
     remove_key(file, name)
 
 

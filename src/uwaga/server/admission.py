@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from uwaga.server.auth import Client
 from uwaga.server.context import ServerContext
-from uwaga.server.exchange import address_of
-from uwaga.server.keys import Client
+from uwaga.server.http import address_of
 
 
 @dataclass(frozen=True)
-class Admission:
+class HeaderAuth:
     """By ``Authorization: SCHEME KEY``; ``scheme`` in lower case."""
 
     scheme: str
@@ -21,7 +21,7 @@ class Admission:
         """Who asks, one request counted.
 
         Raises:
-            Problem: the key is missing or wrong, or it is a request too many.
+            ApiError: the key is missing or wrong, or it is a request too many.
         """
         stated, _, key = request.headers.get("authorization", "").partition(" ")
         return context.admit(key.strip() if stated.lower() == self.scheme else None, address_of(request))
@@ -30,10 +30,10 @@ class Admission:
         """Whose glossaries and documents are asked for, one request counted.
 
         Raises:
-            Problem: as :meth:`client`.
+            ApiError: as :meth:`client`.
         """
         return context.owner(self.client(context, request))
 
 
-BEARER = Admission("bearer")
-DEEPL = Admission("deepl-auth-key")
+BEARER = HeaderAuth("bearer")
+DEEPL = HeaderAuth("deepl-auth-key")

@@ -20,20 +20,20 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 
 from uwaga import __version__
-from uwaga.server import libretranslate, v1, v1_documents, v1_glossaries
+from uwaga.server.api_errors import ApiError
+from uwaga.server.auth import KeyRing
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.deepl import dialect as deepl
+from uwaga.server.dialects import libretranslate, v1, v1_documents, v1_glossaries
+from uwaga.server.dialects.deepl import dialect as deepl
 from uwaga.server.direct import DirectRoutes, direct_routes
 from uwaga.server.document_upload import document_suffixes
-from uwaga.server.exchange import JSON, json_response, request_id
-from uwaga.server.gate import Gate, Render
-from uwaga.server.kept import open_kept
-from uwaga.server.keys import KeyRing
+from uwaga.server.http import JSON, json_response, request_id
+from uwaga.server.kept import open_stores
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
+from uwaga.server.middleware import Render, RequestMiddleware
 from uwaga.server.models import WORKERS
 from uwaga.server.page import page_router
-from uwaga.server.problems import Problem
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.suggestions import Suggestions
@@ -80,7 +80,7 @@ def create_app(
         lifespan=_lifespan(context),
     )
 
-    def render(path: str, problem: Problem, number: str) -> Response:
+    def render(path: str, problem: ApiError, number: str) -> Response:
         """A problem as the dialect of a path tells it."""
         dialect = next((one for one in spoken if one.owns(path)), v1.DIALECT)
         response = dialect.render(problem, number)
@@ -98,8 +98,10 @@ def create_app(
         app.include_router(router)
     direct = direct_routes(route for router in routers for route in router.routes)
     app.add_middleware(DirectRoutes, routes=direct)
-    most = settings.limits.waiting + WORKERS * len(service.offers)
-    app.add_middleware(Gate, limits=settings.limits, metrics=context.metrics, render=render, most=most)
+    most = settings.limits.waiting + WORKERS * len(service.served)
+    app.add_middleware(
+        RequestMiddleware, limits=settings.limits, metrics=context.metrics, render=render, most=most
+    )
     if settings.cors:
         app.add_middleware(
             CORSMiddleware, allow_origins=settings.cors, allow_methods=["*"], allow_headers=["*"],
@@ -116,7 +118,7 @@ def _context(
         service,
         limiter=limiter,
         metrics=metrics,
-        kept=open_kept(settings, service),
+        kept=open_stores(settings, service),
         document_suffixes=() if settings.documents is None else document_suffixes(),
         suggestions=None if settings.suggestions is None else Suggestions(settings.suggestions),
     )
@@ -149,7 +151,7 @@ def _add_handlers(app: FastAPI, render: Render) -> None:
 
     async def refused(request: Request, error: Exception) -> Response:
         """A problem that a route raised."""
-        assert isinstance(error, Problem)
+        assert isinstance(error, ApiError)
         return render(request.url.path, error, request_id(request))
 
     async def unrouted(request: Request, error: Exception) -> Response:
@@ -157,7 +159,7 @@ def _add_handlers(app: FastAPI, render: Render) -> None:
         assert isinstance(error, HTTPException)
         known = {404: ("not_found", "there is nothing here"), 405: ("wrong_method", "not with this method")}
         code, message = known.get(error.status_code, ("refused", str(error.detail)))
-        response = render(request.url.path, Problem(error.status_code, code, message), request_id(request))
+        response = render(request.url.path, ApiError(error.status_code, code, message), request_id(request))
         response.headers.update(error.headers or {})
         if error.status_code == 405 and (methods := _methods(app, request)):
             response.headers["allow"] = ", ".join(methods)
@@ -168,10 +170,10 @@ def _add_handlers(app: FastAPI, render: Render) -> None:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"][1:])[:80]
-        problem = Problem(422, "invalid_request", f"{place}: {first['msg']}"[:300], place)
+        problem = ApiError(422, "invalid_request", f"{place}: {first['msg']}"[:300], place)
         return render(request.url.path, problem, request_id(request))
 
-    app.add_exception_handler(Problem, refused)
+    app.add_exception_handler(ApiError, refused)
     app.add_exception_handler(HTTPException, unrouted)
     app.add_exception_handler(RequestValidationError, invalid)
 
@@ -196,7 +198,7 @@ def _add_operation(app: FastAPI, context: ServerContext) -> None:
     async def health() -> Response:
         """503 until the models that are loaded at start are there, and while stopping."""
         service = context.service
-        failed = [one.name for one in service.offers if one.problem] + list(service.models.failures())
+        failed = [one.name for one in service.served if one.problem] + list(service.pool.failures())
         content = {"status": "ok" if service.ready else "loading", "failed": failed}
         return json_response(content, 200 if service.ready else 503)
 

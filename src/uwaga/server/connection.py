@@ -37,7 +37,7 @@ class WatchedConnection(HttpToolsProtocol):
 
     It should send something, or the end of a head, or the end of a body that was answered before it had come,
     or read what is written. Bodies that somebody waits for are the matter of
-    :class:`uwaga.server.gate.Gate`. There is one timer a connection, none a request.
+    :class:`uwaga.server.middleware.RequestMiddleware`. There is one timer a connection, none a request.
 
     Args:
         config: of uvicorn.

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from uwaga.server.kept import KeptStores
-from uwaga.server.keys import Client, KeyRing
+from uwaga.server.api_errors import ApiError, api_error
+from uwaga.server.auth import Client, KeyRing
+from uwaga.server.kept import Stores
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
-from uwaga.server.problems import Problem, problem_of
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.suggestions import Suggestions
@@ -35,7 +35,7 @@ class ServerContext:
     metrics: Metrics = field(default_factory=Metrics)
     suggestions: Suggestions | None = None
     document_suffixes: tuple[str, ...] = ()
-    kept: KeptStores = field(default_factory=KeptStores)
+    kept: Stores = field(default_factory=Stores)
 
     def owner(self, client: Client) -> str:
         """Whose glossaries, documents and counts a client's are; without keys there is one owner of all."""
@@ -46,7 +46,7 @@ class ServerContext:
         """Count characters and documents as used, but not where what is inside fails.
 
         Raises:
-            Problem: they are more than the client has left (403), or cannot be counted.
+            ApiError: they are more than the client has left (403), or cannot be counted.
         """
         await self.spend(client, characters, documents)
         try:
@@ -59,7 +59,7 @@ class ServerContext:
         """Count characters and documents as used, whatever comes of them.
 
         Raises:
-            Problem: as :meth:`spending`.
+            ApiError: as :meth:`spending`.
         """
         await self._count(client, characters, documents, client.characters)
 
@@ -71,7 +71,7 @@ class ServerContext:
             else:
                 usage.take(owner, characters, documents, limit)
         except Exception as error:
-            raise problem_of(error) from error
+            raise api_error(error) from error
 
     def admit(self, key: str | None, address: str) -> Client:
         """Who asks, one request counted.
@@ -81,7 +81,7 @@ class ServerContext:
             address: of the client.
 
         Raises:
-            Problem: the key is missing (401) or wrong (403), or it is a request too many (429).
+            ApiError: the key is missing (401) or wrong (403), or it is a request too many (429).
         """
         client = self.visitor(address) if self.keys is None else self.keys.client(key)
         self.limiter.take(client)
@@ -96,16 +96,16 @@ class ServerContext:
         """Check the size of a request's texts and count their characters, which it returns.
 
         Raises:
-            Problem: they are too many for a request (413) or for a minute (429).
+            ApiError: they are too many for a request (413) or for a minute (429).
         """
         limits = self.settings.limits
         if len(texts) > limits.texts:
             message = f"{len(texts)} texts in one request; send at most {limits.texts}"
-            raise Problem(413, "too_many_texts", message, parameter)
+            raise ApiError(413, "too_many_texts", message, parameter)
         characters = sum(map(len, texts))
         if characters > limits.characters:
             message = f"{characters} characters in one request; send at most {limits.characters}"
-            raise Problem(413, "text_too_large", message, parameter)
+            raise ApiError(413, "text_too_large", message, parameter)
         if characters:
             self.limiter.take(client, characters)
         return characters
@@ -123,4 +123,4 @@ class Dialect:
     name: str
     owns: Callable[[str], bool]
     router: Callable[[ServerContext], APIRouter]
-    render: Callable[[Problem, str], Response]
+    render: Callable[[ApiError, str], Response]

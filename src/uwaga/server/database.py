@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from uwaga.errors import MissingExtraError, SettingsError
+from uwaga.server.api_errors import NotStoredError, QuotaError, StorageError
 from uwaga.server.glossary_store import (
     NO_GLOSSARY,
     NO_LIMITS,
@@ -17,7 +18,6 @@ from uwaga.server.glossary_store import (
     owner_name,
     stored_text,
 )
-from uwaga.server.stored_errors import NotStoredError, QuotaError, StorageError
 from uwaga.server.stored_glossary import StoredGlossary
 from uwaga.server.usage import Usage
 

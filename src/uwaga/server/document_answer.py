@@ -10,10 +10,10 @@ from urllib.parse import quote
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
+from uwaga.server.api_errors import NotStoredError
 from uwaga.server.document_jobs import DocumentJobs
 from uwaga.server.job_files import NO_DOCUMENT
 from uwaga.server.kept import in_thread
-from uwaga.server.stored_errors import NotStoredError
 
 BLOCK = 1 << 16
 
@@ -28,7 +28,7 @@ async def result_answer(jobs: DocumentJobs, owner: str, job_id: str, key: str | 
         key: the document's own key, None where it has none.
 
     Raises:
-        Problem: there is none of this owner and key (404), or it is not translated (409).
+        ApiError: there is none of this owner and key (404), or it is not translated (409).
     """
 
     def opened() -> Response:

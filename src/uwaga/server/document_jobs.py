@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from uwaga.documents.journal import journal_of
+from uwaga.server.api_errors import NotReadyError, NotStoredError, QuotaError
 from uwaga.server.document_order import DocumentOrder, DocumentStatus, State, key_sum
 from uwaga.server.job_files import (
     CANCELLED,
@@ -38,7 +39,6 @@ from uwaga.server.job_files import (
     told_of_disk,
     write_file,
 )
-from uwaga.server.stored_errors import NotReadyError, NotStoredError, QuotaError
 
 JOB_ID = re.compile(r"[0-9a-f]{32}")
 NEW, OPEN, CLOSED, GONE = "new", "open", "closed", "gone"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from uwaga.documents import find_format, formats
 from uwaga.errors import SettingsError
+from uwaga.server.api_errors import ApiError
+from uwaga.server.auth import Client
 from uwaga.server.context import ServerContext
 from uwaga.server.document_order import DocumentOrder, shown_name
 from uwaga.server.kept import in_thread
-from uwaga.server.keys import Client
-from uwaga.server.problems import Problem
 
 
 async def document_order(
@@ -34,24 +34,26 @@ async def document_order(
         key: the sum of a key of its own.
 
     Raises:
-        Problem: its format or its languages are not on offer, or a glossary is not there.
+        ApiError: its format or its languages are not on offer, or a glossary is not there.
     """
     shown = shown_name(name)
     try:
         format_ = find_format(Path(shown)).name
     except SettingsError:
         message = "the file's name ends in no format that is known here"
-        raise Problem(400, "unsupported_format", message, "file") from None
+        raise ApiError(400, "unsupported_format", message, "file") from None
     service, owner = context.service, context.owner(client)
     to = service.language(target, "target")
     known = None if source is None else service.language(source, "source")
     if known is not None:
-        if service.atlas.route(known, to) is None:
-            raise Problem(400, "unsupported_languages", f"no model here translates {known} to {to}", "target")
+        if service.graph.route(known, to) is None:
+            raise ApiError(
+                400, "unsupported_languages", f"no model here translates {known} to {to}", "target"
+            )
         if glossaries:
             await in_thread(context.kept.shelf().terms, owner, glossaries, known, to)
     elif glossaries:
-        raise Problem(400, "source_missing", "a glossary needs the language of the document", "source")
+        raise ApiError(400, "source_missing", "a glossary needs the language of the document", "source")
     return DocumentOrder(owner, shown, format_, to, known, glossaries, key, client.characters)
 
 

@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from uwaga.documents import DocumentOptions, document_job, job_texts
 from uwaga.errors import UwagaError
+from uwaga.server.api_errors import StorageError, api_error
 from uwaga.server.document_jobs import ClaimedJob, DocumentJobs, JobStopped
 from uwaga.server.document_order import DocumentOrder
-from uwaga.server.problems import problem_of
-from uwaga.server.stored_errors import StorageError
 
 LOG = logging.getLogger("uwaga.server")
 POLL = 1.0
@@ -91,7 +90,7 @@ class DocumentWorker:
             if _stopped(error):
                 await asyncio.to_thread(claimed.leave)
                 return
-            problem = problem_of(_disk(error) or error)
+            problem = api_error(_disk(error) or error)
             if problem.code in LATER:
                 await asyncio.to_thread(claimed.leave)
                 await asyncio.sleep(POLL)
@@ -118,7 +117,7 @@ class DocumentWorker:
         try:
             await self._run(claimed)
         except Exception as error:
-            if not resumed or _stopped(error) or problem_of(error).status >= 500:
+            if not resumed or _stopped(error) or api_error(error).status >= 500:
                 raise
             await asyncio.to_thread(claimed.begin_anew)
             await self._run(claimed)

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from uwaga.errors import DataError
 from uwaga.files.atomic import new_file
-from uwaga.server.stored_errors import NotStoredError, QuotaError, StorageError
+from uwaga.server.api_errors import NotStoredError, QuotaError, StorageError
 from uwaga.server.stored_glossary import StoredGlossary, together
 from uwaga.terms import Glossary
 
@@ -256,7 +256,7 @@ def _told(done: str) -> Iterator[None]:
         ) from None
 
 
-class GlossaryShelf:
+class GlossaryCache:
     """Glossaries ready for use: those that were used not long ago are not built again.
 
     Args:

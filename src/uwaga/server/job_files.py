@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uwaga.server.stored_errors import NotStoredError, StorageError
+from uwaga.server.api_errors import NotStoredError, StorageError
 
 DOCUMENT, OUTPUT, ORDER, STATE, LOCK, CANCELLED = (
     "document",

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from uwaga.server.api_errors import ApiError, api_error
 from uwaga.server.document_jobs import ClaimedJob, DocumentJobs
 from uwaga.server.document_order import DocumentOrder
 from uwaga.server.document_worker import Charge, DocumentWorker, Run, document_sample
-from uwaga.server.glossary_store import GlossaryShelf, GlossaryStore
-from uwaga.server.problems import Problem, problem_of
+from uwaga.server.glossary_store import GlossaryCache, GlossaryStore
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.stores import open_glossary_store, open_usage
@@ -21,21 +21,21 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
-class KeptStores:
+class Stores:
     """``glossaries`` and ``documents`` are None where the settings name no place for them."""
 
-    glossaries: GlossaryShelf | None = None
+    glossaries: GlossaryCache | None = None
     usage: UsageStore = field(default_factory=ProcessUsage)
     documents: DocumentWorker | None = None
 
-    def shelf(self) -> GlossaryShelf:
+    def shelf(self) -> GlossaryCache:
         """The glossaries.
 
         Raises:
-            Problem: the server keeps none.
+            ApiError: the server keeps none.
         """
         if self.glossaries is None:
-            raise Problem(
+            raise ApiError(
                 501, "not_available", "this server keeps no glossaries: its settings name no `glossaries`"
             )
         return self.glossaries
@@ -44,7 +44,7 @@ class KeptStores:
         """Where glossaries lie.
 
         Raises:
-            Problem: the server keeps none.
+            ApiError: the server keeps none.
         """
         return self.shelf().store
 
@@ -52,43 +52,43 @@ class KeptStores:
         """What translates documents.
 
         Raises:
-            Problem: the server translates none.
+            ApiError: the server translates none.
         """
         if self.documents is None:
-            raise Problem(
+            raise ApiError(
                 501, "not_available", "this server translates no documents: its settings name no `documents`"
             )
         return self.documents
 
 
-def open_kept(settings: ServerSettings, service: Service) -> KeptStores:
+def open_stores(settings: ServerSettings, service: Service) -> Stores:
     """Open what the settings name.
 
     Raises:
         StorageError, SettingsError, MissingExtraError: a place cannot be used.
     """
     usage = open_usage(settings.glossaries)
-    shelf = None if settings.glossaries is None else GlossaryShelf(open_glossary_store(settings.glossaries))
+    shelf = None if settings.glossaries is None else GlossaryCache(open_glossary_store(settings.glossaries))
     worker = None
     if settings.documents is not None:
         jobs = DocumentJobs(settings.documents)
         worker = DocumentWorker(jobs, _run(service, shelf), _charge(usage))
-    return KeptStores(shelf, usage, worker)
+    return Stores(shelf, usage, worker)
 
 
 async def in_thread(work: Callable[..., Made], *args: object) -> Made:
     """What a function of a store returns, which may wait for a disk or a database.
 
     Raises:
-        Problem: it fails.
+        ApiError: it fails.
     """
     try:
         return await asyncio.to_thread(work, *args)
     except Exception as error:
-        raise problem_of(error) from error
+        raise api_error(error) from error
 
 
-def _run(service: Service, shelf: GlossaryShelf | None) -> Run:
+def _run(service: Service, shelf: GlossaryCache | None) -> Run:
     async def run(claimed: ClaimedJob) -> None:
         """Translate the document of a job."""
         order = claimed.order
@@ -113,7 +113,7 @@ def _run(service: Service, shelf: GlossaryShelf | None) -> Run:
 async def _language_of(service: Service, claimed: ClaimedJob) -> str:
     found = await service.detect(await in_thread(document_sample, claimed))
     if not found:
-        raise Problem(
+        raise ApiError(
             400, "unknown_language", "the language of the document cannot be told; name it", "source"
         )
     return found[0].code

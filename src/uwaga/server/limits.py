@@ -16,8 +16,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from uwaga.server.keys import Client
-from uwaga.server.problems import Problem
+from uwaga.server.api_errors import ApiError
+from uwaga.server.auth import Client
 
 MOST_CLIENTS = 100_000
 """Buckets that a process keeps; who has not been seen for longest begins with a full one again."""
@@ -127,7 +127,7 @@ class RateLimiter:
             characters: how many, 0 for the request itself.
 
         Raises:
-            Problem: it is too many; says when to come again.
+            ApiError: it is too many; says when to come again.
         """
         if characters:
             self._draw(client, "characters", characters, client.characters_per_minute)
@@ -149,4 +149,4 @@ class RateLimiter:
         if not enough:
             wait = (min(amount, most) - left) * MINUTE / most
             message = f"more than {most} {what} in a minute; come again in {wait:.0f} s"
-            raise Problem(429, "too_many_requests", message, retry_after=wait)
+            raise ApiError(429, "too_many_requests", message, retry_after=wait)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from uwaga.errors import ModelError, SettingsError, UwagaError
-from uwaga.server.offers import Hop, Offer, Route
-from uwaga.server.problems import Problem
+from uwaga.server.api_errors import ApiError
+from uwaga.server.served_models import Route, RouteStep, ServedModel
 from uwaga.translator import PivotTranslator, Translator, load
 from uwaga.translator.asynchronous import AsyncTranslator, Observer
 from uwaga.translator.pivot import PivotStep
@@ -27,7 +27,7 @@ MEBIBYTE = 1 << 20
 WORKERS = 64
 """Requests of a model that are worked on at once; further ones wait."""
 STATUS = Path("/proc/self/statm")
-Loader = Callable[[Offer], Translator | PivotTranslator]
+Loader = Callable[[ServedModel], Translator | PivotTranslator]
 Way = tuple[tuple[str, str, str], ...]
 
 
@@ -59,7 +59,7 @@ class Failure:
     at: float = field(default_factory=time.monotonic)
 
 
-class ModelStore:
+class ModelPool:
     """Loaded models by what they translate.
 
     Args:
@@ -92,7 +92,7 @@ class ModelStore:
         """The translator of a route for one request; it stays in memory as long.
 
         Raises:
-            Problem: a model of it cannot be loaded.
+            ApiError: a model of it cannot be loaded.
         """
         loaded = self._loaded.get(_way(route)) or await self._made(route)
         loaded.uses += 1
@@ -106,13 +106,13 @@ class ModelStore:
             if (observer := loaded.translator.observer) is not None:
                 cast("ModelObserver", observer).stepped(*loaded.translator.counters)
 
-    async def preload(self, offers: list[Offer]) -> None:
+    async def preload(self, offers: list[ServedModel]) -> None:
         """Load what the settings want at start; one that fails does not hold up the others."""
         for offer in offers:
             if offer.settings.preload and not offer.problem:
                 try:
                     await self._offer(offer)
-                except Problem:
+                except ApiError:
                     continue  # it is logged, and told by :meth:`failures`
 
     def failures(self) -> dict[str, str]:
@@ -132,10 +132,10 @@ class ModelStore:
         await asyncio.gather(*(one.translator.close(drain=True) for one in every))
 
     async def _made(self, route: Route) -> Loaded:
-        names = [leg.offer.name for leg in route]
+        names = [leg.model.name for leg in route]
         self._awaited.update(names)
         try:
-            legs = [await self._offer(leg.offer) for leg in route]
+            legs = [await self._offer(leg.model) for leg in route]
         finally:
             self._awaited.subtract(names)
         if len(route) == 1:
@@ -146,16 +146,16 @@ class ModelStore:
         steps = [_step(one.own, leg) for one, leg in zip(legs, route, strict=True)]
         own = PivotTranslator([step for steps_ in steps for step in steps_])
         made = Loaded(
-            self._asynchronous("-".join(leg.offer.name for leg in route), own), own, legs=tuple(legs)
+            self._asynchronous("-".join(leg.model.name for leg in route), own), own, legs=tuple(legs)
         )
         self._loaded[_way(route)] = made
         return made
 
-    async def _offer(self, offer: Offer) -> Loaded:
+    async def _offer(self, offer: ServedModel) -> Loaded:
         """A single model, loaded if it is not there; who gives up waiting does not end the loading.
 
         Raises:
-            Problem: it cannot be loaded.
+            ApiError: it cannot be loaded.
         """
         found = self._loaded.get(_alone(offer))
         if found is not None:
@@ -169,7 +169,7 @@ class ModelStore:
             task.add_done_callback(lambda task: self._arrived(offer, task))
         return await asyncio.shield(task)
 
-    async def _arriving(self, offer: Offer) -> Loaded:
+    async def _arriving(self, offer: ServedModel) -> Loaded:
         """Load a model, one at a time of all, so that the memory that it takes can be told."""
         async with self._loading:
             made = self._loaded[_alone(offer)] = await self._fresh(offer)
@@ -177,12 +177,12 @@ class ModelStore:
             await self._let_go(made)
             return made
 
-    def _arrived(self, offer: Offer, task: asyncio.Task[Loaded]) -> None:
+    def _arrived(self, offer: ServedModel, task: asyncio.Task[Loaded]) -> None:
         self._coming.pop(offer.name, None)
         if not task.cancelled():
             task.exception()  # it has been seen, whether or not anybody still waits
 
-    async def _fresh(self, offer: Offer) -> Loaded:
+    async def _fresh(self, offer: ServedModel) -> Loaded:
         before, began = _resident(), time.monotonic()
         try:
             own = await asyncio.to_thread(self._load, offer)
@@ -226,7 +226,7 @@ def loader(threads: int, mapped: bool) -> Loader:
         mapped: leave the weights of int8 folders in their files, so that processes share them.
     """
 
-    def loaded(offer: Offer) -> Translator | PivotTranslator:
+    def loaded(offer: ServedModel) -> Translator | PivotTranslator:
         """Load one.
 
         Raises:
@@ -257,26 +257,26 @@ def loader(threads: int, mapped: bool) -> Loader:
     return loaded
 
 
-def _step(own: Translator | PivotTranslator, leg: Hop) -> Sequence[PivotStep]:
+def _step(own: Translator | PivotTranslator, leg: RouteStep) -> Sequence[PivotStep]:
     """What a model adds to a way through several: itself, or all of its own."""
     if isinstance(own, PivotTranslator):
         return own.steps
-    return [own if leg.offer.one_pair else own.between(leg.source, leg.target)]
+    return [own if leg.model.one_pair else own.between(leg.source, leg.target)]
 
 
-def _alone(offer: Offer) -> Way:
+def _alone(offer: ServedModel) -> Way:
     return ((offer.name, "", ""),)
 
 
 def _way(route: Route) -> Way:
     if len(route) == 1:
-        return _alone(route[0].offer)
-    return tuple((leg.offer.name, leg.source, leg.target) for leg in route)
+        return _alone(route[0].model)
+    return tuple((leg.model.name, leg.source, leg.target) for leg in route)
 
 
-def _unavailable(seconds: float) -> Problem:
+def _unavailable(seconds: float) -> ApiError:
     message = "the model for these languages cannot be loaded; the server's log says why"
-    return Problem(503, "model_unavailable", message, retry_after=seconds)
+    return ApiError(503, "model_unavailable", message, retry_after=seconds)
 
 
 def _resident() -> int:

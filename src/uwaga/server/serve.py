@@ -27,8 +27,8 @@ from uwaga.server.connection import KEEP_ALIVE, WatchedConnection
 from uwaga.server.limits import RateLimiter, SharedBuckets
 from uwaga.server.logs import set_up_logs
 from uwaga.server.metrics import FOLDER, Metrics, forget_dead_workers
-from uwaga.server.models import ModelStore, loader
-from uwaga.server.offers import read_offers
+from uwaga.server.models import ModelPool, loader
+from uwaga.server.served_models import read_served_models
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 
@@ -48,7 +48,7 @@ def run_server(settings: ServerSettings) -> None:
         SettingsError: the address cannot be listened at, or no model can be served.
     """
     set_up_logs(settings.log_level)
-    read_offers(settings.models)  # speaks before a port is taken
+    read_served_models(settings.models)  # speaks before a port is taken
     _raise_open_files()
     bound = _listen(settings.host, settings.port)
     with bound, contextlib.ExitStack() as shared:
@@ -101,8 +101,8 @@ def build_app(settings: ServerSettings, buckets: Path | None = None) -> FastAPI:
     threads = settings.threads or max(1, usable_cores() // settings.workers)
     metrics, limits = Metrics(), settings.limits
     load = loader(threads, settings.workers > 1)
-    store = ModelStore(load, settings.memory, limits.waiting, metrics.of_model, settings.nice)
-    service = Service(read_offers(settings.models), store, metrics.answered)
+    store = ModelPool(load, settings.memory, limits.waiting, metrics.of_model, settings.nice)
+    service = Service(read_served_models(settings.models), store, metrics.answered)
     limiter = RateLimiter(None if buckets is None else SharedBuckets(buckets))
     return create_app(service, settings, metrics, limiter)
 

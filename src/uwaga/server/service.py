@@ -19,9 +19,9 @@ from uwaga.markup.formats import Format
 from uwaga.markup.outline import XmlOutline
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
-from uwaga.server.models import ModelStore
-from uwaga.server.offers import Atlas, Offer, OfferedLanguage, Route
-from uwaga.server.problems import Problem, problem_of
+from uwaga.server.api_errors import ApiError, api_error
+from uwaga.server.models import ModelPool
+from uwaga.server.served_models import LanguageGraph, Route, ServedLanguage, ServedModel
 from uwaga.terms.apply import GlossaryMode
 from uwaga.terms.glossary import Glossary
 from uwaga.translator import PivotTranslator, Translator
@@ -82,11 +82,11 @@ class TextAnswer:
         """Fail as a whole where a text failed, for dialects that know no errors of single texts.
 
         Raises:
-            Problem: of the first text that failed.
+            ApiError: of the first text that failed.
         """
         for one in self.translations:
             if one.error is not None:
-                raise problem_of(one.error)
+                raise api_error(one.error)
 
 
 class Service:
@@ -100,17 +100,17 @@ class Service:
 
     def __init__(
         self,
-        offers: Sequence[Offer],
-        models: ModelStore,
+        offers: Sequence[ServedModel],
+        models: ModelPool,
         answered: Callable[[str, int, int], None] | None = None,
     ) -> None:
         self._answered = answered
-        self.offers, self.models, self.atlas = list(offers), models, Atlas(offers)
+        self.served, self.pool, self.graph = list(offers), models, LanguageGraph(offers)
         self.ready = False
 
     async def start(self) -> None:
         """Load what is to be there at start."""
-        await self.models.preload(self.offers)
+        await self.pool.preload(self.served)
         gc.collect()
         gc.freeze()  # what is there now stays: it need not be looked through again and again
         self.ready = True
@@ -118,17 +118,17 @@ class Service:
     async def close(self) -> None:
         """Answer what was taken, then let the models go."""
         self.ready = False
-        await self.models.close()
+        await self.pool.close()
 
-    def pairs(self) -> tuple[OfferedLanguage, ...]:
+    def pairs(self) -> tuple[ServedLanguage, ...]:
         """The languages that can be translated from, each with those it can be translated to."""
-        return self.atlas.languages
+        return self.graph.languages
 
     async def translate(self, request: TextRequest) -> TextAnswer:
         """Translate texts.
 
         Raises:
-            Problem: the request as a whole cannot be answered.
+            ApiError: the request as a whole cannot be answered.
         """
         target = self.language(request.target, "target")
         detected = await self.sources(request)
@@ -159,11 +159,11 @@ class Service:
         """Translate one text and give its translation piece by piece; greedy. With terms it is one piece.
 
         Raises:
-            Problem: as :meth:`translate`, before the first piece or between two.
+            ApiError: as :meth:`translate`, before the first piece or between two.
         """
         target = self.language(request.target, "target")
         [found] = await self.sources(request)
-        if found.code == target and self.atlas.route(found.code, target) is None:
+        if found.code == target and self.graph.route(found.code, target) is None:
             yield request.texts[0]
             return
         if request.glossary is not None:
@@ -177,7 +177,7 @@ class Service:
         options: dict[str, Any] = {**_languages(route), **request.options}
         if isinstance(request.prefix, str):
             options["prefix"] = request.prefix
-        async with self.models.translator(route) as translator:
+        async with self.pool.translator(route) as translator:
             grown = translator.stream(
                 request.texts[0],
                 split=request.split,
@@ -191,13 +191,13 @@ class Service:
                     async for piece in pieces:
                         yield piece
             except Exception as error:
-                raise problem_of(error) from error
+                raise api_error(error) from error
 
     async def detect(self, text: str) -> list[Detected]:
         """The likeliest language of a text, as far as the server knows it; none without letters.
 
         Raises:
-            Problem: languages cannot be told apart here.
+            ApiError: languages cannot be told apart here.
         """
         return await asyncio.to_thread(self._detected, text)
 
@@ -228,7 +228,7 @@ class Service:
             progress: told how many texts are done, and of how many, from another thread.
 
         Raises:
-            Problem: the languages are not on offer, or the document is not what it should be.
+            ApiError: the languages are not on offer, or the document is not what it should be.
         """
         to = self.language(target, "target")
         route = self._route(self.language(source or "", "source"), to)
@@ -241,31 +241,31 @@ class Service:
                 ours = ours.with_glossary(glossary)
             return translate_file(ours, document, output, format=format, options=options, progress=progress)
 
-        async with self.models.translator(route) as translator:
+        async with self.pool.translator(route) as translator:
             try:
                 report: DocumentReport = await translator.run(work, client=client, deadline=deadline)
             except Exception as error:
-                raise problem_of(error) from error
+                raise api_error(error) from error
         return report
 
     def language(self, code: str, parameter: str) -> str:
         """The public code of a language that a request names.
 
         Raises:
-            Problem: there is none such on offer; names those there are.
+            ApiError: there is none such on offer; names those there are.
         """
-        found = self.atlas.known(code)
+        found = self.graph.known(code)
         if found is None:
-            known = ", ".join(self.atlas.codes[:20]) + (", ..." if len(self.atlas.codes) > 20 else "")
+            known = ", ".join(self.graph.codes[:20]) + (", ..." if len(self.graph.codes) > 20 else "")
             message = f"{code[:20]!r} is no language of this server; it has {known}"
-            raise Problem(400, "unsupported_language", message, parameter)
+            raise ApiError(400, "unsupported_language", message, parameter)
         return found
 
     async def sources(self, request: TextRequest) -> list[Detected]:
         """The language of each text of a request, found out unless it is named.
 
         Raises:
-            Problem: the named one is not on offer.
+            ApiError: the named one is not on offer.
         """
         if request.source is not None and request.source != AUTO:
             code = self.language(request.source, "source")
@@ -273,7 +273,7 @@ class Service:
         return await asyncio.to_thread(lambda: [self._first(text) for text in request.texts])
 
     def _first(self, text: str) -> Detected:
-        return next(iter(self._detected(text)), Detected(self.atlas.languages[0].code, 0.0))
+        return next(iter(self._detected(text)), Detected(self.graph.languages[0].code, 0.0))
 
     def _detected(self, text: str) -> list[Detected]:
         try:
@@ -281,24 +281,24 @@ class Service:
         except DataError:
             return []  # no letter
         except Exception as error:
-            raise problem_of(error) from error
-        code = self.atlas.known(found.language)
+            raise api_error(error) from error
+        code = self.graph.known(found.language)
         if code is None:
             return []
         return [Detected(code, found.probability)]
 
     def _route(self, source: str, target: str) -> Route:
-        route = self.atlas.route(source, target)
+        route = self.graph.route(source, target)
         if route is None:
             message = f"no model here translates {source} to {target}"
-            raise Problem(400, "unsupported_languages", message, "target")
+            raise ApiError(400, "unsupported_languages", message, "target")
         return route
 
     async def _group(
         self, request: TextRequest, texts: Sequence[str], source: str, target: str
     ) -> tuple[list[Translation], str]:
         """The translations of texts of one language, and what made them."""
-        if source == target and self.atlas.route(source, target) is None:
+        if source == target and self.graph.route(source, target) is None:
             return [_copied(text) for text in texts], ""
         route = self._route(source, target)
         options: dict[str, Any] = {**_languages(route), **request.options}
@@ -314,15 +314,15 @@ class Service:
             options |= {"prefix": request.prefix}
         if request.glossary is not None:
             options |= {"glossary": request.glossary, "glossary_mode": request.glossary_mode}
-        async with self.models.translator(route) as translator:
+        async with self.pool.translator(route) as translator:
             try:
                 made = await translator.translate(
                     list(texts), split=request.split, on_error="return", client=request.client,
                     deadline=request.deadline, **options,
                 )  # fmt: skip
             except Exception as error:
-                raise problem_of(error) from error
-        name = " + ".join(hop.offer.name for hop in route)
+                raise api_error(error) from error
+        name = " + ".join(hop.model.name for hop in route)
         if self._answered is not None:
             self._answered(name, sum(map(len, texts)), sum(len(one.tokens) for one in made))
         return made, name
@@ -340,7 +340,7 @@ async def _together(works: Iterable[Coroutine[Any, Any, Made]]) -> list[Made]:
 
 def _languages(route: Route) -> dict[str, str]:
     """What a call must say of the languages: nothing where the model knows no others."""
-    if len(route) > 1 or route[0].offer.one_pair:
+    if len(route) > 1 or route[0].model.one_pair:
         return {}
     return {"source": route[0].source, "target": route[0].target}
 

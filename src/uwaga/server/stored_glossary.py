@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 from uwaga.errors import DataError, shown
 from uwaga.languages.codes import base_language, same_language
+from uwaga.server.api_errors import NotStoredError, StorageError
 from uwaga.server.glossary_entries import GlossaryEntry, check_name, merged
-from uwaga.server.stored_errors import NotStoredError, StorageError
 from uwaga.terms import Glossary, Term
 
 FORMAT = 1

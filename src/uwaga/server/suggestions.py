@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from uwaga.server.problems import Problem
+from uwaga.server.api_errors import ApiError
 
 LARGEST = 64 << 20
 """Bytes of a file of suggestions; further ones are refused."""
@@ -29,7 +29,7 @@ class Suggestions:
         """Keep one.
 
         Raises:
-            Problem: the file is full, or cannot be written.
+            ApiError: the file is full, or cannot be written.
         """
         line = json.dumps({"time": int(time.time()), **suggestion}, ensure_ascii=False) + "\n"
         await asyncio.to_thread(self._append, line.encode("utf-8", "replace"))
@@ -39,11 +39,11 @@ class Suggestions:
             handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 if os.fstat(handle).st_size + len(line) > LARGEST:
-                    raise Problem(507, "storage_full", "the file of suggestions is full")
+                    raise ApiError(507, "storage_full", "the file of suggestions is full")
                 os.write(handle, line)  # one call: lines of several processes do not mix
             finally:
                 os.close(handle)
         except OSError:
-            raise Problem(
+            raise ApiError(
                 503, "storage_unavailable", "suggestions cannot be kept now", retry_after=60
             ) from None

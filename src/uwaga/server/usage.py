@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from uwaga.server.api_errors import QuotaError, StorageError
 from uwaga.server.glossary_store import owner_name
-from uwaga.server.stored_errors import QuotaError, StorageError
 
 DIGITS = 20
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import NonNegativeInt
 
 from uwaga.errors import SettingsError, shown
-from uwaga.server.problems import Problem
+from uwaga.server.api_errors import ApiError
 from uwaga.settings import StrictModel, parse
 
 PREFIX = "uwk"
@@ -164,16 +164,16 @@ class KeyRing:
         """Whose key it is; takes as long for a wrong one, however much of it is right.
 
         Raises:
-            Problem: none is given, or it is wrong.
+            ApiError: none is given, or it is wrong.
         """
         if not key:
-            raise Problem(401, "key_missing", "this server asks for an API key", "api_key")
+            raise ApiError(401, "key_missing", "this server asks for an API key", "api_key")
         self._renew()
         match = KEY.fullmatch(key)
         found = self._keys.get(match[1]) if match else None
         given = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         if not hmac.compare_digest(given, NOBODY if found is None else found.sha256) or found is None:
-            raise Problem(403, "key_wrong", "the API key is wrong", "api_key")
+            raise ApiError(403, "key_wrong", "the API key is wrong", "api_key")
         usual = self._usual
         requests, characters = found.requests_per_minute, found.characters_per_minute
         return replace(

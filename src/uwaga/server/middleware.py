@@ -17,8 +17,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from uwaga.server.api_errors import ApiError, api_error
 from uwaga.server.metrics import Metrics
-from uwaga.server.problems import Problem, problem_of
 from uwaga.server.settings import LimitSettings
 
 LOG = logging.getLogger("uwaga.server")
@@ -28,11 +28,11 @@ GONE = 499
 UNKNOWN = "unknown"
 """The route of what has none: a stranger's path might hold a text."""
 
-Render = Callable[[str, Problem, str], Response]
+Render = Callable[[str, ApiError, str], Response]
 
 
 @dataclass
-class Visit:
+class RequestState:
     """One request on its way: ``scope["uwaga"]``. ``counted``: among those that are being answered."""
 
     id: str
@@ -41,7 +41,7 @@ class Visit:
     counted: bool = False
 
 
-class Gate:
+class RequestMiddleware:
     """The outermost middleware of ours.
 
     Args:
@@ -67,7 +67,7 @@ class Gate:
             return
         headers, began = Headers(scope=scope), time.perf_counter()
         given = headers.get("x-request-id", "")
-        visit = scope["uwaga"] = Visit(given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8))
+        visit = scope["uwaga"] = RequestState(given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8))
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -88,10 +88,10 @@ class Gate:
         except ClientDisconnect:
             visit.gone = True
         except Exception as error:
-            if problem_of(error).status == 500:
+            if api_error(error).status == 500:
                 LOG.exception("mistake of the server", extra={"id": visit.id})
             if not visit.status:
-                response = self._render(scope["path"], problem_of(error), visit.id)
+                response = self._render(scope["path"], api_error(error), visit.id)
                 await response(scope, receive, answered)
         finally:
             self._uncount(visit)
@@ -101,17 +101,17 @@ class Gate:
     def _check_room(self) -> None:
         if self._answering >= self._most:
             message = f"{self._answering} requests are being answered, as many as may: try again in a second"
-            raise Problem(503, "busy", message, retry_after=1.0)
+            raise ApiError(503, "busy", message, retry_after=1.0)
 
-    def _uncount(self, visit: Visit) -> None:
+    def _uncount(self, visit: RequestState) -> None:
         self._answering -= visit.counted
         visit.counted = False
 
-    def _bounded(self, visit: Visit, headers: Headers, receive: Receive) -> Receive:
+    def _bounded(self, visit: RequestState, headers: Headers, receive: Receive) -> Receive:
         """What receives a body, and refuses one that is too large, too slow, or one too many.
 
         Raises:
-            Problem: there are too many already, or it says itself that it is too large.
+            ApiError: there are too many already, or it says itself that it is too large.
         """
         limits = self._limits
         if "content-length" in headers or "transfer-encoding" in headers:
@@ -119,7 +119,7 @@ class Gate:
         form = headers.get("content-type", "").startswith("multipart/form-data")
         most = limits.document_bytes if form else limits.body_bytes
         stated = headers.get("content-length", "0")
-        too_large = Problem(413, "body_too_large", f"the body is too large; send at most {most} bytes")
+        too_large = ApiError(413, "body_too_large", f"the body is too large; send at most {most} bytes")
         if stated.isdecimal() and int(stated[:20]) > most:
             raise too_large
         until, seen, whole = time.monotonic() + limits.body_seconds, 0, False
@@ -132,7 +132,7 @@ class Gate:
                 async with asyncio.timeout(max(0.0, until - time.monotonic())):
                     message = await receive()
             except TimeoutError:
-                raise Problem(408, "body_too_slow", "the body did not come in time") from None
+                raise ApiError(408, "body_too_slow", "the body did not come in time") from None
             seen += len(message.get("body", b""))
             if seen > most:
                 raise too_large
@@ -145,7 +145,7 @@ class Gate:
 
         return received
 
-    def _record(self, scope: Scope, visit: Visit, seconds: float) -> None:
+    def _record(self, scope: Scope, visit: RequestState, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", UNKNOWN)
         status = GONE if visit.gone else visit.status
         self._metrics.request(route, str(status), seconds)

@@ -1,8 +1,9 @@
-"""``/v2/translate``: every parameter is done, or refused by its name."""
+"""``/v2/translate``: every parameter is honoured, or refused by name."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
@@ -17,18 +18,54 @@ from uwaga.markup.outline import XmlOutline
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
 from uwaga.server.admission import DEEPL
+from uwaga.server.api_errors import ApiError, api_error
 from uwaga.server.context import ServerContext
-from uwaga.server.deepl.codes import listed_code
-from uwaga.server.deepl.formatting import in_one_line, preserved
-from uwaga.server.exchange import json_response, while_connected
-from uwaga.server.forms import Flag, Names, Parameters, Several, read_fields
+from uwaga.server.dialects.deepl.account import listed_code
+from uwaga.server.dialects.v1_schema import USUAL_BEAM
+from uwaga.server.http import Flag, Names, Parameters, Several, json_response, read_fields, while_connected
 from uwaga.server.kept import in_thread
-from uwaga.server.openapi import described
-from uwaga.server.problems import Problem, problem_of
+from uwaga.server.routing import described
 from uwaga.server.service import TextRequest
-from uwaga.server.v1_schema import USUAL_BEAM
 from uwaga.terms import Glossary
 from uwaga.translator.segmentation import Split
+
+LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
+ENDINGS = ".!?…:;,。！？：；，"
+STOPS = ".。"
+
+
+def in_one_line(text: str) -> str:
+    """A text whose line breaks are spaces."""
+    return LINE_BREAK.sub(" ", text)
+
+
+def preserved(source: str, translation: str) -> str:
+    """A translation with the white space of its source around each line, and its punctuation at the end.
+
+    Args:
+        source: the text.
+        translation: of it, line by line.
+    """
+    before, after = LINE_BREAK.split(source), LINE_BREAK.split(translation)
+    if len(before) != len(after):
+        return _line(source, translation)
+    pairs = zip(before, after, strict=True)
+    return "".join(old if at % 2 else _line(old, new) for at, (old, new) in enumerate(pairs))
+
+
+def _line(old: str, new: str) -> str:
+    words = old.strip()
+    if not words:
+        return old
+    start = old[: len(old) - len(old.lstrip())]
+    end = old[len(old.rstrip()) :]
+    made = new.strip()
+    if words[-1] not in ENDINGS and made[-1:] in STOPS:
+        made = made.rstrip(STOPS)
+    elif words[-1] in STOPS and made[-1:].isalnum():
+        made += words[-1]
+    return f"{start}{made}{end}"
+
 
 MOST_GLOSSARIES = 5
 VERSION = "v2"
@@ -100,7 +137,7 @@ def text_request(
     """What the parameters ask of the service.
 
     Raises:
-        Problem: parameters do not go together.
+        ApiError: parameters do not go together.
     """
     tags = asked.tag_handling
     newlines = asked.split_sentences in (None, "1") and tags != "html"
@@ -109,7 +146,7 @@ def text_request(
         options["beam"] = 1 if asked.model_type == "latency_optimized" else USUAL_BEAM
     for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
         if getattr(asked, name) and (tags is None or (tags == "html" and name != "ignore_tags")):
-            raise Problem(400, "invalid_request", f"Parameter '{name}' needs tag_handling=xml.", name)
+            raise ApiError(400, "invalid_request", f"Parameter '{name}' needs tag_handling=xml.", name)
     split: Split = "auto"
     if asked.split_sentences is not None:
         split = "never" if asked.split_sentences == "0" else "sentences"
@@ -136,14 +173,14 @@ def refuse_unsupported(formality: str | None, named: Mapping[str, object]) -> No
         named: further parameters, those that are not asked for with nothing.
 
     Raises:
-        Problem: one is asked for.
+        ApiError: one is asked for.
     """
     if formality in ("more", "less"):
         message = "'formality' is not supported for given 'target_lang'; prefer_more is taken."
-        raise Problem(400, "not_supported", message, "formality")
+        raise ApiError(400, "not_supported", message, "formality")
     for name, value in named.items():
         if value is not None and value != []:
-            raise Problem(400, "not_supported", f"Parameter '{name}' is not supported by this server.", name)
+            raise ApiError(400, "not_supported", f"Parameter '{name}' is not supported by this server.", name)
 
 
 def checked_glossaries(
@@ -152,15 +189,15 @@ def checked_glossaries(
     """The ids of the glossaries that a request asks for.
 
     Raises:
-        Problem: it says both, or not the language of its texts.
+        ApiError: it says both, or not the language of its texts.
     """
     if glossary_id is not None and glossary_ids:
         message = "Parameters 'glossary_id' and 'glossary_ids' cannot be used together."
-        raise Problem(400, "invalid_request", message, "glossary_ids")
+        raise ApiError(400, "invalid_request", message, "glossary_ids")
     ids = tuple(glossary_ids) if glossary_id is None else (glossary_id,)
     if ids and source is None:
         message = "Use of a glossary requires the source_lang parameter to be specified"
-        raise Problem(400, "invalid_request", message, "source_lang")
+        raise ApiError(400, "invalid_request", message, "source_lang")
     return ids
 
 
@@ -179,7 +216,7 @@ def _outline(asked: TranslateParameters, newlines: bool) -> XmlOutline:
             asked.outline_detection, asked.splitting_tags, asked.non_splitting_tags, newlines
         )
     except SettingsError as error:
-        raise problem_of(error) from error
+        raise api_error(error) from error
 
 
 async def _translated(

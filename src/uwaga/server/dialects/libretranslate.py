@@ -16,22 +16,22 @@ from uwaga.languages.detection import AUTO
 from uwaga.languages.names import language_name
 from uwaga.markup.formats import Format
 from uwaga.search import SearchOverrides
+from uwaga.server.api_errors import ApiError
+from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.exchange import (
+from uwaga.server.dialects.libretranslate_files import FileForm, add_files
+from uwaga.server.dialects.v1_schema import USUAL_BEAM, WIDEST
+from uwaga.server.http import (
     JSON,
     address_of,
     json_response,
+    languages_response,
     parse_json,
     read_form,
-    told_languages,
     while_connected,
 )
-from uwaga.server.keys import Client
-from uwaga.server.libretranslate_files import FileForm, add_files
-from uwaga.server.openapi import described, described_upload
-from uwaga.server.problems import Problem
+from uwaga.server.routing import described, described_upload
 from uwaga.server.service import Detected, TextAnswer, TextRequest
-from uwaga.server.v1_schema import USUAL_BEAM, WIDEST
 
 PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
 DOWNLOAD = "/download_file/"
@@ -175,7 +175,7 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         fields = await read_fields(request, context)
         client = admitted(context, fields, request)
         if context.suggestions is None:
-            raise Problem(403, "disabled", "Suggestions are disabled on this server.")
+            raise ApiError(403, "disabled", "Suggestions are disabled on this server.")
         given = {name: needed_text(fields, name) for name in ("q", "s", "source", "target")}
         context.charge(client, list(given.values()), "q")
         await context.suggestions.add(given)
@@ -188,7 +188,7 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
     )
     async def languages() -> Response:
         """Each language that can be translated from, with its targets."""
-        return json_response(told_languages(context.service.pairs(), iso_code))
+        return json_response(languages_response(context.service.pairs(), iso_code))
 
     @routes.get("/frontend/settings", summary="What a page needs to know")
     async def frontend_settings() -> Response:
@@ -228,7 +228,7 @@ async def read_fields(request: Request, context: ServerContext) -> Mapping[str, 
     """What a request holds, as JSON, as a form or in its query.
 
     Raises:
-        Problem: it is none of these.
+        ApiError: it is none of these.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == JSON:
@@ -247,7 +247,7 @@ def admitted(context: ServerContext, fields: Mapping[str, Any], request: Request
     """Who asks, by the key among the fields."""
     key = fields.get("api_key")
     if key is not None and not isinstance(key, str):
-        raise Problem(400, "invalid_request", "Invalid request: api_key must be a text", "api_key")
+        raise ApiError(400, "invalid_request", "Invalid request: api_key must be a text", "api_key")
     return context.admit(key, address_of(request))
 
 
@@ -255,11 +255,11 @@ def needed(fields: Mapping[str, Any], name: str) -> Any:
     """A field that must be there and not empty.
 
     Raises:
-        Problem: it is not.
+        ApiError: it is not.
     """
     value = fields.get(name)
     if not value or isinstance(value, UploadFile):
-        raise Problem(400, "missing", f"Invalid request: missing {name} parameter", name)
+        raise ApiError(400, "missing", f"Invalid request: missing {name} parameter", name)
     return value
 
 
@@ -267,18 +267,18 @@ def needed_text(fields: Mapping[str, Any], name: str) -> str:
     """A field that must be there and a text.
 
     Raises:
-        Problem: it is not.
+        ApiError: it is not.
     """
     value = needed(fields, name)
     if not isinstance(value, str):
-        raise Problem(400, "invalid_request", f"Invalid request: {name} must be a text", name)
+        raise ApiError(400, "invalid_request", f"Invalid request: {name} must be a text", name)
     return value
 
 
 def _texts(q: Any) -> list[str]:
     texts = q if isinstance(q, list) else [q]
     if not all(isinstance(text, str) for text in texts):
-        raise Problem(400, "invalid_request", NO_TEXTS, "q")
+        raise ApiError(400, "invalid_request", NO_TEXTS, "q")
     return texts
 
 
@@ -287,10 +287,10 @@ def _alternatives(fields: Mapping[str, Any]) -> int:
     given = "0" if stated in (None, "") else str(stated)
     if not NUMBER.fullmatch(given):
         message = "Invalid request: alternatives parameter is not a number"
-        raise Problem(400, "invalid_request", message, "alternatives")
+        raise ApiError(400, "invalid_request", message, "alternatives")
     if int(given) >= WIDEST:
         message = f"Invalid request: alternatives parameter must be <= {WIDEST - 1}"
-        raise Problem(400, "invalid_request", message, "alternatives")
+        raise ApiError(400, "invalid_request", message, "alternatives")
     return max(0, int(given))
 
 
@@ -298,7 +298,7 @@ def _format(fields: Mapping[str, Any]) -> Format:
     given = fields.get("format")
     given = "text" if given in (None, "") else given
     if given not in ("text", "html"):
-        raise Problem(400, "invalid_request", f"{str(given)[:20]} format is not supported", "format")
+        raise ApiError(400, "invalid_request", f"{str(given)[:20]} format is not supported", "format")
     return cast("Format", given)
 
 
@@ -341,16 +341,16 @@ def owns(path: str) -> bool:
     return path in PATHS or path.startswith(DOWNLOAD)
 
 
-def render(problem: Problem, number: str) -> Response:
+def render(problem: ApiError, number: str) -> Response:
     """A problem as LibreTranslate tells it: it knows 400 for most, and 403 for a wrong key."""
     if problem.code == "key_missing":
-        problem = Problem(400, "key_missing", "Please contact the server operator to get an API key")
+        problem = ApiError(400, "key_missing", "Please contact the server operator to get an API key")
     elif problem.code == "key_wrong":
-        problem = Problem(403, "key_wrong", "Invalid API key")
+        problem = ApiError(403, "key_wrong", "Invalid API key")
     elif problem.code == "text_too_large":
-        problem = Problem(400, problem.code, f"Invalid request: {problem.message}")
+        problem = ApiError(400, problem.code, f"Invalid request: {problem.message}")
     elif problem.status == 429:
-        problem = Problem(429, problem.code, f"Slowdown: {problem.message}", retry_after=problem.retry_after)
+        problem = ApiError(429, problem.code, f"Slowdown: {problem.message}", retry_after=problem.retry_after)
     status = 400 if problem.status in (415, 422) else problem.status
     return json_response({"error": problem.message}, status)
 

@@ -20,7 +20,7 @@ PIVOT = "en"
 
 
 @dataclass(frozen=True)
-class Offer:
+class ServedModel:
     """A model on offer.
 
     ``name`` is what ``/v1/models`` calls it; ``sources`` and ``targets`` are the model's own codes;
@@ -40,19 +40,19 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Hop:
+class RouteStep:
     """A model, and its own codes of the languages that it is to translate between."""
 
-    offer: Offer
+    model: ServedModel
     source: str
     target: str
 
 
-Route = tuple[Hop, ...]
+Route = tuple[RouteStep, ...]
 
 
 @dataclass(frozen=True)
-class OfferedLanguage:
+class ServedLanguage:
     """A language that can be translated from, and those that it can be translated to, by public codes."""
 
     code: str
@@ -60,13 +60,13 @@ class OfferedLanguage:
     targets: tuple[str, ...]
 
 
-def read_offers(models: Sequence[ModelSettings]) -> list[Offer]:
+def read_served_models(models: Sequence[ModelSettings]) -> list[ServedModel]:
     """What the settings put on offer; a model that cannot be described is there with its problem.
 
     Raises:
         SettingsError: nothing at all can be offered; says why of each.
     """
-    offers: list[Offer] = []
+    offers: list[ServedModel] = []
     for one in models:
         name = one.name.rstrip("/").rsplit("/", 1)[-1] if one.name.startswith(("/", ".", "~")) else one.name
         taken = {other.name for other in offers}
@@ -79,8 +79,8 @@ def read_offers(models: Sequence[ModelSettings]) -> list[Offer]:
     return offers
 
 
-def _read_offer(shown: str, settings: ModelSettings) -> Offer:
-    offer = Offer(shown, settings)
+def _read_offer(shown: str, settings: ModelSettings) -> ServedModel:
+    offer = ServedModel(shown, settings)
     try:
         pair = language_pair(settings.name)
         if pair is not None:
@@ -105,14 +105,14 @@ def _narrowed(stated: tuple[str, ...], asked: str | None) -> tuple[str, ...]:
     return tuple(code for code in stated if same_language(code, asked))[:1] or (asked,)
 
 
-class Atlas:
+class LanguageGraph:
     """Which languages the offers translate between, and by which models.
 
     Args:
         offers: in the order in which they are preferred.
     """
 
-    def __init__(self, offers: Iterable[Offer]) -> None:
+    def __init__(self, offers: Iterable[ServedModel]) -> None:
         self.offers = [one for one in offers if not one.problem]
         codes = [code for one in self.offers for code in (*one.sources, *one.targets)]
         self.public = offered_codes(codes)
@@ -155,18 +155,18 @@ class Atlas:
             ways = sorted(longer, key=lambda way: base_language(way[-1].target) != PIVOT)
         return None
 
-    def _legs(self, source: str) -> Iterator[Hop]:
+    def _legs(self, source: str) -> Iterator[RouteStep]:
         """The models from a language, and where to, in the order of preference."""
         for offer in self.offers:
             own = next((code for code in offer.sources if self.public[code] == source), None)
             if own is not None:
-                yield from (Hop(offer, own, target) for target in offer.targets if target != own)
+                yield from (RouteStep(offer, own, target) for target in offer.targets if target != own)
 
-    def _listed(self) -> tuple[OfferedLanguage, ...]:
+    def _listed(self) -> tuple[ServedLanguage, ...]:
         every = sorted(set(self.public.values()))
         found = []
         for source in every:
             targets = tuple(one for one in every if one != source and self.route(source, one) is not None)
             if targets:
-                found.append(OfferedLanguage(source, language_name(source), targets))
+                found.append(ServedLanguage(source, language_name(source), targets))
         return tuple(found)

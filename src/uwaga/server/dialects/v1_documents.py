@@ -12,15 +12,14 @@ from starlette.responses import Response, StreamingResponse
 from uwaga.languages.detection import AUTO
 from uwaga.server.admission import BEARER
 from uwaga.server.context import ServerContext
+from uwaga.server.dialects.v1 import ERRORS, NOT_FOUND
+from uwaga.server.dialects.v1_schema import ErrorAnswer
 from uwaga.server.document_answer import result_answer
 from uwaga.server.document_order import DocumentStatus
 from uwaga.server.document_upload import document_order
-from uwaga.server.exchange import json_response
-from uwaga.server.forms import read_upload
+from uwaga.server.http import json_response, read_upload
 from uwaga.server.kept import in_thread
-from uwaga.server.openapi import FILE_ANSWER, described_upload
-from uwaga.server.v1 import ERRORS, NOT_FOUND
-from uwaga.server.v1_schema import ErrorAnswer
+from uwaga.server.routing import FILE_ANSWER, described_upload
 
 LanguageCode = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
 
@@ -57,7 +56,7 @@ def router(context: ServerContext) -> APIRouter:
         """Its state, how many of its texts are done, and why it failed if it did."""
         owner = BEARER.owner(context, request)
         return json_response(
-            told_document(await in_thread(context.kept.worker().jobs.status, owner, document_id))
+            document_response(await in_thread(context.kept.worker().jobs.status, owner, document_id))
         )
 
     @routes.get(
@@ -81,7 +80,7 @@ def router(context: ServerContext) -> APIRouter:
     return routes
 
 
-def told_document(found: DocumentStatus) -> dict[str, object]:
+def document_response(found: DocumentStatus) -> dict[str, object]:
     """A job as JSON has it."""
     told: dict[str, object] = {"id": found.id, "state": found.state, "done": found.done, "of": found.of}
     if found.characters is not None:

@@ -14,23 +14,23 @@ from uwaga.languages.detection import AUTO
 from uwaga.results.attention_view import attention_view_data
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
-from uwaga.server import v1_schema as schema
 from uwaga.server.admission import BEARER
+from uwaga.server.api_errors import ApiError, api_error
+from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.exchange import (
+from uwaga.server.dialects import v1_schema as schema
+from uwaga.server.dialects.v1_schema import USUAL_BEAM, DetectBody, TranslateBody
+from uwaga.server.http import (
     EventStream,
     json_response,
+    languages_response,
     read_json,
     request_id,
-    told_languages,
     while_connected,
 )
 from uwaga.server.kept import in_thread
-from uwaga.server.keys import Client
-from uwaga.server.openapi import described_json
-from uwaga.server.problems import Problem, problem_of
+from uwaga.server.routing import described_json
 from uwaga.server.service import Detected, TextAnswer, TextRequest
-from uwaga.server.v1_schema import USUAL_BEAM, DetectBody, TranslateBody
 from uwaga.terms import Glossary
 
 PREFIX = "/v1"
@@ -86,15 +86,17 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
         characters = context.charge(client, texts)
         asked = text_request(body, texts, client.name, context.settings.limits.deadline)
         if body.glossary_id is not None:
-            asked = replace(asked, glossary=await kept_terms(context, client, body))
+            asked = replace(asked, glossary=await stored_terms(context, client, body))
         if body.stream:
             check_streams(body)
             await context.spend(client, characters)
             number = request_id(request)
-            return EventStream(request, _events(context, asked, body), lambda one: told_problem(one, number))
+            return EventStream(
+                request, _events(context, asked, body), lambda one: error_response(one, number)
+            )
         async with context.spending(client, characters), while_connected(request):
             answer = await context.service.translate(asked)
-        return json_response({"translations": told_answer(answer, body), "model": answer.model})
+        return json_response({"translations": translations_response(answer, body), "model": answer.model})
 
     @routes.post(
         "/detect", openapi_extra=described_json(DetectBody), summary="Tell the languages of texts",
@@ -117,13 +119,13 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
     async def languages(request: Request) -> Response:
         """Each language that can be translated from, and those it can be translated to."""
         BEARER.client(context, request)
-        return json_response({"languages": told_languages(context.service.pairs())})
+        return json_response({"languages": languages_response(context.service.pairs())})
 
     @routes.get("/models", summary="The models on offer", responses={200: {"model": schema.ModelsAnswer}})
     async def models(request: Request) -> Response:
         """Each model, the languages by its own codes, whether it is in memory, and whether it can be."""
         BEARER.client(context, request)
-        store = context.service.models
+        store = context.service.pool
         loaded, failed = store.loaded_names(), store.failures()
         every = [
             {
@@ -133,7 +135,7 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
                 "loaded": one.name in loaded,
                 "available": not one.problem and one.name not in failed,
             }
-            for one in context.service.offers
+            for one in context.service.served
         ]
         return json_response({"models": every})
 
@@ -150,7 +152,7 @@ async def _events(
         yield "piece", {"text": piece}
     if body.tokens or body.scores or body.alignment or body.attention:
         answer = await context.service.translate(replace(named, options={**asked.options, "beam": 1}))
-        [done] = told_answer(answer, body)
+        [done] = translations_response(answer, body)
     else:
         done = {"text": "".join(pieces)}
     if asked.source in (None, AUTO):
@@ -162,29 +164,29 @@ def check_streams(body: TranslateBody) -> None:
     """Refuse what no stream can do.
 
     Raises:
-        Problem: names the key.
+        ApiError: names the key.
     """
     if not isinstance(body.text, str):
-        raise Problem(400, "no_stream", "a stream is of one text, and this is a list", "text")
+        raise ApiError(400, "no_stream", "a stream is of one text, and this is a list", "text")
     asked = {"nbest": body.nbest > 1, "beam": (body.beam or 1) > 1, "format": body.format != "text"}
     for name, no in asked.items():
         if no:
-            raise Problem(
+            raise ApiError(
                 400, "no_stream", f"a stream is greedy and of plain text: leave out {name}, or stream", name
             )
 
 
-async def kept_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
+async def stored_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
     """The terms of the glossary that a body names by its id.
 
     Raises:
-        Problem: there is none, or not of these languages, or the body names none or has terms of its own.
+        ApiError: there is none, or not of these languages, or the body names none or has terms of its own.
     """
     if body.glossary is not None:
-        raise Problem(400, "two_glossaries", "give a glossary or the id of one, not both", "glossary_id")
+        raise ApiError(400, "two_glossaries", "give a glossary or the id of one, not both", "glossary_id")
     if body.source in (None, AUTO):
         message = "a glossary that the server keeps is of two languages: name the source"
-        raise Problem(400, "source_missing", message, "source")
+        raise ApiError(400, "source_missing", message, "source")
     ids, service = (body.glossary_id or "",), context.service
     languages = service.language(body.source or "", "source"), service.language(body.target, "target")
     return await in_thread(context.kept.shelf().terms, context.owner(client), ids, *languages)
@@ -221,19 +223,21 @@ def text_request(body: TranslateBody, texts: Sequence[str], client: str, deadlin
     )
 
 
-def told_answer(answer: TextAnswer, body: TranslateBody) -> list[dict[str, object]]:
+def translations_response(answer: TextAnswer, body: TranslateBody) -> list[dict[str, object]]:
     """The translations as JSON has them."""
     every = zip(answer.translations, answer.detected, strict=True)
-    return [told_translation(one, body, detected) for one, detected in every]
+    return [translation_response(one, body, detected) for one, detected in every]
 
 
-def told_translation(one: Translation, body: TranslateBody, detected: Detected | None) -> dict[str, object]:
+def translation_response(
+    one: Translation, body: TranslateBody, detected: Detected | None
+) -> dict[str, object]:
     """A translation as JSON has it: always its text, and what was asked for."""
     told: dict[str, object] = {"text": one.text, "score": one.score if one.token_scores else None}
     if detected is not None:
         told["detected_source"] = _told_detected(detected)
     if one.error is not None:
-        problem = problem_of(one.error)
+        problem = api_error(one.error)
         told["error"] = {"code": problem.code, "message": problem.message}
     if one.warnings:
         told["warnings"] = list(one.warnings)
@@ -244,7 +248,7 @@ def told_translation(one: Translation, body: TranslateBody, detected: Detected |
     if body.attention == VIEW and one.attentions is not None:
         told["attention_view"] = attention_view_data(one.attentions, one.source_tokens, one.tokens)
     if one.alternatives:
-        told["alternatives"] = [told_translation(other, body, None) for other in one.alternatives]
+        told["alternatives"] = [translation_response(other, body, None) for other in one.alternatives]
     return told
 
 
@@ -265,7 +269,7 @@ def _told_detected(one: Detected) -> dict[str, object]:
     return {"code": one.code, "confidence": round(one.confidence, 4)}
 
 
-def told_problem(problem: Problem, number: str) -> dict[str, object]:
+def error_response(problem: ApiError, number: str) -> dict[str, object]:
     """A problem as this dialect tells it."""
     error = {"code": problem.code, "message": problem.message, "request_id": number}
     if problem.parameter:
@@ -273,9 +277,9 @@ def told_problem(problem: Problem, number: str) -> dict[str, object]:
     return {"error": error}
 
 
-def render(problem: Problem, number: str) -> Response:
+def render(problem: ApiError, number: str) -> Response:
     """A problem as an answer of this dialect."""
-    return json_response(told_problem(problem, number), problem.status)
+    return json_response(error_response(problem, number), problem.status)
 
 
 DIALECT = Dialect("v1", lambda path: path.startswith(PREFIX + "/"), router, render)

@@ -126,7 +126,7 @@ class DetectAnswer(BaseModel):
     detections: list[Detection | None]
 
 
-class OfferedLanguageAnswer(BaseModel):
+class ServedLanguageAnswer(BaseModel):
     """A language that can be translated from."""
 
     code: str
@@ -137,7 +137,7 @@ class OfferedLanguageAnswer(BaseModel):
 class LanguagesAnswer(BaseModel):
     """The languages on offer."""
 
-    languages: list[OfferedLanguageAnswer]
+    languages: list[ServedLanguageAnswer]
 
 
 class ModelAnswer(BaseModel):

@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.server.admission import DEEPL
+from uwaga.server.api_errors import ApiError
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.deepl.account import add_account
-from uwaga.server.deepl.documents import add_documents
-from uwaga.server.deepl.glossaries import add_glossaries
-from uwaga.server.deepl.texts import add_translate
-from uwaga.server.exchange import json_response
-from uwaga.server.problems import Problem
+from uwaga.server.dialects.deepl.account import add_account
+from uwaga.server.dialects.deepl.documents import add_documents
+from uwaga.server.dialects.deepl.glossaries import add_glossaries
+from uwaga.server.dialects.deepl.texts import add_translate
+from uwaga.server.http import json_response
 
 QUOTA = 456
 STATUS_OF_CODE = {"quota_exceeded": QUOTA, "not_ready": 503, "busy": 429, "not_available": 400}
@@ -58,7 +58,7 @@ def router(context: ServerContext) -> APIRouter:
         """What DeepL has beside translation."""
         DEEPL.client(context, request)
         name = request.url.path.split("/")[2]
-        raise Problem(404, "not_supported", f"this server has no {name}: it translates, and nothing else")
+        raise ApiError(404, "not_supported", f"this server has no {name}: it translates, and nothing else")
 
     methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
     for version in ("v2", "v3"):
@@ -68,7 +68,7 @@ def router(context: ServerContext) -> APIRouter:
     return routes
 
 
-def render(problem: Problem, number: str) -> Response:
+def render(problem: ApiError, number: str) -> Response:
     """A problem as DeepL tells it."""
     status = STATUS_OF_CODE.get(problem.code, STATUS.get(problem.status, problem.status))
     message = problem.message

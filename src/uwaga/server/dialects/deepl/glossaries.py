@@ -10,14 +10,13 @@ from starlette.responses import Response
 from uwaga.errors import DataError
 from uwaga.languages.codes import base_language
 from uwaga.server.admission import DEEPL
+from uwaga.server.api_errors import ApiError
 from uwaga.server.context import ServerContext
-from uwaga.server.deepl.codes import glossary_pairs
-from uwaga.server.exchange import json_response
-from uwaga.server.forms import Parameters, read_fields
+from uwaga.server.dialects.deepl.account import glossary_pairs
 from uwaga.server.glossary_entries import EntriesFormat, read_entries, written_entries
+from uwaga.server.http import Parameters, json_response, read_fields
 from uwaga.server.kept import in_thread
-from uwaga.server.openapi import described, described_query
-from uwaga.server.problems import Problem
+from uwaga.server.routing import described, described_query
 from uwaga.server.stored_glossary import Dictionary, StoredGlossary
 
 TSV = "text/tab-separated-values"
@@ -104,7 +103,9 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
         """An entry a line."""
         wanted = [part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")]
         if not {TSV, "text/*", "*/*"} & set(wanted):
-            raise Problem(415, "unsupported_media_type", "No supported media type specified in Accept header")
+            raise ApiError(
+                415, "unsupported_media_type", "No supported media type specified in Accept header"
+            )
         found = await _of_one_pair(context, request, glossary_id)
         return Response(written_entries(found.dictionaries[0].entries), media_type=TSV)
 
@@ -145,7 +146,7 @@ def _add_version_3(routes: APIRouter, context: ServerContext) -> None:
         asked = await read_fields(request, ChangeParameters)
         new = [_dictionary(context, one) for one in asked.dictionaries]
         if asked.name is None and not new:
-            raise Problem(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
+            raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
 
         def changed(old: StoredGlossary) -> StoredGlossary:
             made = old if asked.name is None else old.renamed(asked.name)
@@ -216,25 +217,25 @@ def _dictionary(context: ServerContext, asked: DictionaryParameters) -> Dictiona
     """A dictionary from what a request says.
 
     Raises:
-        Problem: the server has no model of the languages, or an entry is impossible.
+        ApiError: the server has no model of the languages, or an entry is impossible.
     """
     pair = base_language(asked.source_lang), base_language(asked.target_lang)
     if pair not in {
         (base_language(one), base_language(other)) for one, other in glossary_pairs(context.service)
     }:
         message = "Unsupported glossary source and target language pair"
-        raise Problem(400, "unsupported_languages", message, "target_lang")
+        raise ApiError(400, "unsupported_languages", message, "target_lang")
     try:
         return Dictionary(*pair, read_entries(asked.entries, asked.entries_format, pair))
     except DataError as error:
-        raise Problem(400, "invalid_entries", f"{INVALID_ENTRIES}: {error}", "entries") from None
+        raise ApiError(400, "invalid_entries", f"{INVALID_ENTRIES}: {error}", "entries") from None
 
 
 async def _of_one_pair(context: ServerContext, request: Request, glossary_id: str) -> StoredGlossary:
     owner = DEEPL.owner(context, request)
     found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
     if len(found.dictionaries) != 1:
-        raise Problem(404, "not_found", "the glossary is of several pairs of languages: ask /v3/glossaries")
+        raise ApiError(404, "not_found", "the glossary is of several pairs of languages: ask /v3/glossaries")
     return found
 
 

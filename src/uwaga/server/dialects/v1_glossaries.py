@@ -11,14 +11,14 @@ from starlette.responses import Response
 
 from uwaga.errors import DataError
 from uwaga.server.admission import BEARER
+from uwaga.server.api_errors import ApiError
 from uwaga.server.context import ServerContext
-from uwaga.server.exchange import json_response, read_json
+from uwaga.server.dialects.v1 import ERRORS, NOT_FOUND
 from uwaga.server.glossary_entries import GlossaryEntry, check_entries
+from uwaga.server.http import json_response, read_json
 from uwaga.server.kept import in_thread
-from uwaga.server.openapi import described_json
-from uwaga.server.problems import Problem
+from uwaga.server.routing import described_json
 from uwaga.server.stored_glossary import Dictionary, StoredGlossary
-from uwaga.server.v1 import ERRORS, NOT_FOUND
 from uwaga.terms.term import SEPARATOR, forms
 
 MOST_ENTRIES = 100_000
@@ -69,21 +69,21 @@ def router(context: ServerContext) -> APIRouter:
             StoredGlossary.new, body.name, [_dictionary(one) for one in body.dictionaries]
         )
         await in_thread(context.kept.store().add, owner, made)
-        return json_response(told_glossary(made), 201)
+        return json_response(glossary_response(made), 201)
 
     @routes.get("", summary="All glossaries")
     async def every(request: Request) -> Response:
         """All glossaries of the key, without their entries."""
         owner = BEARER.owner(context, request)
         found: list[StoredGlossary] = await in_thread(context.kept.store().all, owner)
-        return json_response({"glossaries": [told_glossary(one) for one in found]})
+        return json_response({"glossaries": [glossary_response(one) for one in found]})
 
     @routes.get("/{glossary_id}", summary="A glossary with its entries")
     async def one(request: Request, glossary_id: str) -> Response:
         """A glossary with its entries."""
         owner = BEARER.owner(context, request)
         found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
-        return json_response(told_glossary(found, entries=True))
+        return json_response(glossary_response(found, entries=True))
 
     @routes.patch("/{glossary_id}", openapi_extra=described_json(ChangeBody), summary="Change a glossary")
     async def change(request: Request, glossary_id: str) -> Response:
@@ -99,7 +99,7 @@ def router(context: ServerContext) -> APIRouter:
             return made
 
         made = await in_thread(context.kept.store().change, owner, glossary_id, changed)
-        return json_response(told_glossary(made))
+        return json_response(glossary_response(made))
 
     @routes.delete("/{glossary_id}", status_code=204, summary="Delete a glossary")
     async def delete(request: Request, glossary_id: str) -> Response:
@@ -111,7 +111,7 @@ def router(context: ServerContext) -> APIRouter:
     return routes
 
 
-def told_glossary(one: StoredGlossary, entries: bool = False) -> dict[str, object]:
+def glossary_response(one: StoredGlossary, entries: bool = False) -> dict[str, object]:
     """A glossary as JSON has it; a target of one form is that, one of several a list."""
     dictionaries: list[dict[str, object]] = []
     for dictionary in one.dictionaries:
@@ -130,7 +130,7 @@ def _dictionary(body: DictionaryBody) -> Dictionary:
     """A dictionary from a body.
 
     Raises:
-        Problem: an entry is impossible.
+        ApiError: an entry is impossible.
     """
     listed = [
         (f"entry {number}", GlossaryEntry(source.strip(), _forms(target)))
@@ -139,7 +139,7 @@ def _dictionary(body: DictionaryBody) -> Dictionary:
     try:
         return Dictionary(body.source.lower(), body.target.lower(), check_entries(listed))
     except DataError as error:
-        raise Problem(400, "invalid_entries", str(error), "entries") from None
+        raise ApiError(400, "invalid_entries", str(error), "entries") from None
 
 
 def _forms(target: str | list[str]) -> tuple[str, ...]:

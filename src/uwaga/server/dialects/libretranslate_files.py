@@ -16,12 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from uwaga.languages.detection import AUTO
+from uwaga.server.api_errors import ApiError
 from uwaga.server.context import ServerContext
 from uwaga.server.document_answer import result_answer
 from uwaga.server.document_upload import document_order
-from uwaga.server.exchange import address_of, json_response, read_form, while_connected
+from uwaga.server.http import address_of, json_response, read_form, while_connected
 from uwaga.server.kept import in_thread
-from uwaga.server.problems import Problem
 
 NAME = re.compile(r"([0-9a-f]{32})\.(.{1,255})", re.DOTALL)
 FIRST, LONGEST = 0.05, 1.0
@@ -61,7 +61,7 @@ def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]
     async def translate_file(request: Request) -> Response:
         """Translate a document; the answer comes when it is done, and says where it is."""
         if context.kept.documents is None:
-            raise Problem(403, "disabled", DISABLED)
+            raise ApiError(403, "disabled", DISABLED)
         async with read_form(request, context.settings.limits.body_bytes) as form:
             key = form.get("api_key")
             client = context.admit(key if isinstance(key, str) else None, address_of(request))
@@ -75,7 +75,7 @@ def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]
             async with while_connected(request):
                 await _translated(context, order.owner, job_id)
         except BaseException:
-            with contextlib.suppress(Problem):
+            with contextlib.suppress(ApiError):
                 await in_thread(jobs.remove, order.owner, job_id)
             raise
         base = context.settings.public_url or str(request.base_url)
@@ -93,10 +93,10 @@ def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]
     async def download_file(request: Request, filename: str) -> Response:
         """The translated document; its address, which nobody can guess, is all that is asked for."""
         if context.kept.documents is None:
-            raise Problem(400, "disabled", DISABLED)
+            raise ApiError(400, "disabled", DISABLED)
         match, jobs = NAME.fullmatch(filename), context.kept.worker().jobs
         if match is None:
-            raise Problem(400, "invalid_request", "Invalid filename", "filename")
+            raise ApiError(400, "invalid_request", "Invalid filename", "filename")
         owner = request.query_params.get("of", "")
         return await result_answer(jobs, owner, match[1])
 
@@ -105,15 +105,15 @@ def _given(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
     """The file and its languages.
 
     Raises:
-        Problem: one is missing.
+        ApiError: one is missing.
     """
     file, source, target = form.get("file"), form.get("source"), form.get("target")
     for name, value, kind in (("file", file, UploadFile), ("source", source, str), ("target", target, str)):
         if not isinstance(value, kind) or value == "":
-            raise Problem(400, "missing", f"Invalid request: missing {name} parameter", name)
+            raise ApiError(400, "missing", f"Invalid request: missing {name} parameter", name)
     assert isinstance(file, UploadFile)
     if not file.filename:
-        raise Problem(400, "invalid_request", "Invalid request: empty file", "file")
+        raise ApiError(400, "invalid_request", "Invalid request: empty file", "file")
     return file, str(source).lower(), str(target).lower()
 
 
@@ -121,7 +121,7 @@ async def _translated(context: ServerContext, owner: str, job_id: str) -> None:
     """Wait until a document is translated.
 
     Raises:
-        Problem: it cannot be.
+        ApiError: it cannot be.
     """
     jobs, pause = context.kept.worker().jobs, FIRST
     while True:
@@ -129,6 +129,6 @@ async def _translated(context: ServerContext, owner: str, job_id: str) -> None:
         if found.state == "done":
             return
         if found.state == "failed":
-            raise Problem(400, found.code or "failed", f"Cannot translate the file: {found.error}", "file")
+            raise ApiError(400, found.code or "failed", f"Cannot translate the file: {found.error}", "file")
         await asyncio.sleep(pause)
         pause = min(LONGEST, 1.5 * pause)

@@ -1,4 +1,4 @@
-"""What goes wrong with a request, said once; each dialect writes it in its own form."""
+"""Errors of a request: ApiError, and the library's and the store's errors as ApiErrors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,30 @@ from uwaga.errors import (
     TextTooLongError,
     UwagaError,
 )
-from uwaga.server.stored_errors import NotReadyError, NotStoredError, QuotaError, StorageError
+
+
+class NotStoredError(UwagaError):
+    """There is no such glossary, dictionary or document, or it is somebody else's."""
+
+
+class NotReadyError(UwagaError):
+    """A document is asked for that is not translated yet."""
+
+
+class QuotaError(UwagaError):
+    """A client has used up what it may use or keep."""
+
+
+class StorageError(UwagaError):
+    """The server cannot keep it now: its disk is full, or its database does not answer."""
+
 
 LONGEST_MESSAGE = 600
 """Characters of a message: some quote what a stranger sent."""
 
 
 @dataclass(eq=False)
-class Problem(Exception):  # noqa: N818 (an answer more than an error)
+class ApiError(Exception):
     """Why a request is not answered as it was meant.
 
     Attributes:
@@ -52,7 +68,7 @@ class Problem(Exception):  # noqa: N818 (an answer more than an error)
         return {"retry-after": str(max(1, math.ceil(self.retry_after)))}
 
 
-def problem_of(error: BaseException) -> Problem:
+def api_error(error: BaseException) -> ApiError:
     """The problem that an error is to whoever sent the request.
 
     What the server itself lacks is told without its paths; the log has them.
@@ -60,14 +76,14 @@ def problem_of(error: BaseException) -> Problem:
     Args:
         error: of any kind; a bug is told as ``internal_error`` and nothing more.
     """
-    if isinstance(error, Problem):
+    if isinstance(error, ApiError):
         return error
     message = str(error)[:LONGEST_MESSAGE]
     for kind, status, code in _KINDS:
         if isinstance(error, kind):
             again = error.retry_after if isinstance(error, BusyError) else None
-            return Problem(status, code, _TOLD.get(code, message), retry_after=again)
-    return Problem(
+            return ApiError(status, code, _TOLD.get(code, message), retry_after=again)
+    return ApiError(
         500, "internal_error", "the server made a mistake; its log has more under the request's id"
     )
 

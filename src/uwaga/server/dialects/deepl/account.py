@@ -1,7 +1,8 @@
-"""``/v2/languages``, ``/v3/languages`` and ``/v2/usage``."""
+"""``/v2/languages``, ``/v3/languages`` and ``/v2/usage``, with languages as DeepL writes them (``EN-US``)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -10,19 +11,61 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga.languages.codes import base_language
 from uwaga.languages.names import language_name
 from uwaga.server.admission import DEEPL
 from uwaga.server.context import ServerContext
-from uwaga.server.deepl.codes import (
-    glossary_pairs,
-    listed_code,
-    source_languages,
-    target_languages,
-)
-from uwaga.server.exchange import json_response
-from uwaga.server.forms import Names, Parameters, read_fields
+from uwaga.server.http import Names, Parameters, json_response, read_fields
 from uwaga.server.kept import in_thread
-from uwaga.server.openapi import described_query
+from uwaga.server.routing import described_query
+from uwaga.server.service import Service
+
+VARIANTS = {
+    "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
+    "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
+}
+"""Targets that DeepL's clients ask for by their variant alone; a model has one of them, whichever it is."""
+OTHER_NAMES = {"no": "NB"}
+
+
+@dataclass(frozen=True)
+class ListedLanguage:
+    """A language as a list has it: ``code`` as DeepL's, ``own`` as the server's."""
+
+    code: str
+    name: str
+    own: str
+
+
+def listed_code(own: str) -> str:
+    """The code of a language of the server's as DeepL writes it: ``EN``, ``ZH-HANT``."""
+    return OTHER_NAMES.get(own, own.upper())
+
+
+def source_languages(service: Service) -> list[ListedLanguage]:
+    """The languages that can be translated from."""
+    return [ListedLanguage(listed_code(one.code), one.name, one.code) for one in service.pairs()]
+
+
+def target_languages(service: Service) -> list[ListedLanguage]:
+    """The languages that can be translated to, English and Portuguese by their variants."""
+    found: list[ListedLanguage] = []
+    for own in sorted({target for one in service.pairs() for target in one.targets}):
+        usual = ((listed_code(own), language_name(own)),)
+        for code, name in VARIANTS.get(base_language(own), usual):
+            found.append(ListedLanguage(code, name, own))
+    return found
+
+
+def glossary_pairs(service: Service) -> list[tuple[str, str]]:
+    """The pairs of languages that one model translates between: a glossary holds for one model."""
+    return [
+        (one.code, target)
+        for one in service.pairs()
+        for target in one.targets
+        if len(service.graph.route(one.code, target) or ()) == 1
+    ]
+
 
 UNLIMITED = 1_000_000_000_000
 """What DeepL reports as the limit of an account without one."""

@@ -12,17 +12,16 @@ from starlette.responses import Response
 
 from uwaga.languages.codes import same_language
 from uwaga.server.admission import DEEPL
+from uwaga.server.api_errors import ApiError
+from uwaga.server.auth import Client
 from uwaga.server.context import ServerContext
-from uwaga.server.deepl.texts import Formality, checked_glossaries, refuse_unsupported
+from uwaga.server.dialects.deepl.texts import Formality, checked_glossaries, refuse_unsupported
 from uwaga.server.document_answer import result_answer
 from uwaga.server.document_order import DocumentOrder, DocumentStatus, key_sum
 from uwaga.server.document_upload import document_order
-from uwaga.server.exchange import json_response
-from uwaga.server.forms import Flag, Names, Parameters, read_fields, read_upload
+from uwaga.server.http import Flag, Names, Parameters, json_response, read_fields, read_upload
 from uwaga.server.kept import in_thread
-from uwaga.server.keys import Client
-from uwaga.server.openapi import described, described_upload
-from uwaga.server.problems import Problem
+from uwaga.server.routing import described, described_upload
 
 STATES = {"queued": "queued", "running": "translating", "done": "done", "failed": "error"}
 
@@ -77,7 +76,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
         asked = await read_fields(request, KeyParameters)
         jobs = context.kept.worker().jobs
         found = await in_thread(jobs.status, owner, document_id, asked.document_key)
-        return json_response(told_status(found))
+        return json_response(status_response(found))
 
     @routes.post(
         "/v2/document/{document_id}/result", openapi_extra=described(KeyParameters), summary="Result"
@@ -89,7 +88,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
         return await result_answer(context.kept.worker().jobs, owner, document_id, asked.document_key)
 
 
-def told_status(found: DocumentStatus) -> dict[str, object]:
+def status_response(found: DocumentStatus) -> dict[str, object]:
     """A job as DeepL tells it."""
     told: dict[str, object] = {"document_id": found.id.upper(), "status": STATES[found.state]}
     if found.state == "running":
@@ -114,16 +113,16 @@ async def _order(
     """What is to be done with a document.
 
     Raises:
-        Problem: its format or its languages are not on offer, or a glossary is not there.
+        ApiError: its format or its languages are not on offer, or a glossary is not there.
     """
     name = asked.filename or file_name
     wanted = asked.output_format
     if wanted is not None and not name.lower().endswith(f".{wanted.lower()}"):
         message = "output_format not supported: a document stays what it is."
-        raise Problem(400, "not_supported", message, "output_format")
+        raise ApiError(400, "not_supported", message, "output_format")
     if asked.source_lang is not None and same_language(asked.source_lang, asked.target_lang):
         message = "Source and target language are equal."
-        raise Problem(400, "unsupported_languages", message, "target_lang")
+        raise ApiError(400, "unsupported_languages", message, "target_lang")
     ids = checked_glossaries(asked.glossary_id, asked.glossary_ids, asked.source_lang)
     languages = asked.source_lang, asked.target_lang
     return await document_order(context, client, name, *languages, ids, key_sum(key))

@@ -1,0 +1,317 @@
+"""Read requests (JSON, forms, queries, uploads) and write responses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, WithJsonSchema
+from pydantic_core import to_json
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from uwaga.server.api_errors import ApiError
+from uwaga.server.middleware import RequestState
+from uwaga.server.served_models import ServedLanguage
+
+Body = TypeVar("Body", bound=BaseModel)
+JSON = "application/json"
+MALFORMED = "json_invalid"
+MOST_FIELDS = 2000
+
+
+def json_response(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer of JSON.
+
+    Args:
+        content: what JSON can hold.
+        status: of HTTP.
+        headers: beside the usual ones.
+    """
+    body = to_json(content, inf_nan_mode="null")
+    return Response(body, status, headers, media_type=JSON)
+
+
+async def read_json(request: Request, kind: type[Body]) -> Body:
+    """The body of a request as what it must be.
+
+    Raises:
+        ApiError: it is not JSON (400, 415), or holds what it must not (422); names the key.
+    """
+    stated = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    if stated != JSON and not stated.endswith("+json"):
+        raise ApiError(415, "unsupported_media_type", f"send JSON, with the header content-type: {JSON}")
+    return parse_json(await request.body(), kind)
+
+
+def parse_json(body: bytes, kind: type[Body]) -> Body:
+    """As :func:`read_json`, of bytes."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        raise validation_error(error) from None
+
+
+def validation_error(error: ValidationError) -> ApiError:
+    """What is wrong with a body, by its first mistake; nothing of the body is quoted."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in found["loc"])[:80]
+    if found["type"] == MALFORMED:
+        return ApiError(400, "not_json", "the body is not JSON")
+    known = f"{place}: {found['msg']}" if place else found["msg"]
+    return ApiError(422, "invalid_request", known[:300], place)
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from; behind a proxy that is trusted, what that says."""
+    return request.client.host if request.client is not None else ""
+
+
+def request_id(request: Request) -> str:
+    """The id of a request."""
+    visit: RequestState = request.scope["uwaga"]
+    return visit.id
+
+
+def languages_response(
+    languages: Iterable[ServedLanguage], code: Callable[[str], str] = str
+) -> list[dict[str, object]]:
+    """The languages on offer as JSON has them.
+
+    Args:
+        languages: that can be translated from.
+        code: what a dialect calls a language, by the server's code.
+    """
+    return [
+        {"code": code(one.code), "name": one.name, "targets": [code(target) for target in one.targets]}
+        for one in languages
+    ]
+
+
+@asynccontextmanager
+async def while_connected(request: Request) -> AsyncIterator[None]:
+    """Inside, the work for a request is cancelled when its client goes; its body must have been read."""
+    task = asyncio.current_task()
+    assert task is not None
+    visit: RequestState = request.scope["uwaga"]
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        visit.gone = True
+        task.cancel()
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
+class EventStream(Response):
+    """An answer of server-sent events, each sent as soon as it is there; it ends when its client goes.
+
+    Args:
+        request: whose body has been read.
+        events: pairs of an event's name and what JSON can hold. What it raises is told as ``error``.
+        told: what a problem is as JSON.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        events: AsyncGenerator[tuple[str, object], None],
+        told: Callable[[ApiError], object],
+    ) -> None:
+        super().__init__(media_type="text/event-stream")
+        del self.headers["content-length"]
+        self.headers["cache-control"] = "no-store"
+        self.headers["x-accel-buffering"] = "no"  # nginx would collect them
+        self._request, self._events, self._told = request, events, told
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        async with while_connected(self._request), aclosing(self._events):
+            # What fails before the first event is an answer of its own, with its own status.
+            first = await anext(self._events, None)
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            try:
+                if first is not None:
+                    await send(_event(*first))
+                async for name, content in self._events:
+                    await send(_event(name, content))
+            except ApiError as problem:
+                await send(_event("error", self._told(problem)))
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _event(name: str, content: object) -> dict[str, Any]:
+    body = b"event: " + name.encode() + b"\ndata: " + to_json(content, inf_nan_mode="null") + b"\n\n"
+    return {"type": "http.response.body", "body": body, "more_body": True}
+
+
+@asynccontextmanager
+async def read_form(request: Request, largest: int) -> AsyncIterator[FormData]:
+    """The fields of a form, of either kind; its files are closed in the end.
+
+    Args:
+        request: whose body has not been read.
+        largest: bytes of one field that is no file.
+
+    Raises:
+        ApiError: it is no form, or has several files.
+    """
+    try:
+        form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=largest)
+    except HTTPException as error:
+        raise ApiError(400, "invalid_form", f"the form cannot be read: {error.detail}"[:300]) from None
+    except UnicodeDecodeError:
+        raise ApiError(400, "invalid_form", "the form cannot be read: it is not UTF-8") from None
+    try:
+        yield form
+    finally:
+        await form.close()
+
+
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+LARGEST_FIELD = 16 << 20
+"""Bytes of a field that is no file."""
+NESTED = re.compile(r"dictionaries\[(\d{1,3})\](?:\[(\w+)\]|\.(\w+))")
+FLAGS: dict[object, bool] = {
+    "0": False,
+    "1": True,
+    "false": False,
+    "true": True,
+    "False": False,
+    "True": True,
+}
+STRINGS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+Fields = TypeVar("Fields", bound=BaseModel)
+
+
+class Parameters(BaseModel):
+    """The parameters of a request; one that is not known is refused by its name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _flag(value: object) -> object:
+    return FLAGS.get(value, value) if isinstance(value, str | int) else value
+
+
+def _names(value: object) -> object:
+    """Names in a list, or with commas between."""
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        return value
+    return [name.strip() for one in listed for name in one.split(",") if name.strip()]
+
+
+def _several(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Flag = Annotated[
+    bool,
+    Strict(),
+    BeforeValidator(_flag),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"enum": list(FLAGS)}]}),
+]
+"""True or False, as JSON or a form writes it."""
+Names = Annotated[list[str], BeforeValidator(_names), WithJsonSchema(STRINGS)]
+"""Names in a list, or in one text with commas between."""
+Several = Annotated[list[str], BeforeValidator(_several), WithJsonSchema(STRINGS)]
+"""Texts in a list, or one."""
+
+
+async def read_fields(request: Request, kind: type[Fields]) -> Fields:
+    """The parameters of a request.
+
+    Raises:
+        ApiError: its body is neither JSON nor a form (400, 415), or a parameter is missing, unknown or wrong.
+    """
+    return checked(await _given(request), kind)
+
+
+@asynccontextmanager
+async def read_upload(request: Request, kind: type[Fields]) -> AsyncIterator[tuple[Fields, UploadFile]]:
+    """The parameters of a request with a file, and that, which is closed in the end.
+
+    Raises:
+        ApiError: as :func:`read_fields`; or there is no file.
+    """
+    async with read_form(request, LARGEST_FIELD) as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise ApiError(400, "invalid_request", "Invalid file data.", "file")
+        rest = ((key, one) for key, one in form.multi_items() if key != "file")
+        yield checked(_of_form(rest), kind), file
+
+
+def checked(given: Mapping[str, Any], kind: type[Fields]) -> Fields:
+    """Parameters as what they must be.
+
+    Raises:
+        ApiError: one is missing, unknown or wrong; names it, and quotes nothing.
+    """
+    try:
+        return kind.model_validate(dict(given))
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, found["loc"]))[:80].encode("ascii", "replace").decode()
+        name = place.partition(".")[0]
+        told = {
+            "missing": f"Parameter '{name}' not specified.",
+            "extra_forbidden": f"Parameter '{name}' is not known here.",
+            "literal_error": f"Value for '{name}' not supported: {found['msg'].lower()}.",
+        }.get(found["type"], f"Value for '{place}' not supported: {found['msg'].lower()}.")
+        raise ApiError(400, "invalid_request", told[:300], name) from None
+
+
+async def _given(request: Request) -> dict[str, Any]:
+    """The parameters of query and body."""
+    query = _of_form(request.query_params.multi_items())
+    stated = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if stated in FORMS:
+        async with read_form(request, LARGEST_FIELD) as form:
+            return query | _of_form(form.multi_items())
+    body = await request.body()
+    if not body.strip():
+        return query
+    if stated not in ("", "application/json"):
+        raise ApiError(415, "unsupported_media_type", "send JSON or a form")
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ApiError(400, "not_json", "the body is not JSON") from None
+    if not isinstance(found, dict):
+        raise ApiError(400, "not_json", "the body is no object of JSON")
+    return query | found
+
+
+def _of_form(items: Iterable[tuple[str, object]]) -> dict[str, Any]:
+    """Fields as JSON would have them: what comes several times is a list."""
+    found: dict[str, Any] = {}
+    nested: dict[int, dict[str, object]] = {}
+    for key, value in items:
+        if isinstance(value, UploadFile):
+            raise ApiError(400, "invalid_form", "a file is sent that is no parameter")
+        match = NESTED.fullmatch(key)
+        if match is not None:
+            nested.setdefault(int(match[1]), {})[match[2] or match[3]] = value
+        elif key not in found:
+            found[key] = value
+        elif isinstance(found[key], list):
+            found[key].append(value)
+        else:
+            found[key] = [found[key], value]
+    if nested:
+        found["dictionaries"] = [nested[number] for number in sorted(nested)]
+    return found
