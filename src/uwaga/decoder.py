@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from uwaga.results.attention import Attentions, Floats
 
-WIDEST_BEAM = 1024
+MAX_BEAM = 1024
 """Hypotheses per sentence: memory grows with their square, and translations get worse long before."""
 
-STEEPEST_PENALTY = 10.0
+MAX_LENGTH_PENALTY = 10.0
 """Largest exponent of the length that a score is divided by, either way."""
-MOST_TOKENS = 2**31 - 1
+MAX_TOKENS = 2**31 - 1
 """Beyond any length that can be asked for."""
 
 Ids = NDArray[np.int64]

@@ -23,7 +23,7 @@ from uwaga.checkpoints.formats.uwaga.read import read_folder
 from uwaga.checkpoints.formats.uwaga.weights import distinct_tensors
 from uwaga.errors import ModelError
 from uwaga.files import atomic
-from uwaga.search.from_settings import from_settings
+from uwaga.search.options import from_settings
 from uwaga.settings import DecodingSettings, TransformerSettings
 
 VARIANTS = [

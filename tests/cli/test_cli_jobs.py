@@ -220,7 +220,7 @@ def test_going_on_with_other_settings_is_refused_by_key(place, folders):
         (["distil", "MODEL", "nothing"], "neither a file nor a Moses prefix: there is no nothing.en"),
         (["distil", "MODEL", "nothing", "--from", "en"], "; check the path and its languages (--from, --to)"),
         (["distil", "nothing", "pairs.tsv"], "no such folder, and not a Hugging Face name"),
-        (["distil", "MODEL", "pairs.tsv", "--top-k", "3"], "shape sampling: set sample"),
+        (["distil", "MODEL", "pairs.tsv", "--top-k", "3"], "set sample"),
         (["backtranslate", "MODEL", "c.de", "--tag", "two words"], "must be one word without spaces"),
         (["backtranslate", "MODEL", "c.de", "--column", "2"], "line 1 has 1 columns, no column 2"),
         (["backtranslate", "MODEL", "nothing"], "nothing: no such file"),

@@ -14,7 +14,7 @@ import pytest
 from hostile_files import make_files
 
 import uwaga
-from uwaga.decoder import WIDEST_BEAM
+from uwaga.decoder import MAX_BEAM
 from uwaga.engine import Shortlist, _core
 from uwaga.engine.model import MOST_THREADS
 from uwaga.errors import DataError, ModelError, SettingsError
@@ -131,7 +131,7 @@ def test_impossible_threads_and_beams_are_refused():
     model = uwaga.load(MODEL, engine="native", threads=0)
     assert 1 <= model.decoder.threads <= MOST_THREADS
     with pytest.raises(SettingsError, match="beam must be 1024 or less"):
-        model.translate(TEXT, beam=WIDEST_BEAM + 1)
+        model.translate(TEXT, beam=MAX_BEAM + 1)
     memory = model.decoder.encode([(5, 3)])
     for beams in (0, -1, 2**16 + 1, 2**62):
         with pytest.raises(DataError, match="beams must be from 1 to"):

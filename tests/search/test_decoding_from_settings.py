@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
 from uwaga.search import SearchOptions
-from uwaga.search.from_settings import from_settings
+from uwaga.search.options import from_settings
 from uwaga.settings import DecodingSettings, parse
 from uwaga.tokenizers.options import TextOptions
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -13,10 +12,11 @@ from hypothesis import settings as unhurried
 from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
-from uwaga.search import SearchOptions, SearchOverrides, from_generation_config
+from uwaga.search import SearchOptions, from_generation_config
 from uwaga.search.constraints import repeated_ngrams, step_limit
 from uwaga.search.length_batching import length_batches
 from uwaga.search.rank import FinishedHypotheses, Ranking
+from uwaga.settings.options import option, option_fields
 
 
 def test_overrides_replace_options_and_none_leaves_them():
@@ -27,11 +27,27 @@ def test_overrides_replace_options_and_none_leaves_them():
         own.changed({"n_best": 2})
 
 
-def test_every_option_can_be_overridden_and_nothing_else():
-    """The TypedDict that callers are checked against, and the record, hold the same names and types."""
-    ours, theirs = get_type_hints(SearchOptions), get_type_hints(SearchOverrides)
-    assert list(theirs) == [one.name for one in dataclasses.fields(SearchOptions)]
-    assert {name: kind | None for name, kind in ours.items()} == theirs
+@dataclasses.dataclass(frozen=True)
+class MoreOptions(SearchOptions):
+    """A search with an option more, for the law that a new option is one field."""
+
+    patience: float = dataclasses.field(default=1.0, metadata=option("Beam patience", minimum=0.5))
+
+
+def test_a_new_option_is_one_field():
+    described = option_fields(MoreOptions)["patience"]
+    assert (described.option.help, described.kinds, described.default) == ("Beam patience", (float,), 1.0)
+    assert MoreOptions(patience=2.0).patience == 2.0
+    with pytest.raises(SettingsError, match="patience"):
+        MoreOptions(patience=0.1)
+
+
+def test_types_say_which_values_there_are():
+    fields = option_fields(SearchOptions)
+    assert fields["length_formula"].choices == ("average", "gnmt", "none")
+    assert fields["early_stopping"].choices == (True, False, "estimate")
+    assert (fields["max_length"].kinds, fields["max_length"].optional) == ((int,), True)
+    assert (fields["sample"].kinds, fields["banned"].kinds) == ((bool,), (tuple,))
 
 
 SAMPLING = SearchOptions(beam=1, sample=True, top_k=50, temperature=0.7, top_p=0.9)
@@ -53,7 +69,7 @@ def test_a_model_that_samples_does_so_unless_the_best_is_asked_for():
         assert SAMPLING.changed(asked) == dataclasses.replace(
             SAMPLING, **{"sample": False, **UNSHAPED, **asked}
         )
-    with pytest.raises(SettingsError, match="top_k and top_p shape sampling"):
+    with pytest.raises(SettingsError, match="set sample"):
         SAMPLING.changed({"beam": 5, "top_k": 9})
 
 

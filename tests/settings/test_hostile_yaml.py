@@ -81,7 +81,7 @@ def test_I11_9_sound_yaml_is_read_as_before(tmp_path):
 
 @pytest.mark.parametrize("value", ["1e308", ".inf", ".nan", "1e309"])
 def test_I11_15_a_ratio_beyond_all_numbers_does_not_overflow(value, tmp_path):
-    from uwaga.search.from_settings import from_settings
+    from uwaga.search.options import from_settings
     from uwaga.settings import DecodingSettings, parse
 
     path = tmp_path / "s.yaml"

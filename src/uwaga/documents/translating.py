@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 from uwaga.documents.document import DocumentOptions, joined
 from uwaga.documents.job import (
@@ -18,7 +18,7 @@ from uwaga.documents.job import (
 )
 from uwaga.markup import Inline, Tag
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
-from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.search import SearchOptions
 
 if TYPE_CHECKING:
     from uwaga.translator.segmentation import Split
@@ -36,7 +36,7 @@ def translate_file(
     split: Split = "auto",
     batch: int = BATCH,
     progress: Progress | None = None,
-    **search: Unpack[SearchOverrides],
+    **search: Any,
 ) -> DocumentReport:
     """Translate a document into a file: whole or not at all.
 

@@ -1,9 +1,8 @@
 """The one search over the decoder contract: greedy, beam and sampling."""
 
 from uwaga.search.choose import choose
-from uwaga.search.from_settings import from_settings
 from uwaga.search.generation_config import from_generation_config, to_generation_config
-from uwaga.search.options import SearchOptions, SearchOverrides
+from uwaga.search.options import SearchOptions, SearchOverrides, from_settings
 from uwaga.search.search import StreamEvent, search, stream
 
 __all__ = [

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.decoder import MOST_TOKENS, BeamRules, BeamSearch, Decoder, Ids, Symbols
+from uwaga.decoder import MAX_TOKENS, BeamRules, BeamSearch, Decoder, Ids, Symbols
 from uwaga.results.translation import Hypothesis
 from uwaga.search.beam_batch import StepOutcome, hypothesis
 from uwaga.search.constraints import forced_tokens, never_produced, start_token, uncounted_tokens
@@ -98,7 +98,7 @@ class DecoderBatch:
 
     def _streamed(self) -> StepOutcome:
         before = self._search.running
-        self._search.run(MOST_TOKENS)
+        self._search.run(MAX_TOKENS)
         decided = self._search.decided()
         extended: Ids = np.array([sentence for sentence, _, _ in decided], dtype=np.int64)
         tokens: Ids = np.array([token for _, token, _ in decided], dtype=np.int64)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from uwaga.decoder import MOST_TOKENS
+from uwaga.decoder import MAX_TOKENS
 from uwaga.errors import SettingsError, shown
 
 
-def check_whole(name: str, value: object, least: int, most: int = MOST_TOKENS) -> None:
+def check_whole(name: str, value: object, least: int, most: int = MAX_TOKENS) -> None:
     """Refuse what is no whole number from ``least`` to ``most``.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
-from uwaga.decoder import MOST_TOKENS, STEEPEST_PENALTY, WIDEST_BEAM
+from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY, MAX_TOKENS
 from uwaga.settings.adapt import AdaptSettings
 from uwaga.settings.base import Probability, StrictModel
 from uwaga.settings.corpora import DataSettings
@@ -154,9 +154,9 @@ class TrainingSettings(StrictModel):
 class DecodingSettings(StrictModel):
     """How a trained model translates unless told otherwise."""
 
-    beam: PositiveInt = Field(5, le=WIDEST_BEAM, description="hypotheses kept, 1 for greedy")
+    beam: PositiveInt = Field(5, le=MAX_BEAM, description="hypotheses kept, 1 for greedy")
     length_penalty: float = Field(
-        1.0, ge=-STEEPEST_PENALTY, le=STEEPEST_PENALTY, description="exponent alpha"
+        1.0, ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, description="exponent alpha"
     )
     length_formula: Literal["average", "gnmt", "none"] = Field(
         "average", description="divide by length**alpha, or by ((5 + length) / 6)**alpha, or not"
@@ -164,12 +164,12 @@ class DecodingSettings(StrictModel):
     early_stopping: bool = Field(
         True, description="stop at `beam` finished hypotheses, or only when none can win"
     )
-    min_length: NonNegativeInt = Field(0, le=MOST_TOKENS, description="fewest target tokens")
-    max_length: PositiveInt = Field(256, le=MOST_TOKENS, description="most target tokens")
+    min_length: NonNegativeInt = Field(0, le=MAX_TOKENS, description="fewest target tokens")
+    max_length: PositiveInt = Field(256, le=MAX_TOKENS, description="most target tokens")
     max_ratio: float = Field(3.0, gt=0.0, description="most target tokens as a multiple of the source's")
-    max_extra: NonNegativeInt = Field(20, le=MOST_TOKENS, description="added to that multiple")
+    max_extra: NonNegativeInt = Field(20, le=MAX_TOKENS, description="added to that multiple")
     no_repeat_ngram: NonNegativeInt = Field(
-        0, le=MOST_TOKENS, description="no n-gram of this size twice, 0 for off"
+        0, le=MAX_TOKENS, description="no n-gram of this size twice, 0 for off"
     )
     split_above: NonNegativeInt = Field(
         0,

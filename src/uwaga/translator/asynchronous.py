@@ -17,10 +17,8 @@ from uwaga.results.translation import Translation
 from uwaga.scheduling.request import Request
 from uwaga.scheduling.sharing import SharedModels
 from uwaga.scheduling.workers import FairWorkers
-from uwaga.search import SearchOverrides
 from uwaga.settings.checks import check_whole
 from uwaga.translator.kinds import load
-from uwaga.translator.marked import TextOverrides
 from uwaga.translator.pipeline import OnError
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.segmentation import Split, listed
@@ -118,7 +116,7 @@ class AsyncTranslator:
         return steps, rows, sentences
 
     @overload
-    async def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
+    async def translate(
         self,
         text: str,
         *,
@@ -129,7 +127,7 @@ class AsyncTranslator:
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[TextOverrides],
+        **options: Any,
     ) -> Translation: ...
 
     @overload
@@ -144,7 +142,7 @@ class AsyncTranslator:
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[TextOverrides],
+        **options: Any,
     ) -> list[Translation]: ...
 
     async def translate(
@@ -158,7 +156,7 @@ class AsyncTranslator:
         prefix: str | Sequence[str] | None = None,
         split: Split = "auto",
         on_error: OnError = "raise",
-        **options: Unpack[TextOverrides],
+        **options: Any,
     ) -> Translation | list[Translation]:
         """Translate a text, or several; see :meth:`uwaga.translator.Translator.translate`.
 
@@ -198,7 +196,7 @@ class AsyncTranslator:
         prefix: str | None = None,
         split: Split = "auto",
         placeholders: bool | Sequence[str] | None = None,
-        **options: Unpack[SearchOverrides],
+        **options: Any,
     ) -> AsyncIterator[str]:
         """Translate a text and give out its translation piece by piece as it grows.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -26,20 +26,16 @@ class GlossaryOverrides(TypedDict, total=False):
     glossary_mode: GlossaryMode | None
 
 
-class TextOverrides(SearchOverrides, MarkupOverrides, GlossaryOverrides, total=False):
-    """What a call may say of its texts, of their terms, and of the search."""
-
-
 _OF_TEXTS = MarkupOverrides.__optional_keys__ | GlossaryOverrides.__optional_keys__
 
 
-def taken_apart(options: TextOverrides) -> tuple[TextMarkup, SearchOverrides]:
+def taken_apart(options: Mapping[str, Any]) -> tuple[TextMarkup, SearchOverrides]:
     """What a call says of its texts, and of the search.
 
     Raises:
         SettingsError: what it says of its texts is impossible.
     """
-    search: SearchOverrides = options.copy()
+    search: SearchOverrides = dict(options)
     markup = TextMarkup.of(
         options.get("format"),
         options.get("placeholders"),
@@ -47,7 +43,7 @@ def taken_apart(options: TextOverrides) -> tuple[TextMarkup, SearchOverrides]:
         options.get("outline"),
     )
     for name in _OF_TEXTS:
-        search.pop(name, None)  # type: ignore[misc]
+        search.pop(name, None)
     return markup, search
 
 

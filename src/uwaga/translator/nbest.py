@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from uwaga.decoder import WIDEST_BEAM, Decoder
+from uwaga.decoder import MAX_BEAM, Decoder
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions, search
 from uwaga.search.constraints import start_token
@@ -46,7 +46,7 @@ def search_texts(
     found = [_merged(one, decode) for one in _searched(decoder, sources, options, prefixes, every, 1)]
     for times in WIDENINGS:
         short = [index for index, texts in enumerate(found) if len(texts) < options.nbest]
-        if not short or options.beam * times > WIDEST_BEAM:
+        if not short or options.beam * times > MAX_BEAM:
             break
         wider = _searched(
             decoder,

@@ -6,18 +6,17 @@ import copy
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Unpack, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, overload
 
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
 from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError, shown
 from uwaga.languages.codes import same_language
 from uwaga.results.translation import Translation
-from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.search import SearchOptions
 from uwaga.translator.detected import known_source
 from uwaga.translator.marked import (
     LinesOptions,
-    TextOverrides,
     streamed_whole,
     taken_apart,
     translate_chunks,
@@ -147,7 +146,7 @@ class PivotTranslator:
         return self
 
     @overload
-    def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
+    def translate(
         self,
         text: str,
         *,
@@ -156,7 +155,7 @@ class PivotTranslator:
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[TextOverrides],
+        **options: Any,
     ) -> Translation: ...
 
     @overload
@@ -169,7 +168,7 @@ class PivotTranslator:
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[TextOverrides],
+        **options: Any,
     ) -> list[Translation]: ...
 
     def translate(
@@ -181,7 +180,7 @@ class PivotTranslator:
         prefix: str | Sequence[str] | None = None,
         split: Split = "auto",
         on_error: OnError = "raise",
-        **options: Unpack[TextOverrides],
+        **options: Any,
     ) -> Translation | list[Translation]:
         """Translate a text, or several; see :meth:`uwaga.translator.Translator.translate`.
 
@@ -228,7 +227,7 @@ class PivotTranslator:
         """Whether all of them can tell which words of a translation mean which of its text."""
         return all(step.aligns for step in self.steps)
 
-    def options(self, **options: Unpack[SearchOverrides]) -> PivotOptions:
+    def options(self, **options: Any) -> PivotOptions:
         """The models' own decoding settings with what a call asks for instead; see :meth:`translate`.
 
         Raises:
@@ -279,7 +278,7 @@ class PivotTranslator:
         prefix: str | None = None,
         split: Split = "auto",
         placeholders: bool | Sequence[str] | None = None,
-        **options: Unpack[SearchOverrides],
+        **options: Any,
     ) -> Generator[str, None, bool]:
         """Translate a text and give out its translation as it grows in the last model.
 

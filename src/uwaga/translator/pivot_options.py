@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import cast
+from typing import Any
 
-from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.search import SearchOptions
 
 LAST = ("nbest", "min_length", "max_length", "start", "first", "banned")
 """What a call asks of the translation that it gets, and so of the last model alone."""
@@ -35,22 +35,22 @@ class PivotOptions(SearchOptions):
         values = {one.name: getattr(self, one.name) for one in fields(SearchOptions)}
         return (*self.earlier, SearchOptions(**values))
 
-    def changed(self, overrides: SearchOverrides) -> PivotOptions:
+    def changed(self, overrides: Mapping[str, Any]) -> PivotOptions:
         """As :meth:`uwaga.search.SearchOptions.changed`, every model's."""
         return self._each(overrides, lambda options, asked: options.changed(asked))
 
-    def for_stream(self, overrides: SearchOverrides) -> PivotOptions:
+    def for_stream(self, overrides: Mapping[str, Any]) -> PivotOptions:
         """As :meth:`uwaga.search.SearchOptions.for_stream`, every model's."""
         return self._each(overrides, lambda options, asked: options.for_stream(asked))
 
     def _each(
         self,
-        overrides: SearchOverrides,
-        change: Callable[[SearchOptions, SearchOverrides], SearchOptions],
+        overrides: Mapping[str, Any],
+        change: Callable[[SearchOptions, Mapping[str, Any]], SearchOptions],
     ) -> PivotOptions:
         *earlier, last = self.steps
         changed = change(last, overrides)  # first, as it checks every name
-        shared = cast("SearchOverrides", {name: one for name, one in overrides.items() if name not in LAST})
+        shared = {name: value for name, value in overrides.items() if name not in LAST}
         if changed.sample and changed.seed is not None:
             shared["seed"] = changed.seed
         before = [replace(change(one, shared), nbest=1) for one in earlier]

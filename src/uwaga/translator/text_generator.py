@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Unpack, overload
+from typing import Any, overload
 
 from uwaga.decoder import Decoder
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.record import JsonRecord, json_number, shortened
 from uwaga.results.translation import Hypothesis
-from uwaga.search import SearchOptions, SearchOverrides, search
+from uwaga.search import SearchOptions, search
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attended import AttendedText
 from uwaga.translator.recording import all_attentions
@@ -128,16 +128,12 @@ class TextGenerator:
         return cls(*load_generator(name, LoadOptions(device, dtype, threads, engine, memory=memory)))
 
     @overload
-    def generate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first
-        self, prompt: str, **options: Unpack[SearchOverrides]
-    ) -> Continuation: ...
+    def generate(self, prompt: str, **options: Any) -> Continuation: ...
 
     @overload
-    def generate(self, prompt: Sequence[str], **options: Unpack[SearchOverrides]) -> list[Continuation]: ...
+    def generate(self, prompt: Sequence[str], **options: Any) -> list[Continuation]: ...
 
-    def generate(
-        self, prompt: str | Sequence[str], **options: Unpack[SearchOverrides]
-    ) -> Continuation | list[Continuation]:
+    def generate(self, prompt: str | Sequence[str], **options: Any) -> Continuation | list[Continuation]:
         """Continue a text, or several.
 
         A continuation ends where the model ends it, at ``max_length``, or where the model's positions end.
@@ -191,7 +187,7 @@ class TextGenerator:
             return self.continue_all([prompt], wanted, ["the prompt"])[0]
         return self.continue_all(prompt, wanted, [f"prompt {n}" for n in range(1, len(prompt) + 1)])
 
-    def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
+    def options(self, **options: Any) -> SearchOptions:
         """The model's own decoding settings with what a call asks for instead; see :meth:`generate`.
 
         Raises:
@@ -247,7 +243,7 @@ class TextGenerator:
         ]
         return found[0] if isinstance(text, str) else found
 
-    def stream(self, prompt: str, **options: Unpack[SearchOverrides]) -> Generator[str, None, bool]:
+    def stream(self, prompt: str, **options: Any) -> Generator[str, None, bool]:
         """Continue a text and give out what is new piece by piece as it grows.
 
         Joined, the pieces are ``generate(prompt, beam=1, ...).text``, or where the options or the model's own

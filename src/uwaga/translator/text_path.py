@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, Unpack
+from typing import Any, Protocol
 
 from uwaga.checkpoints.languages import LanguagePair
 from uwaga.results.translation import Translation
-from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.search import SearchOptions
 from uwaga.translator.pipeline import OnError
 from uwaga.translator.segmentation import Split
 
@@ -22,7 +22,7 @@ class TextPath(Protocol):
         """Whether it can tell which words of a translation mean which of its text."""
         ...
 
-    def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
+    def options(self, **options: Any) -> SearchOptions:
         """The model's own decoding settings with what a call asks for instead."""
         ...
 

@@ -6,14 +6,14 @@ import copy
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from uwaga.checkpoints.languages import LanguagePair, Languages
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.decoder import Decoder
 from uwaga.errors import DataError
 from uwaga.results.translation import Translation
-from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
 from uwaga.tokenizers.options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
@@ -22,7 +22,6 @@ from uwaga.translator.forced_decoding import no_attention
 from uwaga.translator.known_targets import KnownTargets
 from uwaga.translator.marked import (
     LinesOptions,
-    TextOverrides,
     streamed_whole,
     taken_apart,
     translate_chunks,
@@ -200,7 +199,7 @@ class Translator(KnownTargets):
         return made
 
     @overload
-    def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
+    def translate(
         self,
         text: str,
         *,
@@ -209,7 +208,7 @@ class Translator(KnownTargets):
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[TextOverrides],
+        **options: Any,
     ) -> Translation: ...
 
     @overload
@@ -222,7 +221,7 @@ class Translator(KnownTargets):
         prefix: str | Sequence[str] | None = ...,
         split: Split = ...,
         on_error: OnError = ...,
-        **options: Unpack[TextOverrides],
+        **options: Any,
     ) -> list[Translation]: ...
 
     def translate(
@@ -234,7 +233,7 @@ class Translator(KnownTargets):
         prefix: str | Sequence[str] | None = None,
         split: Split = "auto",
         on_error: OnError = "raise",
-        **options: Unpack[TextOverrides],
+        **options: Any,
     ) -> Translation | list[Translation]:
         """Translate a text, or several.
 
@@ -331,7 +330,7 @@ class Translator(KnownTargets):
         made._segmenter = replace(here._segmenter, whole=known.spans)
         return made
 
-    def options(self, **options: Unpack[SearchOverrides]) -> SearchOptions:
+    def options(self, **options: Any) -> SearchOptions:
         """The model's own decoding settings with what a call asks for instead; see :meth:`translate`.
 
         Raises:
@@ -382,7 +381,7 @@ class Translator(KnownTargets):
         prefix: str | None = None,
         split: Split = "auto",
         placeholders: bool | Sequence[str] | None = None,
-        **options: Unpack[SearchOverrides],
+        **options: Any,
     ) -> Generator[str, None, bool]:
         """Translate a text and give out its translation piece by piece as it grows.
 

@@ -18,7 +18,7 @@ from uwaga.checkpoints.plausible import LARGEST_BUFFERS, layer_count
 from uwaga.checkpoints.usual import UsualScore
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.search import SearchOptions
-from uwaga.search.from_settings import from_settings
+from uwaga.search.options import from_settings
 from uwaga.settings import DecoderOnlySettings, DecodingSettings, StrictModel, TransformerSettings
 from uwaga.tokenizers.options import TextOptions
 

@@ -15,7 +15,7 @@ from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.shapes import weight_shapes
 from uwaga.checkpoints.weight_map import Table, Weights, plain
 from uwaga.errors import ModelError
-from uwaga.search.from_settings import from_settings
+from uwaga.search.options import from_settings
 from uwaga.settings import ProphetNetSettings, TransformerSettings
 
 NAME = "uwaga"

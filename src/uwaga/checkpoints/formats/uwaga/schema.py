@@ -16,7 +16,7 @@ from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
-from uwaga.search.from_settings import from_settings
+from uwaga.search.options import from_settings
 from uwaga.settings import FAMILIES, DecodingSettings, ModelSettings, StrictModel, TransformerSettings, parse
 from uwaga.tokenizers.options import TextOptions
 
