@@ -14,7 +14,6 @@ import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -115,13 +114,21 @@ class OptionField:
             check_whole(self.name, item, *self._whole_bounds())
 
 
-@cache
 def option_fields(record: type[Any]) -> dict[str, OptionField]:
     """Return the options of a dataclass by name, in the order of its fields.
 
     Args:
         record: a dataclass; fields without :func:`option` metadata are left out.
     """
+    if record not in _FIELDS:
+        _FIELDS[record] = _described_fields(record)
+    return _FIELDS[record]
+
+
+_FIELDS: dict[Any, dict[str, OptionField]] = {}
+
+
+def _described_fields(record: type[Any]) -> dict[str, OptionField]:
     types = get_type_hints(record)
     found = {}
     for field in fields(record):
