@@ -11,8 +11,7 @@ from uwaga.models.build import build_model
 from uwaga.settings import load_settings
 from uwaga.training.checkpoint import Progress
 from uwaga.training.corpus import prepare_corpora
-from uwaga.training.interrupt import Interrupt
-from uwaga.training.process import prepare_process
+from uwaga.training.process import Interrupt, prepare_process
 from uwaga.training.report import Reporter
 from uwaga.training.run import Run
 from uwaga.training.step import Update

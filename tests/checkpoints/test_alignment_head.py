@@ -17,7 +17,7 @@ from uwaga.conversion.export import export
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError
 from uwaga.settings import AlignmentHead, Settings, parse
-from uwaga.training.finished import taught_head
+from uwaga.training.final_model import taught_head
 from uwaga.translator import Translator
 
 HEAD = AlignmentHead(layer=2, head=1, step="reading")

@@ -17,16 +17,15 @@ from toy import toy_settings, write_reversal_corpus
 
 from uwaga.errors import RunInUseError
 from uwaga.files.lock import LOCK, LockOwner, RunLock, is_stale, this_process
-from uwaga.training import average
-from uwaga.training.average import average_run
+from uwaga.training import final_model
 from uwaga.training.checkpoint import checkpoint_steps
+from uwaga.training.final_model import average_run
 from uwaga.training.train import train
 
 HOLD = """
 import sys
 from pathlib import Path
-from uwaga.training import average
-from uwaga.training.average import average_run
+from uwaga.training.final_model import average_run
 from uwaga.training.checkpoint import checkpoint_steps
 from uwaga.files.lock import RunLock
 with RunLock(Path(sys.argv[1])):
@@ -135,14 +134,14 @@ def test_I11_1_average_works_while_a_run_goes_on(tmp_path: Path, monkeypatch: py
     settings = toy_settings(tmp_path, steps=15)
     train(settings)
     folder = settings.run / "checkpoints"
-    mean = average.average_checkpoints
+    mean = final_model.average_checkpoints
 
     def replaced(paths: list[Path]) -> dict[str, torch.Tensor]:
         paths[0].unlink(missing_ok=True)  # as the run does when it has written a newer one
         monkeypatch.undo()
         return mean(paths)
 
-    monkeypatch.setattr(average, "average_checkpoints", replaced)
+    monkeypatch.setattr(final_model, "average_checkpoints", replaced)
     with RunLock(settings.run):
         before = sorted(settings.run.iterdir())
         assert average_run(settings.run, tmp_path / "mean", 2) == [5, 15]

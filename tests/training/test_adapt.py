@@ -19,9 +19,9 @@ from uwaga.cli.main import main
 from uwaga.errors import CheckpointError, ModelError, SettingsError
 from uwaga.settings import parse
 from uwaga.settings.training import Settings
-from uwaga.training.average import average_run
 from uwaga.training.checkpoint import checkpoint_path, read_checkpoint
 from uwaga.training.estimate import estimate_time
+from uwaga.training.final_model import average_run
 from uwaga.training.train import train
 
 

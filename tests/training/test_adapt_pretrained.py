@@ -20,8 +20,8 @@ from uwaga.errors import SettingsError
 from uwaga.settings import Settings, parse
 from uwaga.training.base import open_base
 from uwaga.training.corpus import prepare_corpora
+from uwaga.training.initial_model import start_model
 from uwaga.training.optimiser import make_optimiser
-from uwaga.training.start import start_model
 from uwaga.training.step import Updater
 from uwaga.training.train import train
 

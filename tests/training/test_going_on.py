@@ -14,7 +14,6 @@ from toy import toy_settings, toy_values, write_reversal_corpus
 
 from uwaga.errors import CheckpointError, SettingsError
 from uwaga.settings import Settings, load_settings, parse
-from uwaga.training.average import average_run
 from uwaga.training.checkpoint import (
     Progress,
     checkpoint_path,
@@ -24,7 +23,8 @@ from uwaga.training.checkpoint import (
     write_checkpoint,
 )
 from uwaga.training.corpus import prepare_corpora
-from uwaga.training.records import METRICS
+from uwaga.training.final_model import average_run
+from uwaga.training.page import METRICS
 from uwaga.training.report import Reporter
 from uwaga.training.run import Run
 from uwaga.training.train import train

@@ -18,8 +18,8 @@ from uwaga.models.build import build_model
 from uwaga.models.watched import watch_head, watched_weights
 from uwaga.settings import GuidedAlignmentSettings, Settings, TransformerSettings, parse
 from uwaga.training.checkpoint import checkpoint_path, read_checkpoint
-from uwaga.training.interrupt import Interrupt
 from uwaga.training.loss import alignment_cross_entropy
+from uwaga.training.process import Interrupt
 from uwaga.training.step import batch_loss, split
 from uwaga.training.train import train
 

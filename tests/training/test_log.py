@@ -14,11 +14,9 @@ from toy import toy_settings, write_reversal_corpus
 
 from uwaga.evaluation import MetricScore
 from uwaga.training import disk
-from uwaga.training.bar import TrainingBar, clock_time
 from uwaga.training.checkpoint import Progress, checkpoint_path
-from uwaga.training.events import EventFile
-from uwaga.training.records import METRICS
-from uwaga.training.report import Reporter
+from uwaga.training.page import METRICS
+from uwaga.training.report import EventFile, Reporter, TrainingBar, clock_time
 from uwaga.training.step import Update
 from uwaga.training.train import train
 from uwaga.training.validation import Validation

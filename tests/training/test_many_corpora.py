@@ -20,7 +20,7 @@ from uwaga.settings import Settings, parse
 from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.training.changes import check_unchanged, fixed_settings
 from uwaga.training.checkpoint import checkpoint_path, read_checkpoint
-from uwaga.training.interrupt import Interrupt
+from uwaga.training.process import Interrupt
 from uwaga.training.train import train
 
 

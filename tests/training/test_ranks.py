@@ -16,8 +16,8 @@ from torch.distributed import HashStore
 from uwaga.errors import DataError, FailedElsewhereError, RankLostError, SettingsError
 from uwaga.files.lock import RunLock
 from uwaga.settings import Settings, parse
-from uwaga.training.alike import check_same_folder, compare, facts
-from uwaga.training.notices import Notices, meet
+from uwaga.training.consistency import check_shared_folder, compare, facts
+from uwaga.training.rank_messages import RankMessages, meet
 from uwaga.training.ranks import ALONE, Ranks, joined
 
 WORLD = 3
@@ -28,7 +28,7 @@ def together(work: Callable[[Ranks], Any], world: int = WORLD) -> list[Any]:
     store = HashStore()
 
     def one(rank: int) -> Any:
-        notices = Notices(store, rank, world)
+        notices = RankMessages(store, rank, world)
         try:
             return work(Ranks(rank, world, rank, world, notices))
         except Exception as error:
@@ -132,7 +132,7 @@ def test_who_is_here_now_meets_whatever_earlier_ones_have_left_in_the_store() ->
 
 def test_who_is_silent_for_too_long_is_named() -> None:
     store = HashStore()
-    here, gone = Notices(store, 0, 2, timeout=1.0), Notices(store, 1, 2)
+    here, gone = RankMessages(store, 0, 2, timeout=1.0), RankMessages(store, 1, 2)
     gone.close()  # it lives no more
     try:
         with pytest.raises(RankLostError, match=r"rank 1 \(process \d+ on host .*\) has not been heard of"):
@@ -142,7 +142,7 @@ def test_who_is_silent_for_too_long_is_named() -> None:
 
 
 def test_who_never_comes_is_named() -> None:
-    here = Notices(HashStore(), 0, 2, timeout=0.6)
+    here = RankMessages(HashStore(), 0, 2, timeout=0.6)
     try:
         with pytest.raises(RankLostError, match="rank 1, which never came, has not been heard of"):
             here.gather("")
@@ -152,7 +152,7 @@ def test_who_never_comes_is_named() -> None:
 
 def test_who_is_asked_to_end_waits_no_longer_for_the_dead() -> None:
     store = HashStore()
-    here, gone = Notices(store, 1, 2), Notices(store, 0, 2)
+    here, gone = RankMessages(store, 1, 2), RankMessages(store, 0, 2)
     gone.close()
     here.hurried = lambda: True
     begun = time.monotonic()
@@ -166,7 +166,7 @@ def test_who_is_asked_to_end_waits_no_longer_for_the_dead() -> None:
 
 def test_a_connection_that_breaks_is_told_by_one_as_who_has_ended() -> None:
     store = HashStore()
-    notices = [Notices(store, rank, 3) for rank in range(3)]
+    notices = [RankMessages(store, rank, 3) for rank in range(3)]
     notices[1].close()
     with ThreadPoolExecutor(2) as pool:
         errors = list(pool.map(lambda rank: notices[rank].lost(False), (0, 2)))
@@ -180,7 +180,7 @@ def test_a_connection_that_breaks_is_told_by_one_as_who_has_ended() -> None:
 
 def test_who_waits_learns_that_another_has_failed() -> None:
     store = HashStore()
-    here, other = Notices(store, 0, 2), Notices(store, 1, 2)
+    here, other = RankMessages(store, 0, 2), RankMessages(store, 1, 2)
     threading.Timer(0.2, other.fail).start()
     with pytest.raises(FailedElsewhereError, match="rank 1 has failed"):
         here.gather("")
@@ -198,7 +198,7 @@ def test_a_process_by_itself_talks_to_nobody(tmp_path: Path) -> None:
     ALONE.spread([tensor])
     assert tensor.tolist() == [1, 1, 1] and ALONE.exchange([1, 2]) == [[1, 2]] and ALONE.tell("a") == ["a"]
     assert ALONE.lead(lambda: 1) == ALONE.agree(lambda: 1) == ALONE.in_turn(lambda: 1) == 1
-    check_same_folder(ALONE, tmp_path)
+    check_shared_folder(ALONE, tmp_path)
 
 
 def test_no_store_is_an_error_that_names_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,11 +235,11 @@ def test_processes_that_are_not_alike_are_named_with_what_differs(tmp_path: Path
 def test_a_process_that_does_not_see_the_run_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uwaga.training.alike._SETTLED", 0.3)
+    monkeypatch.setattr("uwaga.training.consistency._SETTLED", 0.3)
     folders = [tmp_path / "a", tmp_path / "a", tmp_path / "b"]
     (tmp_path / "a").mkdir()
     with RunLock(tmp_path / "a"):
-        found = together(lambda ranks: check_same_folder(ranks, folders[ranks.rank]))
+        found = together(lambda ranks: check_shared_folder(ranks, folders[ranks.rank]))
     assert isinstance(found[2], SettingsError) and "a file system that all machines share" in str(found[2])
     assert "rank 2 (process" in str(found[2])
     assert all(isinstance(error, FailedElsewhereError) for error in found[:2])

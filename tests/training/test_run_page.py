@@ -17,10 +17,9 @@ from uwaga.cli.main import app
 from uwaga.data.corpus import Pair
 from uwaga.errors import DataError
 from uwaga.evaluation import evaluate
-from uwaga.training.page import run_page
-from uwaga.training.records import METRICS, REPORT, SAMPLES, read_records
-from uwaga.training.samples import choose_samples, scores_by_length
+from uwaga.training.page import METRICS, REPORT, SAMPLES, read_records, run_page
 from uwaga.training.train import train
+from uwaga.training.validation import choose_samples, scores_by_length
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.settings import ScheduleSettings
-from uwaga.training.schedule import learning_rate
+from uwaga.training.optimiser import learning_rate
 
 
 @given(

@@ -21,16 +21,16 @@ from uwaga.cli.main import main
 from uwaga.errors import RunInUseError, SettingsError
 from uwaga.files.lock import RunLock
 from uwaga.settings import SweepSettings, parse
-from uwaga.training.records import read_records
-from uwaga.training.sweep import sweep
-from uwaga.training.sweep.study import (
+from uwaga.training.page import read_records
+from uwaga.training.sweep import (
     counted,
     distributions,
+    folder_of,
     is_exhausted,
     open_study,
+    sweep,
     take_up_again,
 )
-from uwaga.training.sweep.sweep import folder_of
 
 RATE = "training.schedule.peak"
 

@@ -11,8 +11,8 @@ from toy import toy_values, write_reversal_corpus
 
 import uwaga
 from uwaga.settings import MODEL_PRESETS, Settings, TransformerSettings, load_settings, parse
-from uwaga.training.average import average_run
 from uwaga.training.checkpoint import checkpoint_path, read_checkpoint
+from uwaga.training.final_model import average_run
 from uwaga.training.train import train
 
 RECIPE = load_settings(Path(__file__).resolve().parents[2] / "recipes" / "tiny-student.yaml")

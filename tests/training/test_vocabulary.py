@@ -9,7 +9,7 @@ import torch
 
 from uwaga.settings import TextSettings
 from uwaga.tokenizers.training import train_tokeniser
-from uwaga.training.vocabulary import remapped
+from uwaga.training.initial_model import remapped
 
 
 def test_shared_pieces_keep_their_rows_and_new_ones_get_means(tmp_path: Path) -> None:

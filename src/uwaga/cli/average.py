@@ -31,6 +31,6 @@ def average(run: RunFolder, folder: ModelFolder, last: Last = None) -> None:
         uwaga translate --model ende-so-far "A sentence."
     """
     with needing("train", "averaging"):
-        from uwaga.training.average import average_run
+        from uwaga.training.final_model import average_run
     steps = average_run(run, folder, last)
     typer.echo(f"{folder}: the mean of the checkpoints of steps {', '.join(map(str, steps))}")

@@ -32,8 +32,7 @@ def report(run: Run, output: Page = None) -> None:
         uwaga report runs/my-model -o my-model.html
     """
     from uwaga.cli.lines import lines_out
-    from uwaga.training.page import run_page
-    from uwaga.training.records import REPORT
+    from uwaga.training.page import REPORT, run_page
 
     place = output or run / REPORT
     if place.suffix != ".html" and place.is_file() and place.resolve().is_relative_to(run.resolve()):

@@ -25,9 +25,9 @@ from uwaga.settings import CorpusSettings, Settings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.training.base import Base, open_base
 from uwaga.training.corpus import prepare_corpora
+from uwaga.training.initial_model import start_model
 from uwaga.training.optimiser import make_optimiser
 from uwaga.training.process import prepare_process
-from uwaga.training.start import start_model
 from uwaga.training.step import Updater
 
 SECONDS = 60.0

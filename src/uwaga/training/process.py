@@ -1,13 +1,66 @@
-"""What a process sets before it trains: allocator, threads, seed and device."""
+"""Set up a training process: memory allocator, threads, device, signals."""
 
 from __future__ import annotations
+
+import ctypes
+import signal
+import sys
+import threading
+from types import FrameType, TracebackType
+from typing import Any
 
 import torch
 
 from uwaga.errors import SettingsError
 from uwaga.settings import Settings
-from uwaga.training.allocator import keep_freed_memory
 from uwaga.training.ranks import ALONE, Ranks
+
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
+
+
+def keep_freed_memory() -> None:
+    """Tell glibc to serve large blocks from its heap and never to give the heap back.
+
+    A training step frees and takes the same hundreds of megabytes every time; with the default settings
+    each of those blocks is unmapped and faulted in again. Does nothing where the C library is not glibc.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+    except (OSError, AttributeError):
+        return
+    mallopt(_MMAP_MAX, 0)
+    mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+    mallopt(_TOP_PAD, 64 * 2**20)
+
+
+class Interrupt:
+    """Within its ``with`` block SIGINT and SIGTERM only set ``requested``; a second SIGINT stops at once.
+
+    ``patient``: it does not, as of several processes, to which `torchrun` sends what the terminal has sent.
+    """
+
+    def __init__(self, patient: bool = False) -> None:
+        self.requested, self.patient = False, patient
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Interrupt:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested and number == signal.SIGINT and not self.patient:
+            raise KeyboardInterrupt
+        self.requested = True
 
 
 def prepare_process(settings: Settings, ranks: Ranks = ALONE) -> torch.device:

@@ -17,7 +17,41 @@ from torch import Tensor, distributed
 
 from uwaga.engine.cores import usable_cores
 from uwaga.errors import FailedElsewhereError, RankLostError, UwagaError, reason
-from uwaga.training.notices import Notices
+from uwaga.training.rank_messages import RankMessages
+
+
+def is_shared(tensor: Tensor) -> bool:
+    """Whether a process holds only a share of it: a ``DTensor``."""
+    return hasattr(tensor, "full_tensor")
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The whole tensor, which all processes must ask for; one that is not shared is what it was."""
+    return tensor.full_tensor() if is_shared(tensor) else tensor  # type: ignore[attr-defined]
+
+
+def whole_tensors(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
+    """The whole of each, on the CPU where it was shared; none where not to ``keep``, but all must ask."""
+    found = {}
+    for name, tensor in tensors.items():
+        made = whole(tensor.detach())
+        if keep:
+            found[name] = made.cpu() if is_shared(tensor) else made
+    return found
+
+
+@torch.no_grad()
+def placed(tensor: Tensor, like: Tensor) -> Tensor:
+    """The tensor as ``like`` is: on its device, of its type, and shared as it is."""
+    moved = tensor.to(like.device, like.dtype)
+    if not is_shared(like):
+        return moved
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    assert isinstance(like, DTensor)
+    # Each process has the whole and takes its share: nobody waits for another that could not read it.
+    return distribute_tensor(moved, like.device_mesh, like.placements, src_data_rank=None)
+
 
 Made = TypeVar("Made")
 _BUCKET = 25 * 2**20  # bytes that are summed together
@@ -35,7 +69,7 @@ class Ranks:
         world: int = 1,
         local: int = 0,
         local_world: int = 1,
-        notices: Notices | None = None,
+        notices: RankMessages | None = None,
     ) -> None:
         self.rank, self.world, self.local, self.local_world = rank, world, local, local_world
         self._notices = notices
@@ -222,7 +256,7 @@ def joined(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
         yield ALONE
         return
     rank = int(environment["RANK"])
-    notices = Notices.join(rank, world)
+    notices = RankMessages.join(rank, world)
     local, local_world = (int(environment.get(f"LOCAL_{name}", "0")) for name in ("RANK", "WORLD_SIZE"))
     try:
         ranks = Ranks(rank, world, local, max(1, local_world), notices)

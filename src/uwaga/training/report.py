@@ -3,27 +3,145 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
+import os
+import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
 from rich.console import Console
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+from rich.progress import Progress as Bar
+from rich.table import Column
+from rich.text import Text
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
 
-from uwaga.training.bar import TrainingBar
 from uwaga.training.checkpoint import Progress
 from uwaga.training.disk import append, replace_text
-from uwaga.training.events import EventFile
-from uwaga.training.page import run_page
-from uwaga.training.records import METRICS, REPORT, SAMPLES, read_records
-from uwaga.training.samples import samples_record
+from uwaga.training.page import METRICS, REPORT, SAMPLES, read_records, run_page
 from uwaga.training.step import Update
 from uwaga.training.utilisation import Utilisation
-from uwaga.training.validation import Validation
+from uwaga.training.validation import Validation, samples_record
+
+_MEMORY = 0.95  # share of the pace so far in the pace told: about the last twenty updates
+_WIDTH, _NARROW = 16, 100  # of the bar itself, and of terminals on which the figures need its room
+
+
+class TimeLeft(ProgressColumn):
+    """The time that the run will still take, counting down between updates; before the first, its time."""
+
+    max_refresh = None
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(Column(no_wrap=True))
+        self._clock = clock
+
+    def render(self, task: Task) -> Text:
+        now = self._clock()
+        fields = task.fields
+        if not fields["pace"]:
+            return Text(clock_time(now - fields["begun"]), style="progress.elapsed")
+        left = fields["pace"] * ((task.total or 0) - task.completed) - (now - fields["last"])
+        return Text(f"{clock_time(max(0.0, left))} left", style="progress.remaining")
+
+
+class TrainingBar:
+    """Shows epoch, step, figures and time left, drawn anew several times a second by a thread of rich's.
+
+    Args:
+        console: a terminal.
+        steps: updates of the run.
+        clock: seconds, for tests.
+    """
+
+    def __init__(self, console: Console, steps: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        drawn = [BarColumn(_WIDTH)] if console.width >= _NARROW else []
+        self.bar = Bar(
+            TextColumn("epoch {task.fields[epoch]}", table_column=Column(no_wrap=True)),
+            TextColumn("step {task.completed:,.0f}/{task.total:,.0f}", table_column=Column(no_wrap=True)),
+            *drawn,
+            TextColumn("{task.fields[figures]}"),
+            TimeLeft(clock),
+            console=console,
+        )
+        now = clock()
+        self._task = self.bar.add_task(
+            "train", total=steps, figures="preparing", epoch=1, begun=now, last=now, pace=0.0
+        )
+
+    def start(self, step: int, epoch: int, figures: str) -> None:
+        """The run begins, or goes on, behind ``step``: from here its pace is measured."""
+        self.bar.update(self._task, completed=step, epoch=epoch, figures=figures, last=self._clock())
+
+    def update(self, step: int, epoch: int, figures: str) -> None:
+        """An update is done; the time since the last call was its own."""
+        fields: Mapping[str, float] = self.bar.tasks[self._task].fields
+        now = self._clock()
+        spent, pace = now - fields["last"], fields["pace"]
+        pace = _MEMORY * pace + (1 - _MEMORY) * spent if pace else spent
+        self.bar.update(self._task, completed=step, epoch=epoch, figures=figures, last=now, pace=pace)
+
+    def show(self, figures: str) -> None:
+        """Other figures, while no update is made."""
+        self.bar.update(self._task, figures=figures)
+
+    def resume_pace(self) -> None:
+        """Leave the time since the last update out of the pace: it went into a validation."""
+        self.bar.update(self._task, last=self._clock())
+
+
+def clock_time(seconds: float) -> str:
+    """Seconds as h:mm:ss."""
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+
+
+VERSION = "brain.Event:2"
+
+
+class EventFile:
+    """An event file in ``folder``, made with its first record.
+
+    ``start`` is the step that the run goes on from: TensorBoard drops what earlier files of the folder say of
+    later ones.
+    """
+
+    def __init__(self, folder: Path, start: int) -> None:
+        self.folder, self.start = folder, start
+        self.path = folder / f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
+        self._begun = False
+
+    def add(self, step: int, values: Mapping[str, float]) -> None:
+        """Write the values of a step, by their tags.
+
+        Raises:
+            OSError: it cannot be written; the file is then as it was.
+        """
+        now = time.time()
+        events = []
+        if not self._begun:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            begun = SessionLog(status=SessionLog.START)
+            events.append(Event(wall_time=now, file_version=VERSION))
+            events.append(Event(wall_time=now, step=self.start + 1, session_log=begun))
+        scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+        events.append(Event(wall_time=now, step=step, summary=Summary(value=scalars)))
+        content = io.BytesIO()
+        records = RecordWriter(content)
+        for event in events:
+            records.write(event.SerializeToString())
+        append(self.path, content.getvalue())
+        self._begun = True
+
 
 _LINE_SECONDS = 30.0
 
@@ -205,3 +323,24 @@ class Reporter:
 
 def _shown_score(values: Mapping[str, float]) -> str:
     return f"BLEU {values['bleu']:.2f}" if "bleu" in values else f"dev loss {values['loss']:.3f}"
+
+
+class NullReporter(Reporter):
+    """Shows nothing and writes nothing of what every process tells."""
+
+    def __enter__(self) -> NullReporter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def start(self, progress: Progress) -> None:
+        """Nothing."""
+
+    def update(self, progress: Progress, done: Update) -> None:
+        """Nothing."""

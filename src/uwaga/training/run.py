@@ -28,6 +28,7 @@ from uwaga.models.base import Seq2Seq
 from uwaga.search import from_settings
 from uwaga.settings import Settings
 from uwaga.training.base import Base
+from uwaga.training.batch_sharding import deal_out
 from uwaga.training.changes import check_unchanged, fixed_settings, scoring
 from uwaga.training.checkpoint import (
     Progress,
@@ -40,16 +41,13 @@ from uwaga.training.checkpoint import (
     write_checkpoint,
 )
 from uwaga.training.corpus import Corpora, DevSet
-from uwaga.training.dealing import deal_out
-from uwaga.training.interrupt import Interrupt
+from uwaga.training.initial_model import learning_rates
 from uwaga.training.optimiser import make_optimiser, optimiser_tensors, restore_optimiser
-from uwaga.training.ranks import ALONE, Ranks
+from uwaga.training.process import Interrupt
+from uwaga.training.ranks import ALONE, Ranks, whole_tensors
 from uwaga.training.report import Judged, Reporter
-from uwaga.training.start import learning_rates
-from uwaga.training.step import Update
-from uwaga.training.trained import Trained
+from uwaga.training.step import TrainableModel, Update
 from uwaga.training.validation import Validation, validate
-from uwaga.training.whole import whole_tensors
 
 
 class Run:
@@ -68,7 +66,7 @@ class Run:
         reporter: Reporter,
         base: Base | None = None,
         ranks: Ranks = ALONE,
-        trained: Trained | None = None,
+        trained: TrainableModel | None = None,
     ) -> None:
         """``ranks`` train it together, each with one of these.
 
@@ -76,7 +74,7 @@ class Run:
         """
         self.settings, self.training, self.base = settings, settings.training, base
         self.model, self.corpora, self.reporter, self.ranks = model, corpora, reporter, ranks
-        self.trained = trained or Trained(model, self.training, ranks)
+        self.trained = trained or TrainableModel(model, self.training, ranks)
         self.optimiser = make_optimiser(
             self.trained.model, self.training, learning_rates(settings, self.trained.model)
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
@@ -17,12 +18,10 @@ from uwaga.decoder import Ids
 from uwaga.models.base import Seq2Seq
 from uwaga.models.layers.dropout import seeded_dropout
 from uwaga.settings import GuidedAlignmentSettings, TrainingSettings
-from uwaga.training.dealing import Deal
+from uwaga.training.batch_sharding import BatchSharding
 from uwaga.training.loss import Loss, alignment_cross_entropy, cross_entropy
-from uwaga.training.optimiser import MULTIPLIER
-from uwaga.training.ranks import ALONE, Ranks
-from uwaga.training.schedule import learning_rate
-from uwaga.training.whole import whole
+from uwaga.training.optimiser import MULTIPLIER, learning_rate
+from uwaga.training.ranks import ALONE, Ranks, whole
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 """Of products, by the name that ``training.precision`` has for them."""
@@ -70,7 +69,7 @@ class Updater:
         self.all_workers = sum(ranks.tell(self.workers))
         self._pool = ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,))
 
-    def update(self, batches: Sequence[Batch], step: int, deal: Deal | None = None) -> Update:
+    def update(self, batches: Sequence[Batch], step: int, deal: BatchSharding | None = None) -> Update:
         """Update ``step`` (from 1): the mean loss over the target tokens of all batches.
 
         Args:
@@ -81,7 +80,7 @@ class Updater:
         Raises:
             RankLostError: another process has ended, or has not answered in time.
         """
-        deal = deal or Deal.whole(batches)
+        deal = deal or BatchSharding.whole(batches)
         cut = -(-self.all_workers // len(deal.sizes))
         parts = [
             BatchPart(part, number)
@@ -211,3 +210,25 @@ def batch_loss(
             links = links + links.new_tensor([0, 1, 0])
         total = total + guided.weight * alignment_cross_entropy(weights, links)
     return Loss(total, losses[0].plain)
+
+
+class TrainableModel:
+    """The weights that are trained, in ``model``: here of the run's model itself."""
+
+    def __init__(self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks) -> None:
+        self.model, self.settings, self.ranks = model, settings, ranks
+
+    def updater(self, optimiser: torch.optim.Optimizer) -> Updater:
+        """What updates them."""
+        return Updater(self.model, optimiser, self.settings, self.ranks)
+
+    def fill(self, model: Seq2Seq) -> None:
+        """Take the weights of the run's model."""
+
+    def collect(self, model: Seq2Seq, keep: bool) -> None:
+        """Put the weights into the run's model, where it is to ``keep`` them; all processes take part."""
+
+    @contextlib.contextmanager
+    def at_hand(self, model: Seq2Seq) -> Iterator[None]:
+        """Inside, the run's model is where it can be computed with."""
+        yield

@@ -12,24 +12,26 @@ from uwaga.files.lock import RunLock
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import check_model
 from uwaga.settings import Settings, TrainingSettings
-from uwaga.training.alike import check_alike, check_same_folder
 from uwaga.training.base import Base, open_base
-from uwaga.training.card import model_card
+from uwaga.training.batch_sharding import check_world
 from uwaga.training.changes import check_text, check_unchanged, free_changes
 from uwaga.training.checkpoint import newest_checkpoint, read_progress
+from uwaga.training.consistency import check_consistent, check_shared_folder
 from uwaga.training.corpus import prepare_corpora
-from uwaga.training.dealing import check_world
 from uwaga.training.disk import failures_named, remove_leftovers, replace_text
-from uwaga.training.final import load_final_weights
-from uwaga.training.finished import check_dtype, finished_folder, write_finished
-from uwaga.training.interrupt import Interrupt
-from uwaga.training.muted import MutedReporter
-from uwaga.training.process import prepare_process
+from uwaga.training.final_model import (
+    check_dtype,
+    final_folder,
+    load_final_weights,
+    model_card,
+    write_final_model,
+)
+from uwaga.training.initial_model import start_model
+from uwaga.training.process import Interrupt, prepare_process
 from uwaga.training.ranks import ALONE, Ranks
-from uwaga.training.report import Reporter
+from uwaga.training.report import NullReporter, Reporter
 from uwaga.training.run import Run
-from uwaga.training.start import start_model
-from uwaga.training.trained import Trained
+from uwaga.training.step import TrainableModel
 from uwaga.training.utilisation import find_utilisation
 from uwaga.training.validation import Validation
 
@@ -51,13 +53,13 @@ def train(settings: Settings, ranks: Ranks = ALONE) -> Path | None:
         UwagaError: the settings, the corpora, a checkpoint or the disk is at fault.
     """
     settings, base, device = ranks.agree(lambda: _checked(settings, ranks))
-    check_alike(ranks, settings, base)
+    check_consistent(ranks, settings, base)
     ranks.connect(device, settings.training.timeout)
     with failures_named(settings.run), ExitStack() as held:
         ranks.lead(lambda: _claim(settings, held))
-        check_same_folder(ranks, settings.run)
+        check_shared_folder(ranks, settings.run)
         reporter = held.enter_context(
-            (Reporter if ranks.first else MutedReporter)(settings.run, settings.training.steps)
+            (Reporter if ranks.first else NullReporter)(settings.run, settings.training.steps)
         )
         interrupt = held.enter_context(Interrupt(patient=ranks.world > 1))
         ranks.heed(lambda: interrupt.requested)
@@ -122,13 +124,15 @@ def _opened(
     return run
 
 
-def _trained(model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device) -> Trained:
+def _trained(
+    model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
+) -> TrainableModel:
     """What the updates change, on the device, where the model goes too unless it is sharded."""
     if ranks.world == 1 or settings.distributed == "ddp":
-        return Trained(model.to(device), settings, ranks)
-    from uwaga.training.sharding import ShardedTrained  # which takes a second to import
+        return TrainableModel(model.to(device), settings, ranks)
+    from uwaga.training.fsdp import ShardedTrainableModel
 
-    return ShardedTrained(model, settings, ranks, device)
+    return ShardedTrainableModel(model, settings, ranks, device)
 
 
 def _say_ranks(training: TrainingSettings, ranks: Ranks, device: torch.device, reporter: Reporter) -> None:
@@ -153,11 +157,11 @@ def _finish(run: Run) -> Path:
     changes = _changes(run, result)
     for change in changes:
         reporter.say(change)
-    folder = finished_folder(settings)
+    folder = final_folder(settings)
     run.model.eval()
     card = model_card(settings, weights.origin, result, run.progress, changes)
     sides = (corpora.source, corpora.target)
-    write_finished(folder, settings, run.base, run.model, sides, card, result.usual)
+    write_final_model(folder, settings, run.base, run.model, sides, card, result.usual)
     reporter.finish()
     what, option = ("model", "--model") if settings.adapt.lora is None else ("adapter", "--adapter")
     reporter.say(f"{what} written to {folder}; try: uwaga translate {option} {folder} 'a sentence'")

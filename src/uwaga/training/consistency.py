@@ -17,15 +17,15 @@ from uwaga.files.lock import LOCK
 from uwaga.files.streams import identify
 from uwaga.settings import Settings
 from uwaga.training.base import Base
-from uwaga.training.card import made_with
 from uwaga.training.changes import flatten
+from uwaga.training.final_model import made_with
 from uwaga.training.ranks import Ranks
 
 _PACKAGE = Path(__file__).parents[1]
 _SETTLED = 30.0  # seconds after which a network's file system shows what another machine has written
 
 
-def check_alike(ranks: Ranks, settings: Settings, base: Base | None) -> None:
+def check_consistent(ranks: Ranks, settings: Settings, base: Base | None) -> None:
     """Refuse to train with a process that would compute something else than rank 0.
 
     Raises:
@@ -58,7 +58,7 @@ def compare(told: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
     """Hold the facts of every process against those of rank 0.
 
     Raises:
-        SettingsError: as :func:`check_alike`.
+        SettingsError: as :func:`check_consistent`.
     """
     first = told[0]
     for rank, mine in enumerate(told):
@@ -71,7 +71,7 @@ def compare(told: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
             )
 
 
-def check_same_folder(ranks: Ranks, run: Path) -> None:
+def check_shared_folder(ranks: Ranks, run: Path) -> None:
     """Refuse a process that does not see the folder of the run, which rank 0 holds the lock of.
 
     Raises:

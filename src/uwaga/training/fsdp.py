@@ -20,10 +20,8 @@ from uwaga.models.blocks import DecoderBlock
 from uwaga.models.transformer import Transformer
 from uwaga.settings import TrainingSettings
 from uwaga.training.loss import Loss
-from uwaga.training.ranks import Ranks
-from uwaga.training.step import BatchPart, Updater, batch_loss
-from uwaga.training.trained import Trained
-from uwaga.training.whole import placed, whole
+from uwaga.training.ranks import Ranks, placed, whole
+from uwaga.training.step import BatchPart, TrainableModel, Updater, batch_loss
 
 
 class ShardedModel(nn.Module):
@@ -66,7 +64,7 @@ class ShardedModel(nn.Module):
         )
 
 
-class ShardedTrained(Trained):
+class ShardedTrainableModel(TrainableModel):
     """A share of a copy.
 
     The run's model stays on the CPU and gets the whole weights when they are wanted.

@@ -33,7 +33,7 @@ class Size(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Deal:
+class BatchSharding:
     """An update as all processes know it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Deal:
     own: range
 
     @classmethod
-    def whole(cls, batches: Sequence[Batch]) -> Deal:
+    def whole(cls, batches: Sequence[Batch]) -> BatchSharding:
         """Of a single process."""
         return cls(tuple(map(Size.of, batches)), range(len(batches)))
 
@@ -71,7 +71,9 @@ class Deal:
         return [before[number] for number in self.own]
 
 
-def deal_out(ranks: Ranks, batches: Sequence[Batch], stopping: bool, accumulate: int) -> tuple[Deal, bool]:
+def deal_out(
+    ranks: Ranks, batches: Sequence[Batch], stopping: bool, accumulate: int
+) -> tuple[BatchSharding, bool]:
     """Tell the other processes the sizes of this one's batches, and learn theirs.
 
     Args:
@@ -91,7 +93,7 @@ def deal_out(ranks: Ranks, batches: Sequence[Batch], stopping: bool, accumulate:
     for number in range(accumulate):
         start = 1 + number // ranks.world * _NUMBERS
         sizes.append(Size(*told[number % ranks.world][start : start + _NUMBERS]))
-    deal = Deal(tuple(sizes), range(ranks.rank, accumulate, ranks.world))
+    deal = BatchSharding(tuple(sizes), range(ranks.rank, accumulate, ranks.world))
     return deal, any(one[0] for one in told)
 
 

@@ -65,7 +65,7 @@ def meet(store: Store, rank: int, world: int, seconds: float = ARRIVAL) -> str:
             return call
 
 
-class Notices:
+class RankMessages:
     """Notices from each of ``world`` processes to all, in an order that is the same in each.
 
     ``timeout``: seconds without a sign of life after which a process counts as lost; :data:`SILENT` where
@@ -85,7 +85,7 @@ class Notices:
         self._thread.start()
 
     @classmethod
-    def join(cls, rank: int, world: int) -> Notices:
+    def join(cls, rank: int, world: int) -> RankMessages:
         """Through the store that the environment names, as `torchrun` sets it.
 
         Raises:

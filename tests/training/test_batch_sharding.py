@@ -12,8 +12,8 @@ from toy import toy_settings, write_reversal_corpus
 
 from uwaga.errors import SettingsError
 from uwaga.settings import TrainingSettings
+from uwaga.training.batch_sharding import BatchSharding, Size, check_world
 from uwaga.training.corpus import Corpora, prepare_corpora
-from uwaga.training.dealing import Deal, Size, check_world
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +41,13 @@ def test_what_all_read_together_is_what_one_reads(corpora: Corpora, world: int) 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 6))
 def test_parts_have_the_numbers_that_one_process_gives_them(sentences: list[int], cut: int) -> None:
     sizes = tuple(Size(number, number, number) for number in sentences)
-    alone = Deal(sizes, range(len(sizes))).first_parts(cut)
+    alone = BatchSharding(sizes, range(len(sizes))).first_parts(cut)
     assert alone == [sum(min(cut, number) for number in sentences[:at]) for at in range(len(sentences))]
     for world in (one for one in range(1, len(sizes) + 1) if len(sizes) % one == 0):
         found: dict[int, int] = {}
         for rank in range(world):
             own = range(rank, len(sizes), world)
-            found |= zip(own, Deal(sizes, own).first_parts(cut), strict=True)
+            found |= zip(own, BatchSharding(sizes, own).first_parts(cut), strict=True)
         assert [found[at] for at in range(len(sizes))] == alone
 
 

@@ -1,0 +1,322 @@
+"""The model card of a trained model: what it is, what it saw, how well it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from uwaga.checkpoints.adapter import Adapter, write_adapter
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.rewrite import rewrite
+from uwaga.checkpoints.usual import UsualScore
+from uwaga.errors import CheckpointError, SettingsError
+from uwaga.models.adapters import adapters_of
+from uwaga.models.base import Seq2Seq
+from uwaga.models.build import build_model
+from uwaga.results.attention import Floats
+from uwaga.settings import (
+    AlignmentHead,
+    CorpusSettings,
+    Settings,
+    TrainingSettings,
+    TransformerSettings,
+    load_settings,
+)
+from uwaga.tokenizers.subwords import TrainingSubwords
+from uwaga.tokenizers.tokeniser import Tokeniser
+from uwaga.training.base import Base, open_base
+from uwaga.training.checkpoint import (
+    Progress,
+    average_checkpoints,
+    checkpoint_path,
+    checkpoint_steps,
+    regular_steps,
+)
+from uwaga.training.initial_model import start_model
+from uwaga.training.run import Run, load_weights
+from uwaga.training.validation import Validation
+
+
+def model_card(
+    settings: Settings,
+    origin: str,
+    result: Validation | None,
+    progress: Progress,
+    changes: Sequence[str] = (),
+) -> str:
+    """Markdown; licence lines are for the trainer's own hand, since data decides them.
+
+    Args:
+        settings: of the run.
+        origin: where the weights come from.
+        result: of the dev set, None where it was not measured.
+        progress: where the run stands.
+        changes: what each dev set scored before and after, a line each.
+    """
+    source, target = settings.data.languages
+    lines = [
+        f"# {source} → {target}",
+        "",
+        f"Trained with {made_with()}: {progress.step} updates, {origin}.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| training data | {_named(settings.data.train)} |",
+        f"| dev data | {_named(settings.data.dev)} |",
+        f"| licence of the data | {settings.data.licence or 'not stated'} |",
+    ]
+    if settings.init is not None:
+        lines.append(f"| started from | {settings.init} |")
+    if result:
+        lines.append(f"| dev loss | {result.loss:.4f} nats per target token |")
+        lines += [
+            f"| dev {score.metric} | {score.value:.2f} ({score.signature}) |"
+            for score in (result.bleu, result.chrf)
+            if score
+        ]
+    if changes:
+        lines += ["", "Before and after:", "", *(f"- {change}" for change in changes)]
+    return "\n".join(lines) + "\n"
+
+
+def made_with() -> str:
+    """``uwaga 0.1.0``, or without the version where it is not installed."""
+    try:
+        return f"uwaga {version('uwaga')}"
+    except PackageNotFoundError:
+        return "uwaga"
+
+
+def _named(corpora: Sequence[CorpusSettings]) -> str:
+    """The last parts of the corpora's names."""
+    return ", ".join(file.rpartition("/")[2] for corpus in corpora for file in corpus.files)
+
+
+@dataclass(frozen=True)
+class FinalWeights:
+    """Where the weights of a finished model come from: the steps of their checkpoints, and as text."""
+
+    steps: tuple[int, ...]
+    origin: str
+
+
+def load_final_weights(run: Run) -> FinalWeights:
+    """Put the finished model's weights into the run's model.
+
+    The mean of the newest ``training.average`` checkpoints is validated as every checkpoint was. Where it
+    scores worse than the best of them by ``training.early_stopping_metric``, that one is taken. Both are said
+    and logged.
+    """
+    best = _best_step(run)
+    if run.training.average and (
+        steps := tuple(regular_steps(run.folder, run.training)[-run.training.average :])
+    ):
+        mean = f"mean of the checkpoints of steps {', '.join(map(str, steps))}"
+        _load(run, steps)
+        if best is None or steps == (best,):
+            return FinalWeights(steps, mean)
+        result = run.validate("the mean", run.training.validation_beam)
+        run.reporter.validation(run.progress, result, "mean", steps)
+        told = _compared(run, result, best)
+        if result.score(run.training.early_stopping_metric) >= run.progress.best[best]:
+            return FinalWeights(steps, f"{mean}, not worse on the dev set than step {best} ({told})")
+        _load(run, (best,))
+        return FinalWeights(
+            (best,), f"checkpoint of step {best}, better on the dev set than the {mean} ({told})"
+        )
+    if best is not None:
+        _load(run, (best,))
+        return FinalWeights((best,), f"checkpoint of step {best}, the best on the dev set")
+    return FinalWeights((run.progress.step,), f"weights of step {run.progress.step}")
+
+
+def _best_step(run: Run) -> int | None:
+    there = [step for step in run.progress.best if checkpoint_path(run.folder, step).exists()]
+    return max(there, key=lambda step: run.progress.best[step], default=None)
+
+
+def _load(run: Run, steps: tuple[int, ...]) -> None:
+    paths = [checkpoint_path(run.folder, step) for step in steps]
+    load_weights(run.model, average_checkpoints(paths), paths[-1])
+
+
+def _compared(run: Run, mean: Validation, best: int) -> str:
+    """``dev loss 4.281 of the mean, 3.120 of step 240``."""
+    metric = run.training.early_stopping_metric
+    sign = -1 if metric == "loss" else 1
+    return (
+        f"dev {metric} {sign * mean.score(metric):.6g} of the mean, "
+        f"{sign * run.progress.best[best]:.6g} of step {best}"
+    )
+
+
+def write_final_model(
+    folder: Path,
+    settings: Settings,
+    base: Base | None,
+    model: Seq2Seq,
+    sides: tuple[TrainingSubwords, TrainingSubwords],
+    card: str,
+    usual: UsualScore | None = None,
+) -> None:
+    """Write a run's model, or with ``adapt.lora`` its adapter, as ``folder``.
+
+    Args:
+        folder: to make; an older one of the same kind is replaced.
+        settings: of the run.
+        base: what it began from, or None.
+        model: with the weights to write.
+        sides: tokenisers of source and target.
+        card: Markdown.
+        usual: what its scores usually are.
+
+    Raises:
+        ModelError: it cannot be written; nothing has changed then.
+        SettingsError: the format of the model that the run began from has no such number format.
+    """
+    if base is not None and settings.adapt.lora is not None:
+        write_adapter(folder, _adapter(folder, settings, base, model), card)
+        return
+    source, target = sides
+    if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
+        save_model(
+            folder,
+            _plain(settings, model, source, target),
+            settings.model,
+            settings.decoding,
+            source,
+            target,
+            settings.data.languages,
+            card,
+            dtype=settings.training.save_dtype,
+            usual=usual,
+            alignment_head=taught_head(settings) or (base.checkpoint.alignment_head if base else None),
+        )
+        return
+    assert base is not None
+    check_dtype(settings, base)
+    state = model.state_dict()
+
+    def read(name: str) -> Floats:
+        values: Floats = state[name].detach().cpu().numpy().astype(np.float32, copy=False)
+        return values
+
+    kept = replace(base.checkpoint, alignment_head=taught_head(settings) or base.checkpoint.alignment_head)
+    rewrite(kept, folder, read, card, half=settings.training.save_dtype == "float16")
+
+
+def taught_head(settings: Settings) -> AlignmentHead | None:
+    """The head that a run teaches to align, None where it teaches none."""
+    guide = settings.training.guided_alignment
+    if guide is None:
+        return None
+    if not isinstance(settings.model, TransformerSettings):
+        return AlignmentHead(layer=1, step=guide.step)
+    layer = guide.layer or max(1, settings.model.decoder_layers - 1)
+    return AlignmentHead(layer=layer, head=guide.head or 1, step=guide.step)
+
+
+def check_dtype(settings: Settings, base: Base | None) -> None:
+    """Refuse, before anything is trained, a number format that the finished folder is not written in.
+
+    Raises:
+        SettingsError: names the setting.
+    """
+    foreign = base is not None and not base.own and settings.adapt.vocabulary == "keep"
+    if foreign and settings.training.save_dtype == "bfloat16":
+        raise SettingsError(
+            "training.save_dtype: a folder in Hugging Face's layout is written in float32 or float16"
+        )
+
+
+def final_folder(settings: Settings) -> Path:
+    """Where a run puts what it has made."""
+    return settings.run / ("model" if settings.adapt.lora is None else "adapter")
+
+
+def _plain(settings: Settings, model: Seq2Seq, source: Tokeniser, target: Tokeniser) -> Seq2Seq:
+    """The model without what training alone needs of it."""
+    if settings.training.quantisation == "none":
+        return model
+    made = build_model(settings.model, target.symbols, source.size, target.size)
+    made.load_state_dict(model.state_dict())
+    return made
+
+
+def _adapter(folder: Path, settings: Settings, base: Base, model: Seq2Seq) -> Adapter:
+    assert settings.adapt.lora is not None
+    sides = {
+        name: (layer.lora_a.detach().cpu().numpy(), layer.lora_b.detach().cpu().numpy())
+        for name, layer in adapters_of(model).items()
+    }
+    lora = settings.adapt.lora
+    return Adapter(folder, base.name, base.sha256, lora.rank, lora.alpha, sides)
+
+
+def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
+    """Write the mean of a run's newest checkpoints as the model folder ``out``; the run is not touched.
+
+    Those that `uwaga train` would average at its end, and the newest of all, whatever it was written for: an
+    interrupt or a good score.
+
+    Args:
+        run: a folder of ``uwaga train``; its corpora are not needed.
+        out: the folder to make.
+        count: how many checkpoints; the run's ``training.average`` if None, or one where that is 0.
+
+    Returns:
+        the steps of the checkpoints.
+
+    Raises:
+        SettingsError: the folder holds no settings of a run.
+        CheckpointError: there are fewer checkpoints, or one is damaged or of another model.
+        ModelError: a tokeniser is missing, or ``out`` cannot be written.
+    """
+    settings, base = open_base(load_settings(run / "settings.yaml"))
+    steps, weights = _newest_mean(run / "checkpoints", settings.training, count)
+    newest = checkpoint_path(run / "checkpoints", steps[-1])
+    source, target = _tokenisers(run, settings, base)
+    model = start_model(settings, base, source, target)
+    load_weights(model, weights, newest)
+    model.eval()
+    progress = Progress(step=steps[-1])
+    origin = f"mean of the checkpoints of steps {', '.join(map(str, steps))}"
+    card = model_card(settings, origin, None, progress)
+    write_final_model(out, settings, base, model, (source, target), card)
+    return steps
+
+
+def _newest_mean(
+    folder: Path, training: TrainingSettings, count: int | None
+) -> tuple[list[int], dict[str, Tensor]]:
+    wanted = count or training.average or 1
+    while True:
+        steps = sorted({*regular_steps(folder, training), *checkpoint_steps(folder)[-1:]})
+        if wanted > len(steps):
+            raise CheckpointError(
+                f"{folder}: {len(steps)} checkpoints to average and not {wanted}; ask for fewer, "
+                "or keep more with training.keep_last"
+            )
+        steps = steps[-wanted:]
+        paths = [checkpoint_path(folder, step) for step in steps]
+        try:
+            return steps, average_checkpoints(paths)
+        except CheckpointError:
+            if all(path.exists() for path in paths):
+                raise
+            # The run goes on, and has replaced one of them by a newer one.
+
+
+def _tokenisers(
+    run: Path, settings: Settings, base: Base | None
+) -> tuple[TrainingSubwords, TrainingSubwords]:
+    if base is not None and settings.adapt.vocabulary == "keep":
+        return base.source, base.target
+    names = ("joint",) if settings.text.joint else ("source", "target")
+    found = [Tokeniser.load(run / "text" / f"{name}.spm") for name in names]
+    return found[0], found[-1]
