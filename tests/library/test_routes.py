@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from uwaga.checkpoints.description import Description, WeightSummary
+from uwaga.errors import NotInstalledError
 from uwaga.languages.codes import same_language
-from uwaga.library.installations import InstalledModel
+from uwaga.library import installations
+from uwaga.library.installations import InstalledModel, mean_score
 from uwaga.library.origin import Origin
-from uwaga.library.routes import MOST_MODELS, find_route, mean_score, model_rank
+from uwaga.library.routes import MAX_MODELS, find_route
+from uwaga.server import served_models
+from uwaga.server.settings import ModelSettings
+from uwaga.translator import by_language
 
 
 def model(name, sources, targets, parameters=10, kind="hub", place="/nowhere", sound=True):
@@ -86,7 +94,7 @@ def test_the_larger_then_the_newest_is_chosen_and_the_demonstration_last(tmp_pat
         model("large new", "en", "de", 20, place=str(new)),
     ]
     order = ["large new", "large old", "small", "many", "bundled"]
-    assert [one.name for one in sorted(few, key=model_rank, reverse=True)] == order
+    assert [one.name for one in sorted(few, key=lambda one: one.rank, reverse=True)] == order
     for models in itertools.permutations(few):
         left = list(models)
         for name in order:
@@ -140,7 +148,7 @@ def test_the_shortest_chain_is_found_and_none_goes_in_circles():
     models = [model(pair, *pair.split("-")) for pair in pairs]
 
     def shortest(source, target):
-        for count in range(1, MOST_MODELS + 1):
+        for count in range(1, MAX_MODELS + 1):
             for way in itertools.permutations(models, count):
                 ends = [source, *(one.languages[1][0] for one in way)]
                 starts = [one.languages[0][0] for one in way]
@@ -160,3 +168,53 @@ def test_the_shortest_chain_is_found_and_none_goes_in_circles():
 def test_damaged_models_and_those_without_languages_are_left_out():
     assert find_route("en", "pt", [model("en-pt", "en", "pt", sound=False), model("odd", "", "")]) is None
     assert find_route("en", "en", [model("odd", "en", "en")]) is None
+    assert find_route("en", "en", [model("en-de", "en", "de"), model("de-en", "de", "en")]) is None
+
+
+def test_server_and_command_line_choose_the_same_models(monkeypatch):
+    """500 random sets of installed models: of a pair or multilingual, with and without scores."""
+    rng = random.Random(27)
+    codes = {"en": ["en", "en_XX", "eng_Latn"], "de": ["de", "deu_Latn"], "pl": ["pl"], "ca": ["ca", "ca_XX"]}
+    codes |= {"zh_Hans": ["zho_Hans", "zh-Hans"], "zh_Hant": ["zho_Hant", "zh-Hant"], "fr": ["fr"]}
+    checkpoint = SimpleNamespace(
+        task="translate", languages=SimpleNamespace(stated=("?", "?"), knows=lambda source, target: True)
+    )
+    monkeypatch.setattr(by_language, "read_model", lambda place, memory: checkpoint)
+    monkeypatch.setattr(served_models, "find_model", Path)
+
+    def random_model(number):
+        if rng.random() < 0.15:
+            chosen = " ".join(rng.choice(codes[one]) for one in rng.sample(list(codes), rng.randint(3, 5)))
+            return model(f"m{number}", chosen, chosen, rng.choice([10, 600]), place=f"/{number}")
+        source, target = (rng.choice(codes[one]) for one in rng.sample(list(codes), 2))
+        if rng.random() < 0.5:
+            return model(f"m{number}", source, target, rng.choice([5, 10]), place=f"/{number}")
+        metrics = {"flores bleu": rng.choice([20.0, 30.0])} if rng.random() < 0.7 else {}
+        origin = Origin(
+            name=f"m{number}",
+            source="firefox",
+            source_languages=(source,),
+            target_languages=(target,),
+            metrics=metrics,
+            parameters=rng.choice([None, 10]),
+        )
+        return InstalledModel(f"m{number}", "catalogue", f"/{number}", 5, None, (), origin)
+
+    chains = 0
+    for _ in range(500):
+        models = [random_model(number) for number in range(rng.randint(1, 8))]
+        for module in (installations, served_models):
+            monkeypatch.setattr(module, "installed_models", lambda *_, models=models, **__: iter(models))
+        served = served_models.ServedLanguages(
+            served_models.read_served_models([ModelSettings(name=one.place) for one in models])
+        )
+        for source, target in itertools.permutations(served.codes, 2):
+            try:
+                legs = by_language.choose_models(source, target).legs
+            except NotInstalledError:
+                legs = ()
+            hops = served.route(source, target) or ()
+            assert [f"/{leg.model.name[1:]}" for leg in legs] == [hop.model.settings.name for hop in hops]
+            assert [(leg.source, leg.target) for leg in legs] == [(hop.source, hop.target) for hop in hops]
+            chains += len(hops) > 1
+    assert chains > 500

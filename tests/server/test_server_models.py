@@ -16,7 +16,7 @@ from uwaga.errors import BusyError, ModelError, SettingsError
 from uwaga.languages.names import language_name, offered_codes
 from uwaga.server.api_errors import ApiError
 from uwaga.server.models import ModelPool
-from uwaga.server.served_models import LanguageGraph, Route, ServedModel, read_served_models
+from uwaga.server.served_models import Route, ServedLanguages, ServedModel, read_served_models
 from uwaga.server.service import Detected, Service, TextRequest
 from uwaga.server.settings import ModelSettings, server_settings
 from uwaga.translator import PivotTranslator, Translator
@@ -65,7 +65,7 @@ def run(work: Callable[[], object]) -> object:
 
 
 def test_routes_are_direct_before_they_are_through_others():
-    atlas = LanguageGraph(
+    atlas = ServedLanguages(
         [offer("a", "pt", "en"), offer("b", "en", "de"), offer("c", "pt", "fr"), offer("d", "fr", "de es")]
     )
     names = {
@@ -86,7 +86,7 @@ def test_routes_are_direct_before_they_are_through_others():
 
 
 def test_languages_are_known_by_any_code():
-    atlas = LanguageGraph(
+    atlas = ServedLanguages(
         [offer("nllb", "eng_Latn deu_Latn zho_Hans zho_Hant", "eng_Latn deu_Latn zho_Hans zho_Hant")]
     )
     assert {atlas.known(code) for code in ("en", "eng", "en_US", "EN-GB", "eng_Latn")} == {"en"}

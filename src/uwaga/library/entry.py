@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uwaga.errors import CatalogueError
-from uwaga.library.routes import mean_score
+from uwaga.library.installations import mean_score
 
 MODEL_BYTES = 1 << 33
 """The largest file of weights, unpacked."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.description import Description, Pairs, file_size
 from uwaga.checkpoints.formats.uwaga.names import CONFIG
 from uwaga.errors import ModelError, UwagaError
+from uwaga.languages.codes import base_language
 from uwaga.library.hub import BUNDLED
 from uwaga.library.origin import ORIGIN, Origin, infer_origin, installed_folders, read_origin
 from uwaga.library.packages import packaged_models
+from uwaga.library.routes import Rank
 
 DEEPEST = 4
 """How far below a folder that a user names models are looked for."""
@@ -75,6 +78,21 @@ class InstalledModel:
         """Whether something is wrong with it, so that it cannot be described."""
         return bool(self.problems) and self.description is None
 
+    @cached_property
+    def rank(self) -> Rank:
+        """The order in which models are chosen; the greater comes first.
+
+        The bundled demonstration model comes last. A model of a single language pair comes before a
+        multilingual one, then the one with the better mean of the scores that its catalogue states, then the
+        one with more parameters, then the one that was installed last.
+        """
+        single_pair = all(len(set(map(base_language, codes))) == 1 for codes in self.languages)
+        try:
+            installed = Path(self.place).stat().st_mtime
+        except OSError:
+            installed = 0.0
+        return self.kind != "bundled", single_pair, mean_score(self.metrics), self.size, installed
+
     @property
     def licence(self) -> str | None:
         """As the catalogue or the model card states it, None where neither does."""
@@ -104,6 +122,16 @@ class InstalledModel:
         if self.origin is not None:
             values["origin"] = self.origin.model_dump(mode="json")
         return values
+
+
+def mean_score(metrics: Mapping[str, float]) -> float:
+    """Return the mean of the stated chrF, BLEU and COMET, each as a fraction of its maximum; 0 if none is."""
+    scores = [
+        value / (1.0 if value <= 1.0 else 100.0)
+        for name, value in metrics.items()
+        if re.search(r"bleu|chrf|comet", name, re.IGNORECASE)
+    ]
+    return sum(scores) / len(scores) if scores else 0.0
 
 
 def installed_models(
@@ -137,6 +165,17 @@ def installed_models(
         yield _found(str(place), "argos", place)
     for folder in folders:
         yield from _below(folder, DEEPEST)
+
+
+def model_at(place: Path, installed: Iterable[InstalledModel]) -> InstalledModel:
+    """Return the model at a folder or file: the installed one, with its origin, or a description of another.
+
+    Args:
+        place: the folder or file, as :func:`uwaga.library.hub.find_model` returns it.
+        installed: the installed models.
+    """
+    model = next((model for model in installed if model.place == str(place)), None)
+    return _found(str(place), "folder", place) if model is None else model
 
 
 def hub_cache(environment: Mapping[str, str]) -> Path:

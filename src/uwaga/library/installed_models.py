@@ -9,7 +9,6 @@ from pathlib import Path
 from uwaga.errors import CatalogueError, shown
 from uwaga.library.fields import check_language, same_language
 from uwaga.library.installations import InstalledModel, installed_models
-from uwaga.library.routes import model_rank
 
 Environment = Mapping[str, str]
 
@@ -49,7 +48,7 @@ def find_installed(
         for one in installed_models((), environment, described=False)
         if fits(source, one.languages[0]) and fits(target, one.languages[1]) and not one.damaged
     ]
-    return sorted(found, key=model_rank, reverse=True)
+    return sorted(found, key=lambda model: model.rank, reverse=True)
 
 
 def path(name: str, environment: Environment = os.environ) -> Path:

@@ -1,136 +1,176 @@
-"""Which of the installed models translate from one language to another, alone or one after the other."""
+"""The choice of models between two languages: one that translates directly, or a chain of several.
+
+The command line, :func:`uwaga.load` and the server all choose by :class:`LanguageGraph`.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
 from uwaga.languages.codes import base_language, same_language
 
-if TYPE_CHECKING:
-    from uwaga.library.installations import InstalledModel
-
-MOST_MODELS = 4
-"""One after the other, unless a user names the languages between: each loses something."""
+MAX_MODELS = 4
+"""The longest chain that is searched for, since each model loses something; ``via`` may name a longer one."""
 PIVOT = "en"
-"""The language through which most is translated, and best."""
+"""The preferred intermediate language: most models translate from or to it, and those are the best."""
 
+Codes = tuple[str, ...]
 Rank = tuple[bool, bool, float, int, float]
+"""A model's place in the order of preference: :attr:`uwaga.library.installations.InstalledModel.rank`."""
+LOWEST_RANK: Rank = (False, False, 0.0, 0, 0.0)
+
+
+class TranslationModel(Protocol):
+    """An edge of the graph: an installed model, or a model that a server offers."""
+
+    @property
+    def languages(self) -> tuple[Codes, Codes]:
+        """Codes of the source languages and of the target languages."""
+
+    @property
+    def damaged(self) -> bool:
+        """True if the model cannot be used."""
+
+    @property
+    def rank(self) -> Rank:
+        """The model's quality, compared with that of others."""
+
+
+M = TypeVar("M", bound=TranslationModel)
 
 
 @dataclass(frozen=True)
-class Leg:
-    """A model, and the codes that it has for the languages that it is to translate between."""
+class RouteStep(Generic[M]):
+    """One model of a route, with the model's own codes of the languages that it translates between."""
 
-    model: InstalledModel
+    model: M
     source: str
     target: str
 
 
-Route = tuple[Leg, ...]
-"""Models one after the other."""
+Route = tuple[RouteStep[M], ...]
+"""Models that translate one after the other."""
 
 
-def find_route(
-    source: str, target: str, models: Iterable[InstalledModel], via: Sequence[str] = ()
-) -> Route | None:
-    """The best way from one language to another, None where there is none.
+@dataclass(frozen=True)
+class _Edges(Generic[M]):
+    """The languages of one model: its codes by their base languages."""
 
-    One model that translates directly comes before several, and few before many. Of several ways as short one
-    through English comes first, then that whose weakest model is the best; see :func:`model_rank`.
+    model: M
+    sources: dict[str, list[str]]
+    targets: dict[str, list[str]]
+
+
+def find_route(source: str, target: str, models: Iterable[M], via: Sequence[str] = ()) -> Route[M] | None:
+    """Return the best route between two languages; :meth:`LanguageGraph.route` of a graph of ``models``."""
+    return LanguageGraph(models).route(source, target, via)
+
+
+class LanguageGraph(Generic[M]):
+    """The directed graph whose nodes are languages and whose edges are models.
 
     Args:
-        source: code of a language; ``en``, ``en_XX`` and ``eng_Latn`` are the same.
-        target: code of a language.
-        models: to choose from. Damaged ones, and those that state no languages, are left out.
-        via: codes of all the languages between, in their order; empty for any or none.
+        models: the models to choose from. Of models of the same rank the first is preferred; damaged models
+            and those that state no languages are ignored.
     """
-    usable = [one for one in models if all(one.languages) and not one.damaged]
-    if via:
-        return _through((source, *via, target), usable)
-    return _shortest(source, target, usable)
+
+    def __init__(self, models: Iterable[M]) -> None:
+        self._edges: dict[str, list[_Edges[M]]] = {}
+        for model in models:
+            if model.damaged or not all(model.languages):
+                continue
+            edges = _Edges(model, *map(_by_base_language, model.languages))
+            for base in edges.sources:
+                self._edges.setdefault(base, []).append(edges)
+
+    def route(self, source: str, target: str, via: Sequence[str] = ()) -> Route[M] | None:
+        """Return the best route from one language to another.
+
+        A single model that translates directly is preferred to a chain, and a short chain to a long one. Of
+        chains of the same length one through English is preferred, then the one whose weakest model ranks
+        highest.
+
+        Args:
+            source: code of a language; ``en``, ``en_XX`` and ``eng_Latn`` are the same language.
+            target: code of another language.
+            via: codes of all intermediate languages, in order; empty to let the graph choose.
+
+        Returns:
+            The steps of the route, None if there is none of at most :data:`MAX_MODELS` models.
+        """
+        if via:
+            return self._through((source, *via, target))
+        return None if same_language(source, target) else self._shortest(source, target)
+
+    def _through(self, codes: Sequence[str]) -> Route[M] | None:
+        """The best direct model for each pair of consecutive languages."""
+        route: Route[M] = ()
+        for target in codes[1:]:
+            steps = list(self._steps(route[-1].target if route else codes[0], target))
+            if not steps:
+                return None
+            route = (*route, max(steps, key=lambda step: step.model.rank))
+        return route
+
+    def _shortest(self, source: str, target: str) -> Route[M] | None:
+        """Breadth-first search that keeps the best of the shortest routes to each language it reaches."""
+        routes: dict[str, Route[M]] = {source: ()}
+        reached = {base_language(source)}
+        for _ in range(MAX_MODELS):
+            complete = [
+                (*route, step) for code, route in routes.items() for step in self._steps(code, target)
+            ]
+            if complete:
+                return max(complete, key=_route_rank)
+            longer: dict[str, Route[M]] = {}
+            for code, route in routes.items():
+                for step in self._steps(code):
+                    extended = (*route, step)
+                    if base_language(step.target) in reached:
+                        continue
+                    best = longer.get(step.target)
+                    if best is None or _route_rank(extended) > _route_rank(best):
+                        longer[step.target] = extended
+            routes = longer
+            reached |= set(map(base_language, routes))
+        return None
+
+    def _steps(self, source: str, target: str | None = None) -> Iterator[RouteStep[M]]:
+        """The single steps from a language to ``target``, or to every language."""
+        for edges in self._edges.get(base_language(source), ()):
+            if target is None:
+                targets = [code for codes in edges.targets.values() for code in codes]
+            else:
+                selected = _select_code(target, edges.targets)
+                targets = [] if selected is None else [selected]
+            code = _select_code(source, edges.sources) if targets else None
+            if code is not None:
+                yield from (RouteStep(edges.model, code, other) for other in targets if other != code)
 
 
-def model_rank(model: InstalledModel) -> Rank:
-    """What the better of two models has more of, the most important first.
-
-    The demonstration that comes with uwaga is the last choice; a model of one pair comes before one of many
-    languages, then the one with the better scores, as far as its catalogue states any, then the one with more
-    weights, then the one that was installed last.
-    """
-    dedicated = all(len(set(map(base_language, codes))) == 1 for codes in model.languages)
-    try:
-        installed = Path(model.place).stat().st_mtime
-    except OSError:
-        installed = 0.0
-    return model.kind != "bundled", dedicated, mean_score(model.metrics), model.size, installed
+def _by_base_language(codes: Codes) -> dict[str, list[str]]:
+    grouped: dict[str, list[str]] = {}
+    for code in codes:
+        grouped.setdefault(base_language(code), []).append(code)
+    return grouped
 
 
-def mean_score(metrics: Mapping[str, float]) -> float:
-    """The mean of stated chrF, BLEU and COMET, each as a share of its highest value; 0 of none."""
-    scores = [
-        value / (1.0 if value <= 1.0 else 100.0)
-        for name, value in metrics.items()
-        if re.search(r"bleu|chrf|comet", name, re.IGNORECASE)
-    ]
-    return sum(scores) / len(scores) if scores else 0.0
+def _select_code(language: str, codes: dict[str, list[str]]) -> str | None:
+    """A model's code of a language: the one that is spelled alike, else the first of the same language."""
+    same = [code for code in codes.get(base_language(language), ()) if same_language(code, language)]
+    if len(same) < 2:
+        return same[0] if same else None
+    spelling = _normalized(language)
+    return next((code for code in same if _normalized(code) == spelling), same[0])
 
 
-def _through(codes: Sequence[str], models: Sequence[InstalledModel]) -> Route | None:
-    """The best direct model of every part of the way."""
-    route: Route = ()
-    for target in codes[1:]:
-        here = route[-1].target if route else codes[0]
-        legs = list(_legs(here, target, models))
-        if not legs:
-            return None
-        route = (*route, max(legs, key=lambda leg: model_rank(leg.model)))
-    return route
+def _normalized(code: str) -> str:
+    return code.replace("_", "-").lower()
 
 
-def _shortest(source: str, target: str, models: Sequence[InstalledModel]) -> Route | None:
-    """Breadth first: of the ways to a language that are as long as the shortest one the best is kept."""
-    ways: dict[str, Route] = {source: ()}
-    reached = {base_language(source)}
-    for _ in range(MOST_MODELS):
-        arrived = [(*way, leg) for here, way in ways.items() for leg in _legs(here, target, models)]
-        if arrived:
-            return max(arrived, key=_route_rank)
-        further: dict[str, Route] = {}
-        for here, way in ways.items():
-            for leg in _legs(here, None, models):
-                code, longer = leg.target, (*way, leg)
-                if base_language(code) in reached:
-                    continue
-                if code not in further or _route_rank(longer) > _route_rank(further[code]):
-                    further[code] = longer
-        ways = further
-        reached |= set(map(base_language, ways))
-    return None
-
-
-def _legs(source: str, target: str | None, models: Iterable[InstalledModel]) -> Iterator[Leg]:
-    """The models from a language to another, None for any."""
-    for model in models:
-        sources, targets = model.languages
-        code = _code(source, sources)
-        if target is not None:
-            targets = tuple(one for one in (_code(target, targets),) if one is not None)
-        if code is not None:
-            yield from (Leg(model, code, one) for one in targets if one != code)
-
-
-def _code(asked: str, codes: Sequence[str]) -> str | None:
-    """What a model calls a language: of several codes the one that is asked for, or the first."""
-    same = [one for one in codes if same_language(one, asked)]
-    exact = [one for one in same if one.replace("_", "-").lower() == asked.replace("_", "-").lower()]
-    return next(iter(exact or same), None)
-
-
-def _route_rank(route: Route) -> tuple[bool, list[Rank]]:
-    """What the better of two ways of one length has more of; the weakest model counts first."""
-    english = any(same_language(leg.target, PIVOT) for leg in route)
-    return english, sorted(model_rank(leg.model) for leg in route)
+def _route_rank(route: Route[M]) -> tuple[bool, list[Rank]]:
+    """The order of routes of the same length: through English first, then by the weakest model."""
+    english = any(same_language(step.target, PIVOT) for step in route)
+    return english, sorted(step.model.rank for step in route)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from uwaga.errors import ModelError, SettingsError, UwagaError
+from uwaga.library.routes import RouteStep
 from uwaga.server.api_errors import ApiError
-from uwaga.server.served_models import Route, RouteStep, ServedModel
+from uwaga.server.served_models import Route, ServedModel
 from uwaga.translator import PivotTranslator, Translator, load
 from uwaga.translator.asynchronous import AsyncTranslator, Observer
 from uwaga.translator.pivot import PivotStep
@@ -257,7 +258,7 @@ def loader(threads: int, mapped: bool) -> Loader:
     return loaded
 
 
-def _step(own: Translator | PivotTranslator, leg: RouteStep) -> Sequence[PivotStep]:
+def _step(own: Translator | PivotTranslator, leg: RouteStep[ServedModel]) -> Sequence[PivotStep]:
     """What a model adds to a way through several: itself, or all of its own."""
     if isinstance(own, PivotTranslator):
         return own.steps

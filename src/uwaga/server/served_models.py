@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from uwaga.checkpoints import registry as formats
+from uwaga.checkpoints.description import Pairs
 from uwaga.errors import SettingsError, UwagaError
-from uwaga.languages.codes import base_language, same_language
+from uwaga.languages.codes import same_language
 from uwaga.languages.names import language_name, offered_codes
+from uwaga.library import routes
 from uwaga.library.hub import find_model
+from uwaga.library.installations import InstalledModel, installed_models, model_at
+from uwaga.library.routes import LOWEST_RANK, LanguageGraph, Rank, find_route
 from uwaga.server.settings import ModelSettings
 from uwaga.translator.by_language import language_pair
-
-MOST_LEGS = 3
-"""Models one after the other: each loses something."""
-PIVOT = "en"
-"""The language that is gone through before all others."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class ServedModel:
     """A model on offer.
 
     ``name`` is what ``/v1/models`` calls it; ``sources`` and ``targets`` are the model's own codes;
-    ``problem`` is why it cannot serve, empty if it can.
+    ``problem`` is why it cannot serve, empty if it can; ``rank`` orders models that translate the same.
     """
 
     name: str
@@ -32,6 +30,17 @@ class ServedModel:
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     problem: str = ""
+    rank: Rank = LOWEST_RANK
+
+    @property
+    def languages(self) -> Pairs:
+        """The model's codes of the source languages and of the target languages."""
+        return self.sources, self.targets
+
+    @property
+    def damaged(self) -> bool:
+        """True if the model cannot serve."""
+        return bool(self.problem)
 
     @property
     def one_pair(self) -> bool:
@@ -39,16 +48,7 @@ class ServedModel:
         return len(self.sources) == len(self.targets) == 1
 
 
-@dataclass(frozen=True)
-class RouteStep:
-    """A model, and its own codes of the languages that it is to translate between."""
-
-    model: ServedModel
-    source: str
-    target: str
-
-
-Route = tuple[RouteStep, ...]
+Route = routes.Route[ServedModel]
 
 
 @dataclass(frozen=True)
@@ -67,35 +67,40 @@ def read_served_models(models: Sequence[ModelSettings]) -> list[ServedModel]:
         SettingsError: nothing at all can be offered; says why of each.
     """
     offers: list[ServedModel] = []
+    installed = list(installed_models(described=False))
     for one in models:
         name = one.name.rstrip("/").rsplit("/", 1)[-1] if one.name.startswith(("/", ".", "~")) else one.name
         taken = {other.name for other in offers}
         shown = next(
             f"{name}{n}" for n in ("", *(f"-{k}" for k in range(2, 1000))) if f"{name}{n}" not in taken
         )
-        offers.append(_read_offer(shown, one))
+        offers.append(_read_offer(shown, one, installed))
     if all(one.problem for one in offers):
         raise SettingsError("no model can be served: " + "; ".join(one.problem for one in offers))
     return offers
 
 
-def _read_offer(shown: str, settings: ModelSettings) -> ServedModel:
+def _read_offer(shown: str, settings: ModelSettings, installed: Sequence[InstalledModel]) -> ServedModel:
     offer = ServedModel(shown, settings)
     try:
         pair = language_pair(settings.name)
         if pair is not None:
-            return replace(offer, sources=pair[:1], targets=pair[1:])
-        sources, targets = formats.describe(find_model(settings.name)).languages
+            route = find_route(*pair, installed) or ()
+            rank = min((step.model.rank for step in route), default=LOWEST_RANK)
+            return replace(offer, sources=pair[:1], targets=pair[1:], rank=rank)
+        model = model_at(find_model(settings.name), installed)
     except (UwagaError, OSError) as error:
         return replace(offer, problem=f"{settings.name}: {error}")
-    sources = _narrowed(sources, settings.source)
-    targets = _narrowed(targets, settings.target)
+    if model.damaged:
+        return replace(offer, problem=f"{settings.name}: {model.problems[0]}")
+    sources = _narrowed(model.languages[0], settings.source)
+    targets = _narrowed(model.languages[1], settings.target)
     if not sources or not targets:
         return replace(
             offer,
             problem=f"{settings.name}: states no languages; give its `source` and `target` in the settings",
         )
-    return replace(offer, sources=sources, targets=targets)
+    return replace(offer, sources=sources, targets=targets, rank=model.rank)
 
 
 def _narrowed(stated: tuple[str, ...], asked: str | None) -> tuple[str, ...]:
@@ -105,7 +110,7 @@ def _narrowed(stated: tuple[str, ...], asked: str | None) -> tuple[str, ...]:
     return tuple(code for code in stated if same_language(code, asked))[:1] or (asked,)
 
 
-class LanguageGraph:
+class ServedLanguages:
     """Which languages the offers translate between, and by which models.
 
     Args:
@@ -117,6 +122,7 @@ class LanguageGraph:
         codes = [code for one in self.offers for code in (*one.sources, *one.targets)]
         self.public = offered_codes(codes)
         self._routes: dict[tuple[str, str], Route | None] = {}
+        self._graph = LanguageGraph(self.offers)
         self.languages = self._listed()
         self.codes = tuple(dict.fromkeys(self.public.values()))
 
@@ -127,7 +133,7 @@ class LanguageGraph:
         )
 
     def route(self, source: str, target: str) -> Route | None:
-        """The models from one language to another: one if there is one, else few; None if there is no way.
+        """Return the models from one language to another, chosen as the command line chooses; None if none.
 
         Args:
             source: a public code.
@@ -135,32 +141,8 @@ class LanguageGraph:
         """
         pair = source, target
         if pair not in self._routes:
-            self._routes[pair] = self._found(source, target)
+            self._routes[pair] = self._graph.route(source, target)
         return self._routes[pair]
-
-    def _found(self, source: str, target: str) -> Route | None:
-        ways: list[Route] = [()]
-        seen = {source}
-        for _ in range(MOST_LEGS):
-            longer: list[Route] = []
-            for way in ways:
-                here = self.public[way[-1].target] if way else source
-                for leg in self._legs(here):
-                    there = self.public[leg.target]
-                    if there == target:
-                        return (*way, leg)
-                    if there not in seen:
-                        seen.add(there)
-                        longer.append((*way, leg))
-            ways = sorted(longer, key=lambda way: base_language(way[-1].target) != PIVOT)
-        return None
-
-    def _legs(self, source: str) -> Iterator[RouteStep]:
-        """The models from a language, and where to, in the order of preference."""
-        for offer in self.offers:
-            own = next((code for code in offer.sources if self.public[code] == source), None)
-            if own is not None:
-                yield from (RouteStep(offer, own, target) for target in offer.targets if target != own)
 
     def _listed(self) -> tuple[ServedLanguage, ...]:
         every = sorted(set(self.public.values()))

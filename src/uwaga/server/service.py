@@ -21,7 +21,7 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
 from uwaga.server.api_errors import ApiError, api_error
 from uwaga.server.models import ModelPool
-from uwaga.server.served_models import LanguageGraph, Route, ServedLanguage, ServedModel
+from uwaga.server.served_models import Route, ServedLanguage, ServedLanguages, ServedModel
 from uwaga.terms.apply import GlossaryMode
 from uwaga.terms.glossary import Glossary
 from uwaga.translator import PivotTranslator, Translator
@@ -105,7 +105,7 @@ class Service:
         answered: Callable[[str, int, int], None] | None = None,
     ) -> None:
         self._answered = answered
-        self.served, self.pool, self.graph = list(offers), models, LanguageGraph(offers)
+        self.served, self.pool, self.graph = list(offers), models, ServedLanguages(offers)
         self.ready = False
 
     async def start(self) -> None:

@@ -16,7 +16,7 @@ from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
 from uwaga.errors import NotInstalledError, SettingsError, shown
 from uwaga.languages.codes import same_language
 from uwaga.library.hub import BUNDLED
-from uwaga.library.routes import PIVOT, Leg, find_route
+from uwaga.library.routes import PIVOT, RouteStep, find_route
 from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_translator, read_model
 from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.translator import Translator
@@ -35,7 +35,7 @@ MOST_SHOWN = 8
 class ChosenModels:
     """Installed models, each read and checked, that translate one after the other; most often it is one."""
 
-    legs: tuple[Leg, ...]
+    legs: tuple[RouteStep[InstalledModel], ...]
     checkpoints: tuple[Checkpoint, ...]
 
     def __str__(self) -> str:
@@ -177,7 +177,7 @@ def choose_models(
     raise _nothing((source, *between, target), models)
 
 
-def _does(checkpoint: Checkpoint, leg: Leg) -> bool:
+def _does(checkpoint: Checkpoint, leg: RouteStep[InstalledModel]) -> bool:
     """Whether a model does what its description lets one think."""
     if checkpoint.task != "translate":
         return False
