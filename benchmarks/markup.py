@@ -45,7 +45,7 @@ from uwaga.markup.fragments import Fragment
 from uwaga.markup.html import read_html
 from uwaga.markup.lifting import lift
 from uwaga.markup.placing import place
-from uwaga.results.alignment import WordAlignment
+from uwaga.results.translation import WordAlignment
 
 LINKS = Path(__file__).resolve().parent / "alignments" / "multi30k-test2016.en-de.txt"
 HOLDERS = [

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from uwaga.results.attention_view import attention_view
+from uwaga.results.views import attention_view
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
 

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import uwaga
-from uwaga.results.attention_view import attention_view
+from uwaga.results.views import attention_view
 
 SENTENCE = "I thought it would be a good concert, but it wasn't."
 HERE = Path(__file__).parent

@@ -35,7 +35,7 @@ from workplace import (
 )
 
 from uwaga import Translator
-from uwaga.search.utility import utilities
+from uwaga.search.mbr import utilities
 
 AT_ONCE, BEAM = 4096, 8
 HARD = re.compile(r"\{(phone|clock|price|mail|url|address|full|code|thousands|year)")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from uwaga.errors import UwagaError
-from uwaga.results.alignment import WordAlignment
 from uwaga.results.attention import Attentions
-from uwaga.results.translation import Hypothesis, Translation
+from uwaga.results.translation import Hypothesis, Translation, WordAlignment
 
 if TYPE_CHECKING:
     from uwaga.translator import (

@@ -17,7 +17,7 @@ from uwaga.alignment.link_evidence import (
 from uwaga.alignment.piece_alignment import LEAST, PieceAlignment, align_words, chained
 from uwaga.alignment.words import word_spans
 from uwaga.errors import ModelError
-from uwaga.results.alignment import WordAlignment, either
+from uwaga.results.translation import WordAlignment, noisy_or
 from uwaga.settings import LinkModel, WordLexicon
 from uwaga.settings.alignment import LARGEST
 
@@ -131,4 +131,4 @@ def test_chances_go_through_a_text_between():
     two = WordAlignment(one.target, ((0, 1),), ((0, 0),), ((0, 0, 0.5), (1, 0, 0.5)))
     made = chained([one, two])
     assert made is not None and made.chances == {(0, 0): pytest.approx(1 - 0.6 * 0.8)}
-    assert either([((1, 1), 0.5), ((0, 0), 1.0), ((1, 1), 0.5)]) == ((0, 0, 1.0), (1, 1, 0.75))
+    assert noisy_or([((1, 1), 0.5), ((0, 0), 1.0), ((1, 1), 0.5)]) == ((0, 0, 1.0), (1, 1, 0.75))

@@ -16,7 +16,7 @@ from uwaga.alignment.piece_alignment import PieceAlignment, align_words, chained
 from uwaga.alignment.piece_spans import piece_spans
 from uwaga.alignment.words import split_words, word_spans
 from uwaga.decoder import Symbols
-from uwaga.results.alignment import WordAlignment
+from uwaga.results.translation import WordAlignment
 
 WORDS = [
     "the",

@@ -17,8 +17,7 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
-from uwaga.search.mbr import rank_by_utility
-from uwaga.search.utility import utilities
+from uwaga.search.mbr import rank_by_utility, utilities
 
 JOINT = tiny.tokeniser()
 SOURCES = [

@@ -14,8 +14,7 @@ from prompted_models import decoder_only, native_decoder, prompts, random_decode
 from uwaga.decoder import Choice
 from uwaga.engine.isa import usable
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.results.attention import Attentions
-from uwaga.search.one_head import one_head
+from uwaga.results.attention import Attentions, one_head
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 pytestmark = pytest.mark.numerical

@@ -1,7 +1,7 @@
 """A text with tags inside."""
 
 from uwaga.markup import Tag, plain_text
-from uwaga.results.alignment import WordAlignment
+from uwaga.results.translation import WordAlignment
 
 
 def test_the_plain_text_is_what_a_reader_sees() -> None:

@@ -13,7 +13,7 @@ from uwaga.alignment.words import word_spans
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.lifting import lift
 from uwaga.markup.placing import place
-from uwaga.results.alignment import WordAlignment
+from uwaga.results.translation import WordAlignment
 
 KINDS = ("open", "close", "void", "kept")
 WORDS = st.sampled_from(("a", "Haus", "dog,", "x.", "don't", "狗", "über", "(", "7", "हिन्दी"))

@@ -20,9 +20,8 @@ from hypothesis.extra import numpy as arrays
 
 from uwaga.errors import DataError, SettingsError
 from uwaga.results.attention import Attentions
-from uwaga.results.attention_view import attention_view, label
-from uwaga.results.still_attention import SHADES, still_attention
 from uwaga.results.translation import Translation
+from uwaga.results.views import SHADES, attention_view, label, still_attention
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ import pytest
 from browser import INK, chromium, open_page
 
 from uwaga.results.attention import Attentions
-from uwaga.results.attention_view import attention_view
+from uwaga.results.views import attention_view
 
 SOURCE = (*samples.pieces(4, "s"), samples.HOSTILE[0], samples.HOSTILE[1])
 TARGET = (*samples.pieces(3, "t"), samples.HOSTILE[2], samples.HOSTILE[3])

@@ -9,8 +9,24 @@ from html_page import HOSTILE, Page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.results.chart import BOTTOM, HEIGHT, LEFT, MOST_POINTS, RIGHT, TOP, WIDTH, Series, chart
-from uwaga.results.html import details, heading, page, paragraph, preformatted, shown_number, table
+from uwaga.results.html import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    MAX_POINTS,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Series,
+    chart,
+    details,
+    heading,
+    page,
+    paragraph,
+    preformatted,
+    shown_number,
+    table,
+)
 
 
 @given(HOSTILE, HOSTILE)
@@ -66,7 +82,7 @@ def test_points_go_where_their_numbers_are():
 
 def test_long_curves_are_thinned():
     [line] = Page(chart("t", [Series("a", [(x, 1.0) for x in range(10_000)])])).of("polyline")
-    assert MOST_POINTS / 2 < len(line["points"].split()) <= MOST_POINTS
+    assert MAX_POINTS / 2 < len(line["points"].split()) <= MAX_POINTS
 
 
 @pytest.mark.parametrize(

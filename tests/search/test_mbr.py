@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
-from uwaga.search.mbr import expected_utilities, rank_by_utility
-from uwaga.search.utility import UTILITIES, WORD, utilities
+from uwaga.search.mbr import UTILITIES, WORD, expected_utilities, rank_by_utility, utilities
 
 sacrebleu = pytest.importorskip("sacrebleu")
 

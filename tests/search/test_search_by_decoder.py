@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from native_models import SYMBOLS, native, random_model, sentences, shapes
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 
-from uwaga.decoder import BeamRules
+from uwaga.decoder import BeamRules, rules_key
 from uwaga.errors import DataError, ModelError
 from uwaga.search import SearchOptions, search
 from uwaga.search.decoder_batch import DecoderBatch
 from uwaga.search.phrases import Phrase, Phrases
-from uwaga.search.running_batch import rules_key
 from uwaga.settings import TransformerSettings
 
 SHAPE = TransformerSettings(

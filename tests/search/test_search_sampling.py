@@ -11,7 +11,7 @@ from toy_decoders import RecurrentToy, TableToy, teacher_forced
 
 from uwaga.decoder import Choice, Sampling
 from uwaga.search import SearchOptions, choose, search
-from uwaga.search.draws import uniforms
+from uwaga.search.choose import uniforms
 
 END = 2
 DRAWS = 4000

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from uwaga import Translator
 from uwaga.cli.main import app
 from uwaga.errors import DataError, SettingsError
-from uwaga.results.terms import TermUse
+from uwaga.results.translation import TermUse
 from uwaga.terms import Glossary, Term
 from uwaga.terms.apply import TermFinder, word_parts
 from uwaga.tokenizers.spaced_pieces import SpacedPieces

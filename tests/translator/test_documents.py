@@ -11,7 +11,7 @@ from hypothesis import settings as unhurried
 from hypothesis import strategies as st
 
 from uwaga import Continuation, Filling, Score, Translation
-from uwaga.results.record import json_number
+from uwaga.results.translation import json_number
 
 scores = st.floats(max_value=0.0, allow_nan=False, width=32)
 rows = st.lists(st.tuples(st.text(max_size=5), scores), max_size=4)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import uwaga
 from uwaga import Translator
-from uwaga.results.terms import TermUse
+from uwaga.results.translation import TermUse
 from uwaga.terms import Glossary
 from uwaga.translator.cutting import share_out
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from uwaga.alignment.link_evidence import link_probabilities, word_maps
-from uwaga.results.alignment import Span, WordAlignment, either
 from uwaga.results.attention import Floats
+from uwaga.results.translation import Span, WordAlignment, noisy_or
 from uwaga.settings import LinkModel
 
 LEAST = 0.05
@@ -79,7 +79,7 @@ def align_words(
             own.update((here, there) for here in owners[0][favourite] for there in words_of)
         likely += [(pair, 1.0) for pair in own]
         links |= own
-    known = either(likely) if model is not None else ()
+    known = noisy_or(likely) if model is not None else ()
     return WordAlignment(tuple(source), tuple(target), tuple(sorted(links)), known)
 
 
@@ -125,7 +125,7 @@ def _chained_chances(one: WordAlignment, other: WordAlignment) -> tuple[tuple[in
     further: dict[int, list[tuple[int, float]]] = {}
     for (here, there), chance in other.chances.items():
         further.setdefault(here, []).append((there, chance))
-    return either(
+    return noisy_or(
         ((source, there), chance * more)
         for (source, here), chance in one.chances.items()
         for there, more in further.get(here, ())

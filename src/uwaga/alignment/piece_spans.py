@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 
-from uwaga.results.alignment import Span
+from uwaga.results.translation import Span
 from uwaga.tokenizers.subwords import Subwords
 
 MARK, LETTER_SPACE, INSIDE = "\u2581", "\u0120", "##"

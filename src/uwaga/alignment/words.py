@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import Literal
 
-from uwaga.results.alignment import Span
+from uwaga.results.translation import Span
 
 
 def _marks() -> str:

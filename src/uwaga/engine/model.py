@@ -19,9 +19,8 @@ from uwaga.engine.positions import distances, sinusoids
 from uwaga.engine.running_batch import NativeRunningBatch
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, ModelError, TextTooLongError
-from uwaga.results.attention import Attentions, Floats
+from uwaga.results.attention import Attentions, Floats, all_heads, one_head, which_layer
 from uwaga.search.choose import every_token
-from uwaga.search.one_head import all_heads, one_head, which_layer
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 from uwaga.settings.checks import check_whole
 
@@ -208,7 +207,7 @@ class NativeModel:
         return NativeBeamSearch(self._core, self.symbols.end, rules)
 
     def running_batch(self) -> NativeRunningBatch:
-        """See :class:`uwaga.search.running_batch.Batching`."""
+        """See :class:`uwaga.decoder.Batching`."""
         return NativeRunningBatch(self._core, self._lists, self.symbols.end, self._check_weights)
 
     def attentions(

@@ -1,4 +1,4 @@
-"""The engine's running batch: :class:`uwaga.search.running_batch.RunningBatch` over the compiled core."""
+"""The engine's running batch: :class:`uwaga.decoder.RunningBatch` over the compiled core."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from uwaga.decoder import BeamRules, Decided, Found, Ids, PhraseTables
+from uwaga.decoder import BeamRules, Decided, Found, Ids, PhraseTables, rules_key
 from uwaga.engine import _core
 from uwaga.engine.beam_search import checked_rules, told
 from uwaga.errors import CancelledRequestError
-from uwaga.search.running_batch import rules_key
 
 MOST_LANES = 64
 """Sets of rules that are kept for the next search by them."""
@@ -45,7 +44,7 @@ class NativeRunningBatch:
         self._latest: tuple[BeamRules, _core.Lane] | None = None
 
     def ticket(self, rules: BeamRules) -> NativeTicket:
-        """See :meth:`uwaga.search.running_batch.RunningBatch.ticket`.
+        """See :meth:`uwaga.decoder.RunningBatch.ticket`.
 
         Raises:
             DataError: the rules name tokens outside the vocabulary.
@@ -64,21 +63,21 @@ class NativeRunningBatch:
         return lane
 
     def serve(self) -> None:
-        """See :meth:`uwaga.search.running_batch.RunningBatch.serve`."""
+        """See :meth:`uwaga.decoder.RunningBatch.serve`."""
         self._core.serve()
 
     def close(self) -> None:
-        """See :meth:`uwaga.search.running_batch.RunningBatch.close`."""
+        """See :meth:`uwaga.decoder.RunningBatch.close`."""
         self._core.close()
 
     @property
     def counters(self) -> tuple[int, int, int]:
-        """See :attr:`uwaga.search.running_batch.RunningBatch.counters`."""
+        """See :attr:`uwaga.decoder.RunningBatch.counters`."""
         return self._core.counters
 
 
 class NativeTicket:
-    """See :class:`uwaga.search.running_batch.BatchTicket`."""
+    """See :class:`uwaga.decoder.BatchTicket`."""
 
     def __init__(
         self, batch: _core.RunningBatch, ticket: _core.Ticket, check: Callable[[], None] | None

@@ -10,8 +10,7 @@ import numpy as np
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats
 from uwaga.results.confidence import END, joined, word_spans
-from uwaga.results.record import JsonRecord, json_number
-from uwaga.results.translation import Translation
+from uwaga.results.translation import JsonRecord, Translation, json_number
 
 
 @dataclass(frozen=True)

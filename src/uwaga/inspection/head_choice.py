@@ -11,8 +11,7 @@ from uwaga.alignment.piece_alignment import WordIndex
 from uwaga.alignment.piece_spans import piece_spans
 from uwaga.alignment.words import WordKind, word_spans
 from uwaga.errors import DataError, SettingsError
-from uwaga.results.attention import Floats
-from uwaga.search.one_head import one_head
+from uwaga.results.attention import Floats, one_head
 from uwaga.settings import AlignmentHead
 from uwaga.translator.recording import all_attentions
 from uwaga.translator.translator import Translator

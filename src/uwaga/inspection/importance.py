@@ -13,7 +13,7 @@ from uwaga.errors import SettingsError
 from uwaga.inspection.interventions import head_importance
 from uwaga.inspection.pictures import new_figure
 from uwaga.results.attention import Floats
-from uwaga.results.record import JsonRecord, json_number
+from uwaga.results.translation import JsonRecord, json_number
 from uwaga.translator import Translator
 
 if TYPE_CHECKING:

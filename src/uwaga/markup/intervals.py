@@ -16,7 +16,7 @@ from itertools import accumulate
 from uwaga.markup.lifting import Mark
 from uwaga.markup.nesting import Node
 from uwaga.markup.words import LINKED, Links, overlapping
-from uwaga.results.alignment import Span
+from uwaga.results.translation import Span
 
 UNLINKED = 0.05
 """What a word without links costs inside a pair, in words: next to nothing, but no reason to reach for it."""

@@ -11,7 +11,7 @@ from uwaga.markup.intervals import Words, choose_places
 from uwaga.markup.lifting import Lifted, Mark
 from uwaga.markup.nesting import in_order, nest
 from uwaga.markup.words import is_unspaced, word_links
-from uwaga.results.alignment import WordAlignment
+from uwaga.results.translation import WordAlignment
 
 
 def place(

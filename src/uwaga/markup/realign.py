@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from uwaga.alignment.words import word_spans
 from uwaga.markup.symbols import Symbol
 from uwaga.markup.words import overlapping
-from uwaga.results.alignment import Span, WordAlignment, either
+from uwaga.results.translation import Span, WordAlignment, noisy_or
 
 
 def realign(
@@ -55,7 +55,7 @@ def realign(
         chances = [(pair, chance) for pair, chance in chances if pair[0] not in own and pair[1] not in its]
         links.update(zip(own, its, strict=False))
         chances += [(pair, 1.0) for pair in zip(own, its, strict=False)] if alignment.likely else []
-    return WordAlignment(sources, targets, tuple(sorted(links)), either(chances))
+    return WordAlignment(sources, targets, tuple(sorted(links)), noisy_or(chances))
 
 
 def _along(

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 
 from uwaga.alignment.words import UNSPACED
-from uwaga.results.alignment import Span, WordAlignment
+from uwaga.results.translation import Span, WordAlignment
 
 UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 Links = tuple[dict[int, float], ...]

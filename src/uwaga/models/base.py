@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.layers.precision import at_least_float32
-from uwaga.results.attention import Attentions, Floats
+from uwaga.results.attention import Attentions, Floats, all_heads, one_head
 from uwaga.search.length_batching import length_batches
-from uwaga.search.one_head import all_heads, one_head
 
 RECORDED_TOKENS = 256
 """Tokens of the longer side, padding counted, whose attentions are recorded together: more would pad more."""

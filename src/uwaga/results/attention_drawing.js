@@ -1,4 +1,4 @@
-/* What uwaga.reports.attention_view draws with: elements, weights, colours, canvases. */
+/* What uwaga.results.views draws with: elements, weights, colours, canvases. */
 function make(tag, attributes, ...inside) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);

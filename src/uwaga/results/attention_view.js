@@ -1,4 +1,4 @@
-/* The live part of uwaga.reports.attention_view: root holds the still picture, data is what Python made.
+/* The live part of uwaga.results.views: root holds the still picture, data is what Python made.
    data: {style, kinds: [{kind, layers, heads, rows, columns, weights}]}; weights are base64 of zlib of bytes
    (layers, heads, rows, columns), 255 for a weight of 1. Rows are queries, columns keys. */
 function attentionView(root, data) {

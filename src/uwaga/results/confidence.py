@@ -1,7 +1,6 @@
-"""How sure a model was of each word of a translation, and of the whole (Fomicheva 2020, section 3.1).
+"""Word probabilities and quality estimates from token probabilities (Fomicheva 2020, section 3.1).
 
-A tokeniser cuts words into pieces, and the model gives a probability to each piece after those before it.
-What a reader wants to know is of words, so pieces are joined again here.
+Models give a probability to each subword piece; readers ask about words, so pieces are joined to words here.
 """
 
 from __future__ import annotations
@@ -12,24 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SPACES = ("▁", "Ġ")
-"""What a piece begins with where a word begins: SentencePiece's mark, and byte-level BPE's."""
+"""Prefixes of a piece that begins a word, in SentencePiece and in byte-level BPE."""
 
 INSIDE = "##"
-"""What a WordPiece begins with where a word goes on."""
+"""Prefix of a WordPiece that continues a word."""
 
 START, END = "<s>", "</s>"
-"""How the ends of a sentence are shown."""
+"""Labels of the start and the end of a sentence."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word with the probability that the model gave it.
+    """A word with its probability.
 
-    ``text`` is what stands between white space, punctuation included; the end of a sentence is the word
-    ``</s>``. ``probability`` is the product over its pieces: that of the whole word after those before it,
-    and the product over all words is the translation's. ``mean`` is the geometric mean over the pieces, by
-    which words of few and of many pieces compare. ``entropy`` is the mean over its pieces in nats, None where
-    it was not asked for.
+    ``text`` is delimited by white space and includes punctuation; the end of a sentence is the word ``</s>``.
+    ``probability`` is the product over its pieces, the conditional probability of the word; the product over
+    all words is that of the translation. ``mean`` is the geometric mean over the pieces, which makes words of
+    few and of many pieces comparable. ``entropy`` is the mean over its pieces in nats, None if not requested.
     """
 
     text: str
@@ -42,11 +40,11 @@ class Word:
 class Confidence:
     """Estimates of a translation's quality that need no reference (Fomicheva 2020, section 3.1).
 
-    The higher the better, but for ``entropy``. ``mean_log_prob`` is the mean natural log-probability of its
-    tokens, ends of sentences counted (TP there); ``probability`` is its exponential, the geometric mean of
-    the tokens' probabilities. ``mean_word`` and ``lowest_word`` are of the words' probabilities, ends of
-    sentences left out. ``entropy`` is the mean over the tokens (Softmax-Ent there) in nats, None where it was
-    not asked for.
+    Higher is better, except for ``entropy``. ``mean_log_prob`` is the mean natural log-probability of the
+    tokens, ends of sentences included (TP in the paper); ``probability`` is its exponential, the geometric
+    mean of the token probabilities. ``mean_word`` and ``lowest_word`` are the mean and the minimum of the
+    word probabilities, without ends of sentences. ``entropy`` is the mean over the tokens (Softmax-Ent in the
+    paper) in nats, None if not requested.
     """
 
     mean_log_prob: float
@@ -57,7 +55,7 @@ class Confidence:
 
 
 def word_spans(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """First piece and end of each word; the ends of a sentence are words of their own."""
+    """Return the first piece and the end of each word; start and end symbols are words by themselves."""
     if any(piece.startswith(SPACES) for piece in pieces):
         starts = [at for at, piece in enumerate(pieces) if piece.startswith(SPACES) or piece in (START, END)]
     elif any(piece.startswith(INSIDE) for piece in pieces):
@@ -69,7 +67,7 @@ def word_spans(pieces: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def joined(pieces: Sequence[str]) -> str:
-    """The text of a word's pieces, ``␣`` where that is white space alone."""
+    """Return the text of a word's pieces, ``␣`` if it is only white space."""
     text = "".join(piece.removeprefix(INSIDE) if at else piece for at, piece in enumerate(pieces))
     for mark in SPACES:
         text = text.replace(mark, " ")
@@ -79,13 +77,13 @@ def joined(pieces: Sequence[str]) -> str:
 def words_of(
     text: str, tokens: Sequence[str], token_scores: Sequence[float], entropies: Sequence[float] = ()
 ) -> tuple[Word, ...]:
-    """The words of a translation.
+    """Return the words of a translation.
 
     Args:
-        text: the translation. Where it has as many words as its pieces make, these are spelt as in it.
+        text: the translation. Words are spelt as in it if it has as many words as its pieces.
         tokens: its pieces, with the end symbol between two sentences.
-        token_scores: natural log-probabilities of these and, unless a limit cut it, of the end after them.
-        entropies: as many, in nats, or none.
+        token_scores: natural log-probabilities of the tokens and, unless truncated, of the end symbol.
+        entropies: in nats, one for each of ``token_scores``, or empty.
     """
     pieces = (*tokens, *[END] * (len(token_scores) - len(tokens)))
     spans = word_spans(pieces)
@@ -106,12 +104,12 @@ def words_of(
 def confidence_of(
     words: Sequence[Word], token_scores: Sequence[float], entropies: Sequence[float] = ()
 ) -> Confidence | None:
-    """The estimates of a translation, None of one without tokens, such as a text that was copied.
+    """Return the quality estimates of a translation, None without tokens, such as for a copied text.
 
     Args:
         words: from :func:`words_of`.
         token_scores: natural log-probabilities of the tokens and, unless truncated, of the end symbol.
-        entropies: likewise.
+        entropies: in nats, one for each of ``token_scores``, or empty.
     """
     if not token_scores:
         return None
@@ -127,15 +125,15 @@ def confidence_of(
 
 
 def _exp(log_prob: float) -> float:
-    """At most 1: a log-probability may lie above 0 by its rounding."""
+    """Return the exponential, at most 1: rounding may put a log-probability above 0."""
     return min(1.0, math.exp(log_prob))
 
 
 def in_text(text: str, words: Sequence[Word]) -> list[tuple[str, Word | None]]:
-    """A translation's text cut into its words and what stands between them, which belongs to no word.
+    """Split a translation into words, each with its :class:`Word`, and white space, with None.
 
-    Where the text has other words than the pieces made, as where a part of it was copied, it is one part of
-    no word.
+    If the words of the text differ from those of its pieces, as in a partly copied text, the whole text is
+    one part with None.
 
     Args:
         text: the translation.

@@ -1,8 +1,10 @@
-"""One HTML page: no script, no font, no picture from elsewhere; readable in light and in dark."""
+"""Self-contained HTML pages without scripts, in light and dark colours, and line charts as inline SVG."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape as _escape
 
 STYLE = """
@@ -22,21 +24,21 @@ svg { width: 100%; height: auto; } svg text { fill: var(--faint); font: 12px sys
 summary { cursor: pointer; } pre { overflow-x: auto; }
 """
 REPLACED = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0x7F, 0xA0), 0xFFFE, 0xFFFF], "\ufffd")
-"""Characters that HTML forbids."""
+"""Characters that are invalid in HTML."""
 
 
 def escape(text: object) -> str:
-    """Text as HTML shows it, whatever it holds."""
+    """Return any text escaped for HTML, with invalid characters replaced."""
     plain = str(text).encode("utf-8", "replace").decode("utf-8")
     return _escape(plain.translate(REPLACED).replace("\r", " "), quote=True)
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    """A whole document.
+    """Return a whole HTML document.
 
     Args:
         title: plain text.
-        parts: of HTML, made by the functions here and in :mod:`uwaga.results.chart`.
+        parts: HTML, made by the functions here and in :mod:`uwaga.results.html`.
     """
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -50,22 +52,22 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def heading(text: str) -> str:
-    """The title of a part."""
+    """Return the heading of a section."""
     return f"<h2>{escape(text)}</h2>"
 
 
 def paragraph(text: str) -> str:
-    """Plain text."""
+    """Return a paragraph of plain text."""
     return f"<p>{escape(text)}</p>"
 
 
 def preformatted(text: str) -> str:
-    """Plain text, its lines and spaces as they are."""
+    """Return plain text with its line breaks and spaces preserved."""
     return f"<pre>{escape(text)}</pre>"
 
 
 def details(summary: str, inner: str) -> str:
-    """HTML that a reader opens.
+    """Return a collapsed section.
 
     Args:
         summary: plain text.
@@ -75,14 +77,14 @@ def details(summary: str, inner: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table of plain cells; numbers stand to the right."""
+    """Return a table of plain cells; numbers are right-aligned."""
     body = "\n".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
     return f"<table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
 def shown_number(value: float) -> str:
-    """A number as tables and charts have it: counts with commas, others with four digits."""
+    """Return a number as text: counts with thousands separators, others with four digits."""
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
@@ -92,3 +94,127 @@ def _cell(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f'<td class="number">{escape(shown_number(value))}</td>'
     return f"<td>{escape(value)}</td>"
+
+
+WIDTH, HEIGHT = 720, 260
+LEFT, RIGHT, TOP, BOTTOM = 60, 16, 12, 34
+MAX_POINTS = 600
+TICKS = 5
+LARGEST = 1e300
+"""Largest value drawn; the difference of two such numbers is still finite."""
+COLOURS = ("--one", "--two", "--three", "--four")
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line: its name and its points ``(x, y)``; those not finite or beyond 1e300 are left out."""
+
+    name: str
+    points: Sequence[Point]
+
+
+def chart(title: str, series: Sequence[Series], across: str = "step") -> str:
+    """Return a figure with a line for each series; an empty string if none has points.
+
+    Args:
+        title: caption, plain text.
+        series: at most four.
+        across: label of the horizontal axis.
+    """
+    drawn = [(each.name, _thinned(_finite(each.points))) for each in series]
+    drawn = [(name, points) for name, points in drawn if points]
+    if not drawn:
+        return ""
+    every = [point for _, points in drawn for point in points]
+    values, decimals = _ticks(min(y for _, y in every), max(y for _, y in every))
+    left, right = min(x for x, _ in every), max(x for x, _ in every)
+    across_scale = _Scale(left, right, LEFT, WIDTH - RIGHT)
+    up_scale = _Scale(values[0], values[-1], HEIGHT - BOTTOM, TOP)
+    parts = [_grid(values, decimals, up_scale), _axis(left, right, across, across_scale)]
+    for colour, (name, points) in zip(COLOURS, drawn, strict=False):
+        parts.append(_line(name, points, colour, across_scale, up_scale))
+    legend = ", ".join(
+        f'<span style="color:var({colour})">{escape(name)}</span>'
+        for colour, (name, _) in zip(COLOURS, drawn, strict=False)
+    )
+    return (
+        f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">\n'
+        + "\n".join(parts)
+        + f"\n</svg><figcaption>{escape(title)}: {legend}</figcaption></figure>"
+    )
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """A linear map from values to coordinates."""
+
+    first: float
+    last: float
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        span = self.last - self.first
+        share = (value - self.first) / span if span else 0.5
+        return round(self.start + share * (self.end - self.start), 1)
+
+
+def _finite(points: Sequence[Point]) -> list[Point]:
+    return [(x, y) for x, y in points if abs(x) <= LARGEST and abs(y) <= LARGEST]
+
+
+def _thinned(points: list[Point]) -> list[Point]:
+    """Average consecutive points so that at most :data:`MAX_POINTS` remain."""
+    size = math.ceil(len(points) / MAX_POINTS)
+    if size <= 1:
+        return points
+    heaps = [points[start : start + size] for start in range(0, len(points), size)]
+    return [(sum(x for x, _ in heap) / len(heap), sum(y for _, y in heap) / len(heap)) for heap in heaps]
+
+
+def _ticks(low: float, high: float) -> tuple[list[float], int]:
+    """Return round tick values that span ``low`` to ``high``, and the number of decimals to show."""
+    span = (high - low) or abs(high) or 1.0
+    power = 10.0 ** math.floor(math.log10(span / TICKS))
+    step = next((power * digit for digit in (1, 2, 5) if span / (power * digit) <= TICKS), power * 10)
+    first, count = math.floor(low / step), math.ceil(high / step)
+    values = [step * number for number in range(first, max(count, first + 1) + 1)]
+    return values, max(0, -math.floor(math.log10(step)))
+
+
+def _grid(values: Sequence[float], decimals: int, scale: _Scale) -> str:
+    lines = []
+    for value in values:
+        place = scale.at(value)
+        shown = f"{value:,.{decimals}f}" if decimals <= 6 else f"{value:.3g}"
+        lines.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place}" y2="{place}" stroke="var(--line)"/>'
+            f'<text x="{LEFT - 6}" y="{place + 4}" text-anchor="end">{shown}</text>'
+        )
+    return "\n".join(lines)
+
+
+def _axis(left: float, right: float, across: str, scale: _Scale) -> str:
+    below = HEIGHT - BOTTOM + 16
+    middle = (left + right) / 2
+    marks = [(left, "start"), (middle, "middle"), (right, "end")] if right > left else [(left, "start")]
+    texts = [
+        f'<text x="{scale.at(value)}" y="{below}" text-anchor="{anchor}">{shown_number(round(value))}</text>'
+        for value, anchor in marks
+    ]
+    name = f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{escape(across)}</text>'
+    return "\n".join([*texts, name])
+
+
+def _line(name: str, points: Sequence[Point], colour: str, across: _Scale, up: _Scale) -> str:
+    places = " ".join(f"{across.at(x)},{up.at(y)}" for x, y in points)
+    if len(points) == 1:
+        x, y = points[0]
+        dot = f'<circle cx="{across.at(x)}" cy="{up.at(y)}" r="3" fill="var({colour})">'
+        return f"{dot}<title>{escape(name)}</title></circle>"
+    return (
+        f'<polyline points="{places}" fill="none" stroke="var({colour})" stroke-width="1.5">'
+        f"<title>{escape(name)}</title></polyline>"
+    )

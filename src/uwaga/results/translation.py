@@ -1,27 +1,138 @@
-"""The result of a search, and the translation that is made of it."""
+"""Results: hypotheses of a search, translations, their word alignments and glossary terms."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from uwaga.errors import UwagaError
-from uwaga.results.alignment import WordAlignment
 from uwaga.results.attention import Attentions, Floats
 from uwaga.results.confidence import Confidence, Word, confidence_of, words_of
-from uwaga.results.record import JsonRecord, equal_fields, json_number, json_numbers, shortened
-from uwaga.results.terms import TermUse
+
+
+class JsonRecord:
+    """Base of results that convert to JSON."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields as values that JSON has, under the same names."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as one line of JSON, with non-ASCII characters unescaped."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+
+def json_number(value: float) -> float | None:
+    """Return a number rounded to six decimals, or None for an infinity or NaN."""
+    return round(value, 6) if math.isfinite(value) else None
+
+
+def json_numbers(record: object) -> dict[str, object]:
+    """Return the fields of a record of numbers and strings that are not None, for JSON."""
+    values = {name: value for name, value in vars(record).items() if value is not None}
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in values.items()}
+
+
+SHOWN = 60
+"""Maximum characters of a text in a ``repr``."""
+
+
+def shortened(text: str) -> str:
+    """Return a text cut to the length that a ``repr`` shows."""
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def equal_fields(record: object, other: object) -> bool:
+    """Return True if two records have the same class and equal fields; arrays are compared by element."""
+    if type(record) is not type(other):
+        return False
+    for name, left in vars(record).items():
+        right = getattr(other, name)
+        arrays = isinstance(left, np.ndarray), isinstance(right, np.ndarray)
+        if not (np.array_equal(left, right) if all(arrays) else not any(arrays) and left == right):
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class TermUse(JsonRecord):
+    """A glossary term found in a source text.
+
+    ``target`` is the form that occurs in the translation, or the term's first form if none does; ``applied``
+    is True if one occurs.
+    """
+
+    source: str
+    target: str
+    applied: bool
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields by name."""
+        return dict(vars(self))
+
+
+Span = tuple[int, int]
+"""Start and end offset of a word in its text, in Unicode code points."""
+
+
+@dataclass(frozen=True)
+class WordAlignment(JsonRecord):
+    """Word alignment of a text and its translation.
+
+    ``source`` and ``target`` are the spans of the words in their texts, ascending and not overlapping;
+    ``links`` are pairs (source word, target word), numbered from 0, ascending. A word may have any number of
+    links. ``likely`` holds triples (source word, target word, probability of the link) where the model gives
+    probabilities; the pairs of ``links`` are among them.
+    """
+
+    source: tuple[Span, ...]
+    target: tuple[Span, ...]
+    links: tuple[tuple[int, int], ...]
+    likely: tuple[tuple[int, int, float], ...] = field(default=(), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        """Return the links in Moses format: ``0-0 1-2``."""
+        return " ".join(f"{source}-{target}" for source, target in self.links)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the spans and links as nested lists by name."""
+        return {name: [list(pair) for pair in getattr(self, name)] for name in ("source", "target", "links")}
+
+    @property
+    def chances(self) -> dict[tuple[int, int], float]:
+        """Probability of each link: from ``likely``, or 1 for each of ``links`` if that is empty."""
+        if self.likely:
+            return {(source, target): chance for source, target, chance in self.likely}
+        return dict.fromkeys(self.links, 1.0)
+
+
+def noisy_or(chances: Iterable[tuple[tuple[int, int], float]]) -> tuple[tuple[int, int, float], ...]:
+    """Combine probabilities of links by noisy-or: 1 - Π(1 - p) for each pair, in ascending order of pairs."""
+    missed: dict[tuple[int, int], float] = {}
+    for pair, chance in chances:
+        missed[pair] = missed.get(pair, 1.0) * (1.0 - chance)
+    return tuple((*pair, 1.0 - left) for pair, left in sorted(missed.items()))
 
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """One finished target.
+    """A finished hypothesis of a search.
 
-    ``tokens`` without start and end symbols; ``token_scores`` natural log-probabilities of the tokens
-    and, unless ``truncated``, of the end symbol after them; ``score`` is their sum after length
-    normalisation, ``log_prob`` before it. ``attention`` (target, source) where asked for, a row per
-    entry of ``token_scores``, and ``attentions`` likewise; ``entropies`` too, in nats, of the distribution
-    that each was taken from. ``alignment`` (tokens, source), where asked for, is where each token comes from;
-    ``link_maps`` (heads, tokens, source) the same of all heads that link words together.
+    Attributes:
+        tokens: ids, without start and end symbols.
+        score: sum of ``token_scores`` after length normalisation.
+        log_prob: the same sum before it.
+        token_scores: natural log-probabilities of the tokens and, unless ``truncated``, of the end symbol.
+        truncated: True if a length limit cut the hypothesis.
+        attention: (target, source), a row for each entry of ``token_scores``; None if not requested.
+        attentions: all attention matrices; None if not requested.
+        entropies: in nats, of the distribution at each entry of ``token_scores``; empty if not requested.
+        alignment: (tokens, source) attention weights that align each token; None if not requested.
+        link_maps: (heads, tokens, source), the same for each of the heads that align words together.
     """
 
     tokens: tuple[int, ...]
@@ -46,19 +157,28 @@ class Hypothesis:
 class Translation(JsonRecord):
     """A translated text.
 
-    ``str()`` of it is its ``text``; ``source`` is the text that it translates. Two are equal where everything
-    they hold is.
+    ``str()`` returns ``text``. Translations are equal if all their fields are.
 
-    ``tokens`` are the subword pieces and ``source_tokens`` those of the source; ``token_scores``,
-    ``entropies``, ``attention``, ``attentions`` and ``truncated`` are as in :class:`Hypothesis`.
-    ``alternatives`` holds the rest of the n-best list, best first, without this one. ``warnings`` says in
-    words why it may be no good translation, or what was done to the text to get one; ``error`` why there is
-    none, where a call asked not to raise it. ``alignment``, where asked for, links the words of ``source``
-    and ``text``; ``terms`` are those of a glossary that the source holds.
-
-    ``steps`` holds the translations of a text that went through several models, one by each: the ``text`` of
-    one is the ``source`` of the next. ``score``, ``tokens`` and what belongs to them are then the last
-    model's, ``source`` and ``source_tokens`` the first one's, and each step has its own ``attention``.
+    Attributes:
+        text: the translation.
+        score: see :class:`Hypothesis`.
+        tokens: subword pieces of the translation.
+        token_scores: see :class:`Hypothesis`.
+        log_prob: see :class:`Hypothesis`.
+        truncated: True if a length limit cut the translation.
+        source_tokens: subword pieces of the source.
+        attention: see :class:`Hypothesis`.
+        alternatives: the rest of the n-best list, best first.
+        source: the source text.
+        warnings: why the translation may be bad, or how the text was changed before translation.
+        error: why there is no translation, if the call asked not to raise errors.
+        steps: the translation by each model of a chain: the ``text`` of a step is the ``source`` of the next,
+            and each step has its own ``attention``. ``score``, ``tokens`` and their scores are those of the
+            last model, ``source`` and ``source_tokens`` those of the first. Empty for a single model.
+        entropies: see :class:`Hypothesis`.
+        attentions: see :class:`Hypothesis`.
+        alignment: links between the words of ``source`` and ``text``; None if not requested.
+        terms: glossary terms that occur in the source.
     """
 
     text: str
@@ -98,25 +218,29 @@ class Translation(JsonRecord):
 
     @property
     def words(self) -> tuple[Word, ...]:
-        """Its words, each with its probability, ends of sentences included."""
+        """Words of the translation with their probabilities, ends of sentences included."""
         return words_of(self.text, self.tokens, self.token_scores, self.entropies)
 
     @property
     def confidence(self) -> Confidence | None:
-        """How sure the model was of the whole; None where it has made nothing, but copied."""
+        """Quality estimates of the whole text; None if it was copied rather than translated."""
         return confidence_of(self.words, self.token_scores, self.entropies)
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: words by their probability, alternatives, attention if it holds any."""
-        from uwaga.results.translation_view import translation_view
+        """Return HTML for notebooks: words coloured by probability, alternatives, attention."""
+        from uwaga.results.views import translation_view
 
         return translation_view(self)
 
     def to_dict(self, *, confidence: bool = False) -> dict[str, object]:
-        """What JSON can hold of it, under the same names; attention, alternatives and steps if there are any.
+        """Return the translation as values that JSON has; optional fields only if they are present.
 
-        With ``confidence``, ``words`` and ``confidence`` too. Numbers are rounded to six decimals, and an
-        infinite score, an impossible token's, is None.
+        Args:
+            confidence: add ``words`` and ``confidence``.
+
+        Returns:
+            Fields by name. Numbers are rounded to six decimals; an infinite score (of an impossible token) is
+            None.
         """
         values: dict[str, object] = {
             "source": self.source,
@@ -141,12 +265,12 @@ class Translation(JsonRecord):
         if self.entropies:
             values["entropies"] = [json_number(entropy) for entropy in self.entropies]
         if self.terms:
-            values["terms"] = [one.to_dict() for one in self.terms]
+            values["terms"] = [term.to_dict() for term in self.terms]
         if confidence:
             values["words"] = [json_numbers(word) for word in self.words]
             values["confidence"] = None if self.confidence is None else json_numbers(self.confidence)
         if self.alternatives:
-            values["alternatives"] = [one.to_dict(confidence=confidence) for one in self.alternatives]
+            values["alternatives"] = [each.to_dict(confidence=confidence) for each in self.alternatives]
         if self.steps:
-            values["steps"] = [one.to_dict(confidence=confidence) for one in self.steps]
+            values["steps"] = [step.to_dict(confidence=confidence) for step in self.steps]
         return values

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.decoder import BeamRules, Decided, Decoder, Found, Ids, PhraseTables
+from uwaga.decoder import BeamRules, Decided, Decoder, Found, Ids, PhraseTables, rules_key
 from uwaga.errors import CancelledRequestError, SettingsError
 from uwaga.search.beam_batch import BeamBatch
 from uwaga.search.options import SearchOptions
 from uwaga.search.phrases import Phrases
 from uwaga.search.rank import TableRanking
-from uwaga.search.running_batch import rules_key
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class CollectedSentence:
 class CollectedBatch:
     """Sentences of equal rules that wait when the model is free are decoded together, to their end.
 
-    See :class:`uwaga.search.running_batch.RunningBatch`. A sentence is found as if it were alone, as far as
+    See :class:`uwaga.decoder.RunningBatch`. A sentence is found as if it were alone, as far as
     the decoder's rows do not depend on each other. Where a search of several requests fails, each is searched
     alone, so that only that fails whose own fault it is.
 
@@ -51,11 +50,11 @@ class CollectedBatch:
 
     @property
     def counters(self) -> tuple[int, int, int]:
-        """See :attr:`uwaga.search.running_batch.RunningBatch.counters`."""
+        """See :attr:`uwaga.decoder.RunningBatch.counters`."""
         return self._counters
 
     def ticket(self, rules: BeamRules) -> CollectedTicket:
-        """See :meth:`uwaga.search.running_batch.RunningBatch.ticket`.
+        """See :meth:`uwaga.decoder.RunningBatch.ticket`.
 
         Raises:
             SettingsError: the rules are to stream, and here nobody is told of each token.
@@ -65,12 +64,12 @@ class CollectedBatch:
         return CollectedTicket(self, rules, self._changed)
 
     def serve(self) -> None:
-        """See :meth:`uwaga.search.running_batch.RunningBatch.serve`."""
+        """See :meth:`uwaga.decoder.RunningBatch.serve`."""
         while together := self._collect():
             self._search(together)
 
     def close(self) -> None:
-        """See :meth:`uwaga.search.running_batch.RunningBatch.close`."""
+        """See :meth:`uwaga.decoder.RunningBatch.close`."""
         with self._changed:
             self._closed = True
             tickets = {one.ticket for one in self._waiting}
@@ -144,7 +143,7 @@ class CollectedBatch:
 
 
 class CollectedTicket:
-    """See :class:`uwaga.search.running_batch.BatchTicket`."""
+    """See :class:`uwaga.decoder.BatchTicket`."""
 
     def __init__(self, batch: CollectedBatch, rules: BeamRules, changed: threading.Condition) -> None:
         self._batch, self._changed = batch, changed

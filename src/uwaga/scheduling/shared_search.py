@@ -15,11 +15,10 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
-from uwaga.decoder import Decoder
+from uwaga.decoder import Batching, Decoder, RunningBatch
 from uwaga.errors import CancelledRequestError
 from uwaga.scheduling.continuous_batch import CollectedBatch
 from uwaga.scheduling.token_budget import Places
-from uwaga.search.running_batch import Batching, RunningBatch
 
 A_MOMENT = 2.0
 """Seconds that threads have to be told that a batch was closed."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from uwaga.decoder import Choice, Decoder, Ids, Sampling, Symbols
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.search.draws import uniforms
+from uwaga.search.choose import uniforms
 from uwaga.search.options import SearchOptions
 
 FREE = -1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY, EarlyStopping
 from uwaga.errors import SettingsError
-from uwaga.search.utility import Utility
+from uwaga.search.mbr import Utility
 from uwaga.settings.options import check_options, given_options, option, option_fields
 from uwaga.tokenizers.options import TextOptions
 

@@ -16,7 +16,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.results.attention_view import view_script
+from uwaga.results.views import view_script
 
 FOLDER = Path(__file__).parent / "page"
 KINDS = {

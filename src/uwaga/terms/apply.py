@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.errors import DataError, shown
-from uwaga.results.terms import TermUse
-from uwaga.results.translation import Hypothesis, Translation
+from uwaga.results.translation import Hypothesis, TermUse, Translation
 from uwaga.search.phrases import Phrase, Phrases
 from uwaga.settings.checks import check_one_of
 from uwaga.terms.glossary import Glossary, Match

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from uwaga.errors import DataError
-from uwaga.results.chart import Series, chart
-from uwaga.results.html import details, heading, page, paragraph, preformatted, table
+from uwaga.results.html import Series, chart, details, heading, page, paragraph, preformatted, table
 
 METRICS = "metrics.jsonl"
 """Averages over updates, and what validations found."""

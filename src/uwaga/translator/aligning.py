@@ -17,10 +17,8 @@ from uwaga.alignment.piece_spans import piece_spans
 from uwaga.alignment.words import WordKind, word_spans
 from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
-from uwaga.results.alignment import Span, WordAlignment
-from uwaga.results.attention import Floats
-from uwaga.results.translation import Hypothesis, Translation
-from uwaga.search.one_head import one_head
+from uwaga.results.attention import Floats, one_head
+from uwaga.results.translation import Hypothesis, Span, Translation, WordAlignment
 from uwaga.settings import AlignmentHead, LinkModel
 from uwaga.settings.checks import check_one_of
 from uwaga.tokenizers.subwords import Subwords

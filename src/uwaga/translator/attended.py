@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uwaga.results.attention import Attentions
-from uwaga.results.record import JsonRecord, equal_fields, shortened
+from uwaga.results.translation import JsonRecord, equal_fields, shortened
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +30,7 @@ class AttendedText(JsonRecord):
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: lines between tokens, heat maps, every head."""
-        from uwaga.results.attention_view import attention_view
+        from uwaga.results.views import attention_view
 
         alone = self.attentions.encoder is None  # a decoder, which has no source
         return attention_view(self.attentions, () if alone else self.tokens, self.tokens if alone else ())

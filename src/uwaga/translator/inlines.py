@@ -13,8 +13,7 @@ from uwaga.markup.placeholders import Placeholders, kept_placeholders
 from uwaga.markup.placing import joined, place
 from uwaga.markup.realign import realign
 from uwaga.markup.symbols import missing, restore
-from uwaga.results.alignment import WordAlignment
-from uwaga.results.translation import Translation
+from uwaga.results.translation import Translation, WordAlignment
 from uwaga.search import SearchOptions
 from uwaga.translator.keeping import Kept, translate_kept
 from uwaga.translator.pipeline import OnError

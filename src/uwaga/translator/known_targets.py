@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from uwaga.decoder import Decoder
-from uwaga.results.alignment import WordAlignment
+from uwaga.results.translation import WordAlignment
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
 from uwaga.tokenizers.subwords import Subwords

@@ -12,7 +12,7 @@ import numpy as np
 from uwaga.decoder import Choice
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.results.attention import Floats
-from uwaga.results.record import JsonRecord, equal_fields, json_number, shortened
+from uwaga.results.translation import JsonRecord, equal_fields, json_number, shortened
 from uwaga.search.length_batching import length_batches
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.translator.attended import AttendedText

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from uwaga.decoder import Decoder
 from uwaga.results.confidence import Word, words_of
-from uwaga.results.record import JsonRecord, json_number, shortened
+from uwaga.results.translation import JsonRecord, json_number, shortened
 from uwaga.search.length_batching import length_batches
 from uwaga.settings.checks import check_whole
 from uwaga.tokenizers.subwords import Subwords

@@ -9,8 +9,7 @@ from typing import Any, overload
 
 from uwaga.decoder import Decoder
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.results.record import JsonRecord, json_number, shortened
-from uwaga.results.translation import Hypothesis
+from uwaga.results.translation import Hypothesis, JsonRecord, json_number, shortened
 from uwaga.search import SearchOptions, search
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attended import AttendedText

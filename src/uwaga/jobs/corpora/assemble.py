@@ -20,7 +20,7 @@ from uwaga.jobs.corpora.lines import InputIdentity, JobInput, corpus_input, text
 from uwaga.jobs.corpora.manifest import Manifest, Setting, StoredInput, StoredModel, model_identity
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions, SearchOverrides
-from uwaga.search.utility import Utility
+from uwaga.search.mbr import Utility
 from uwaga.translator.loading import NO_SHORTLIST, LoadOptions
 from uwaga.translator.segmentation import Split
 from uwaga.translator.translator import Translator

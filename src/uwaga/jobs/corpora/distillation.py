@@ -18,8 +18,7 @@ from uwaga.jobs.corpora.in_batches import Way, in_batches
 from uwaga.jobs.corpora.job import Made
 from uwaga.jobs.corpora.lines import JobLine
 from uwaga.results.translation import Translation
-from uwaga.search.mbr import rank_by_utility
-from uwaga.search.utility import Utility, utilities
+from uwaga.search.mbr import Utility, rank_by_utility, utilities
 from uwaga.settings.checks import check_one_of
 
 Choose = Literal["reference", "mbr", "model"]

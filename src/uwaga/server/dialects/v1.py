@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.languages.detection import AUTO
-from uwaga.results.attention_view import attention_view_data
 from uwaga.results.translation import Translation
+from uwaga.results.views import attention_view_data
 from uwaga.search import SearchOverrides
 from uwaga.server.admission import BEARER
 from uwaga.server.api_errors import ApiError, api_error
@@ -35,7 +35,7 @@ from uwaga.terms import Glossary
 
 PREFIX = "/v1"
 VIEW = "view"
-"""Attention as :func:`uwaga.results.attention_view.attention_view_data` packs it: a tenth of its numbers."""
+"""Attention as :func:`uwaga.results.views.attention_view_data` packs it: a tenth of its numbers."""
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": schema.ErrorAnswer, "description": what}
     for status, what in (

@@ -1,0 +1,301 @@
+"""HTML views of translations and attention, for notebooks and pages.
+
+:func:`attention_view` shows every attention matrix of a sentence in three views, as BertViz does (Vig 2019):
+lines between tokens, a heat map, and all heads of all layers at once. It is self-contained: the weights, in 8
+bits, and the script that draws them (``attention_view.js``) are part of the HTML. Where scripts are blocked,
+a static heat map remains. :func:`translation_view` shows a translation.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import secrets
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.errors import SettingsError, shown
+from uwaga.results.attention import Attentions, Floats
+from uwaga.results.confidence import END, SPACES, START, Word, in_text
+from uwaga.results.html import details, escape
+
+if TYPE_CHECKING:
+    from uwaga.results.translation import Translation
+
+CELL, LETTER, MARGIN = 18, 7, 8
+"""Sizes of a cell, of a letter of a label and of the margin."""
+MAX_LABEL = 14
+SHADES = (0.1, 0.25, 0.45, 0.65, 0.85)
+"""Lowest weight of each shade; cells below the first are left empty."""
+COLOUR = "#3b82d6"
+"""Visible on white and on black."""
+
+
+def still_attention(
+    kind: str, rows: Sequence[str], columns: Sequence[str], weights: NDArray[np.floating]
+) -> str:
+    """Return a heat map of an attention matrix in five shades, as inline SVG without script or style.
+
+    Args:
+        kind: ``cross``, ``encoder`` or ``decoder``, for the title.
+        rows: labels of the queries.
+        columns: labels of the keys.
+        weights: (queries, keys).
+    """
+    left = LETTER * min(MAX_LABEL, max(map(len, rows))) + MARGIN
+    top = LETTER * min(MAX_LABEL, max(map(len, columns))) + MARGIN
+    width, height = left + CELL * len(columns) + MARGIN, top + CELL * len(rows) + MARGIN
+    labels = [
+        f'<text x="{left - 5}" y="{top + CELL * at + 13}" text-anchor="end">{_short(text)}</text>'
+        for at, text in enumerate(rows)
+    ]
+    labels += [
+        f'<text transform="translate({left + CELL * at + 13},{top - 5}) rotate(-90)">{_short(text)}</text>'
+        for at, text in enumerate(columns)
+    ]
+    title = f"{kind} attention, mean of the last layer's heads: rows are queries, columns are keys"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" style="max-width:100%;height:auto" role="img" aria-label="{escape(title)}" '
+        'fill="currentColor" font-family="system-ui, sans-serif" font-size="12">'
+        f'<g transform="translate({left},{top}) scale({CELL})" stroke="{COLOUR}" fill="none">'
+        f"{''.join(_paths(weights))}</g>{''.join(labels)}</svg>"
+    )
+
+
+def _paths(weights: NDArray[np.floating]) -> list[str]:
+    """Return one path for each shade; adjacent cells of a row are one line, which keeps the SVG small."""
+    paths = []
+    shade = np.searchsorted(SHADES, weights, side="right")  # (queries, keys): 0 for none
+    for number, least in enumerate(SHADES, start=1):
+        runs = []
+        for row, selected in enumerate((shade == number).astype(np.int8)):
+            edges = np.flatnonzero(np.diff(selected, prepend=0, append=0))
+            runs += [f"M{start} {row}.5h{stop - start}" for start, stop in edges.reshape(-1, 2).tolist()]
+        if runs:
+            opacity = min(1.0, least + 0.1)
+            paths.append(f'<path stroke-opacity="{opacity:.2f}" d="{"".join(runs)}"/>')
+    return paths
+
+
+def _short(text: str) -> str:
+    return escape(text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…")
+
+
+LEVELS = 255
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+
+
+def attention_view(
+    attentions: Attentions,
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    *,
+    name: str | None = None,
+) -> str:
+    """Return HTML that shows attention matrices: a self-contained ``div``.
+
+    Args:
+        attentions: weights from 0 to 1; kinds of attention that are None are not shown.
+        source_tokens: pieces of the source; the end symbol may be left out.
+        target_tokens: pieces of the target; the end symbol may be left out.
+        name: ``id`` of the ``div``, letters, digits and hyphens, unique in the page; None for a random one.
+
+    Raises:
+        SettingsError: the shape of a matrix does not match the tokens, there is no matrix, or the name is
+            invalid.
+    """
+    name = f"uwaga-{secrets.token_hex(6)}" if name is None else name
+    if not NAME.fullmatch(name):
+        raise SettingsError(f"name must consist of letters, digits and hyphens, not {shown(name)}")
+    kinds = _kinds(attentions, source_tokens, target_tokens)
+    data = _view_data(kinds)
+    # ASCII JSON without "<" is a JavaScript value that cannot close the script element.
+    value = json.dumps(data).replace("<", "\\u003c")
+    first = kinds[0]
+    still = still_attention(first.name, first.queries, first.keys, first.weights[-1].mean(axis=0))
+    return (
+        f'<div id="{name}" class="uwaga-attention"><div data-still>{still}</div><script>\n'
+        f"(function () {{\n{view_script()}\n"
+        f'for (const root of document.querySelectorAll("[id=\\"{name}\\"]:not([data-started])")) {{\n'
+        f'  root.dataset.started = "";\n  attentionView(root, {value});\n}}\n}})();\n</script></div>'
+    )
+
+
+def attention_view_data(
+    attentions: Attentions, source_tokens: Sequence[str], target_tokens: Sequence[str]
+) -> dict[str, object]:
+    """Return the data that :func:`view_script` draws, for a page that already has the script.
+
+    Args:
+        attentions: see :func:`attention_view`.
+        source_tokens: see :func:`attention_view`.
+        target_tokens: see :func:`attention_view`.
+
+    Returns:
+        ``style``, a style sheet, and ``kinds``, a list of ``kind``, ``layers``, ``heads``, the labels
+        ``rows`` and ``columns``, and ``weights``: bytes (layers, heads, rows, columns), zlib-compressed, in
+        base64.
+
+    Raises:
+        SettingsError: the shape of a matrix does not match the tokens, or there is no matrix.
+    """
+    return _view_data(_kinds(attentions, source_tokens, target_tokens))
+
+
+def view_script() -> str:
+    """Return JavaScript that defines ``attentionView(root, data)``, which draws the data in an element.
+
+    The view replaces the child of the element that has the attribute ``data-still``.
+    """
+    return _file("attention_drawing.js") + _file("attention_view.js")
+
+
+def label(piece: str) -> str:
+    """Return a piece without its word-boundary mark, ``␣`` for white space."""
+    for mark in SPACES:
+        piece = piece.removeprefix(mark)
+    return piece if piece.strip() else "␣"
+
+
+class _Kind(NamedTuple):
+    """One kind of attention, with the labels of its axes."""
+
+    name: str
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    weights: Floats
+
+
+def _kinds(attentions: Attentions, source_tokens: Sequence[str], target_tokens: Sequence[str]) -> list[_Kind]:
+    """Return the kinds of attention that are present, after checking their shapes."""
+    source, target = tuple(map(label, source_tokens)), tuple(map(label, target_tokens))
+    kinds = []
+    for kind, weights in (
+        ("cross", attentions.cross),
+        ("encoder", attentions.encoder),
+        ("decoder", attentions.decoder),
+    ):
+        if weights is None:
+            continue
+        rows, columns = weights.shape[2:] if weights.ndim == 4 else (0, 0)
+        queries = _axis_labels(source if kind == "encoder" else target, rows)
+        keys = _axis_labels(target if kind == "decoder" else source, columns)
+        if (rows, columns) != (len(queries), len(keys)) or 0 in weights.shape:
+            raise SettingsError(
+                f"{kind} attention of shape {weights.shape} does not fit {len(source)} source and "
+                f"{len(target)} target tokens: it must be (layers, heads, queries, keys)"
+            )
+        if kind == "decoder" and source:  # each step reads the token before; a sentence starts after an end
+            keys = tuple(START if token == END else token for token in (END, *queries)[:columns])
+        kinds.append(_Kind(kind, queries, keys, weights))
+    if not kinds:
+        raise SettingsError("there is no attention to show: encoder, decoder and cross are all None")
+    return kinds
+
+
+def _view_data(kinds: Sequence[_Kind]) -> dict[str, object]:
+    return {"style": _file("attention_view.css"), "kinds": list(map(_packed, kinds))}
+
+
+def _axis_labels(tokens: tuple[str, ...], length: int) -> tuple[str, ...]:
+    """Return the labels of an axis, with the end symbol if the axis includes it."""
+    return (*tokens, END) if length == len(tokens) + 1 else tokens
+
+
+def _packed(kind: _Kind) -> dict[str, object]:
+    levels = np.rint(np.clip(np.nan_to_num(kind.weights), 0.0, 1.0) * LEVELS).astype(np.uint8)
+    packed = base64.b64encode(zlib.compress(levels.tobytes(), 9)).decode("ascii")
+    layers, heads = kind.weights.shape[:2]
+    return {
+        "kind": kind.name,
+        "layers": layers,
+        "heads": heads,
+        "rows": list(map(_shown, kind.queries)),
+        "columns": list(map(_shown, kind.keys)),
+        "weights": packed,
+    }
+
+
+def _shown(text: str) -> str:
+    """Return a label without lone surrogates, which UTF-8 cannot encode."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _file(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+UNSURE = 0.5
+"""Words with a lower mean piece probability are coloured, more strongly the lower it is."""
+
+FAINT = 'style="opacity:.75"'
+
+
+def translation_view(translation: Translation) -> str:
+    """Return HTML that shows a translation.
+
+    It shows the text with improbable words coloured, the score, warnings and alternatives, and the attention
+    if there is any; for a chain of models, each step with its own. All text is escaped.
+    """
+    parts = [f"<p {FAINT}>{escape(translation.source)}</p>", f"<p><strong>{_words(translation)}</strong></p>"]
+    parts.append(f"<p {FAINT}>{escape(_figures(translation))}</p>")
+    notes = [*translation.warnings, *([str(translation.error)] if translation.error else [])]
+    parts += [f"<p>⚠ {escape(note)}</p>" for note in notes]
+    if translation.alternatives:
+        rows = "".join(
+            f"<li>{_words(each)} <small>{each.score:.2f}</small></li>" for each in translation.alternatives
+        )
+        parts.append(details(f"{len(translation.alternatives)} alternatives", f'<ol start="2">{rows}</ol>'))
+    if translation.steps:
+        parts += [
+            details(f"step {number}", translation_view(step))
+            for number, step in enumerate(translation.steps, 1)
+        ]
+    elif (shown := _attentions(translation)) is not None:
+        parts.append(attention_view(shown, translation.source_tokens, translation.tokens))
+    return f'<div class="uwaga-translation">{"".join(parts)}</div>'
+
+
+def _attentions(translation: Translation) -> Attentions | None:
+    if translation.attentions:
+        return translation.attentions
+    if translation.attention is None or not translation.attention.size:
+        return None
+    return Attentions(cross=translation.attention[None, None])
+
+
+def _words(translation: Translation) -> str:
+    """Return the text with a background colour on improbable words."""
+    parts = in_text(translation.text, translation.words)
+    return "".join(escape(part) if word is None else _word(word) for part, word in parts)
+
+
+def _word(word: Word) -> str:
+    title = f"probability {word.probability:.2f}, mean of its pieces {word.mean:.2f}"
+    if word.entropy is not None:
+        title += f", entropy {word.entropy:.2f}"
+    doubt = max(0.0, UNSURE - word.mean) / UNSURE
+    back = f' style="background:rgba(235,110,20,{0.55 * doubt:.2f})"' if doubt else ""
+    return f'<span title="{title}"{back}>{escape(word.text)}</span>'
+
+
+def _figures(translation: Translation) -> str:
+    """Return the score and the quality estimates as text."""
+    figures = [f"score {translation.score:.3f}"]
+    confidence = translation.confidence
+    if confidence is not None:
+        figures.append(f"geometric mean token probability {confidence.probability:.2f}")
+        figures.append(f"mean word {confidence.mean_word:.2f}")
+        figures.append(f"lowest word {confidence.lowest_word:.2f}")
+        figures += [f"entropy {confidence.entropy:.2f}"] if confidence.entropy is not None else []
+    figures += ["cut at the length limit"] if translation.truncated else []
+    return "; ".join(figures)
