@@ -77,7 +77,7 @@ processors: $(DEV_INSTALLED)
 	ATEN_CPU_CAPABILITY=default $(NUMERICAL)
 	ATEN_CPU_CAPABILITY=avx2 $(NUMERICAL)
 	ONEDNN_MAX_CPU_ISA=AVX2 $(NUMERICAL)
-	for isa in $$($(BIN)/python -c "from uwaga.engine.isa import usable; print(*usable())"); do \
+	for isa in $$($(BIN)/python -c "from uwaga.engine.cpu import usable; print(*usable())"); do \
 		UWAGA_ISA=$$isa $(NUMERICAL) tests/engine || exit 1; \
 	done
 

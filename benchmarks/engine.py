@@ -31,7 +31,7 @@ from peers.environments import installed
 from peers.machine import machine
 from peers.opus_size import SHAPE, sources, write_marian
 
-from uwaga.engine.isa import usable
+from uwaga.engine.cpu import usable
 
 HERE = Path(__file__).parent
 TARGET = 16

@@ -27,7 +27,7 @@ from engine import PEER_ISA, TARGET, environment, prepare
 from peers.machine import machine
 from peers.opus_size import sources as random_sources
 
-from uwaga.engine.isa import usable
+from uwaga.engine.cpu import usable
 
 HERE = Path(__file__).parent
 MODELS = ("random", "bundled")

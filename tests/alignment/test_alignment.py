@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.alignment import WordAligner, align_corpus, corpus_lexicon, grow_diagonal
-from uwaga.alignment.aligner import digamma
-from uwaga.alignment.diagonal import NULL, diagonal_prior, distances
+from uwaga.alignment.aligner import NULL, diagonal_prior, digamma, distances
 from uwaga.errors import DataError
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)))

@@ -10,7 +10,7 @@ from precision import close_for
 
 from uwaga.decoder import Choice, Sampling
 from uwaga.engine import _core
-from uwaga.engine.isa import usable
+from uwaga.engine.cpu import usable
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.search import SearchOptions, choose, search
 from uwaga.settings import TransformerSettings
@@ -46,7 +46,7 @@ def test_log_probabilities_are_torchs_for_every_setting(shape, seed):
 
 
 def test_relative_positions_have_torchs_buckets_at_every_distance():
-    from uwaga.engine.positions import distances
+    from uwaga.engine.layout import distances
 
     for both_ways, table in ((True, "source"), (False, "target")):
         positions = getattr(random_model(T5), f"{table}_positions")

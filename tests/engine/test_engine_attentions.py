@@ -12,7 +12,7 @@ from precision import close_for
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 
 from uwaga.decoder import Choice
-from uwaga.engine.isa import usable
+from uwaga.engine.cpu import usable
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.attention import Attentions, one_head
 from uwaga.settings import DecoderOnlySettings, TransformerSettings

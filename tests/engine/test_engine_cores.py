@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from uwaga.engine.cores import cgroup_quota, usable_cores
+from uwaga.engine.cpu import cgroup_quota, usable_cores
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity masks")
@@ -18,7 +18,7 @@ def test_I11_17_only_the_cores_of_the_affinity_mask_are_used() -> None:
     core = min(os.sched_getaffinity(0))
     program = (
         f"import os; os.sched_setaffinity(0, [{core}]); os.cpu_count = lambda: 64\n"
-        "from uwaga.engine.cores import usable_cores\nprint(usable_cores())"
+        "from uwaga.engine.cpu import usable_cores\nprint(usable_cores())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "1"

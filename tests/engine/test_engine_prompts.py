@@ -14,7 +14,7 @@ from prompted_models import decoder_only, native_decoder, prompts, random_decode
 
 from uwaga.decoder import Choice
 from uwaga.engine import Shortlist
-from uwaga.engine.isa import usable
+from uwaga.engine.cpu import usable
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.search import SearchOptions, search
 from uwaga.settings import DecoderOnlySettings, parse

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from uwaga.engine import _core, pack
-from uwaga.engine.huge_pages import HUGE_PAGE, huge_bytes
 from uwaga.engine.layout import stored_shapes
+from uwaga.engine.packing import HUGE_PAGE, huge_bytes
 from uwaga.settings import TransformerSettings
 
 SHAPE = TransformerSettings(

@@ -37,7 +37,7 @@ def passed(folder, *settings):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_every_kernel_is_right_on_this_processor(compiler):
     needed("make", compiler)
-    engine = pytest.importorskip("uwaga.engine.isa")
+    engine = pytest.importorskip("uwaga.engine.cpu")
     tables = passed(f"kernels-{compiler}", f"CXX={compiler}")
     expected = set(engine.usable())
     if "avx512vnni" in expected:  # the emulations are made of its instructions

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import uwaga
-from uwaga.engine.isa import VARIABLE, usable
+from uwaga.engine.cpu import VARIABLE, usable
 
 SENTENCE = "I want to buy a car."
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from uwaga.decoder import BeamRules, Choice, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
-from uwaga.engine.isa import usable
+from uwaga.engine.cpu import usable
 from uwaga.engine.layout import stored_shapes
 from uwaga.engine.packing import pack
 from uwaga.errors import CancelledRequestError, DataError

@@ -1,6 +1,5 @@
 """Word alignment of a parallel corpus: a statistical aligner, and links read, written and made symmetric."""
 
-from uwaga.alignment.aligner import WordAligner, align_corpus, corpus_lexicon
-from uwaga.alignment.symmetrise import grow_diagonal
+from uwaga.alignment.aligner import WordAligner, align_corpus, corpus_lexicon, grow_diagonal
 
 __all__ = ["WordAligner", "align_corpus", "corpus_lexicon", "grow_diagonal"]

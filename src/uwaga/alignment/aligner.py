@@ -14,12 +14,87 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.alignment.diagonal import FIRST, NULL, ascend, diagonal_prior, distances
-from uwaga.alignment.symmetrise import Links, grow_diagonal
 from uwaga.decoder import Ids
 from uwaga.errors import DataError
 from uwaga.results.attention import Floats
 from uwaga.settings import WordLexicon
+
+Links = frozenset[tuple[int, int]]
+"""(source word, target word), counted from 0."""
+AROUND = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def grow_diagonal(one: Links, other: Links) -> Links:
+    """grow-diag-final-and: what both have, grown by neighbours that one has, then by what is left alone.
+
+    A link of the union joins where it touches one that is in, diagonals too, and one of its two words has
+    none yet; at the end links join whose words both have none.
+    """
+    union = one | other
+    found = set(one & other)
+    sources, targets = {source for source, _ in found}, {target for _, target in found}
+    waiting = sorted(found)
+    while waiting:
+        grown = []
+        for source, target in waiting:
+            for down, right in AROUND:
+                near = source + down, target + right
+                if near in union and near not in found and not (near[0] in sources and near[1] in targets):
+                    found.add(near)
+                    sources.add(near[0])
+                    targets.add(near[1])
+                    grown.append(near)
+        waiting = grown
+    for direction in (one, other):
+        for source, target in sorted(direction - found):
+            if source not in sources and target not in targets:
+                found.add((source, target))
+                sources.add(source)
+                targets.add(target)
+    return frozenset(found)
+
+
+NULL = 0.08
+"""Probability that a target word has no partner; as Dyer 2013 has it."""
+FIRST, LEAST, MOST = 4.0, 0.1, 14.0
+"""Tension: where it begins, and its bounds."""
+ASCENTS, RATE = 8, 20.0
+
+
+def distances(source: int, target: int) -> Floats:
+    """(target, source) of how far each place is from the diagonal: ``|i / target - j / source|``."""
+    rows = (np.arange(target, dtype=np.float32) + 1) / target
+    columns = (np.arange(source, dtype=np.float32) + 1) / source
+    away: Floats = np.abs(rows[:, None] - columns)
+    return away
+
+
+def diagonal_prior(away: Floats, tension: float) -> Floats:
+    """(target, source + 1): null first, then ``(1 - NULL) · exp(-tension · away) / Z`` (eq. 1 ff.)."""
+    close = np.exp(-tension * away)  # (target, source)
+    close *= (1.0 - NULL) / close.sum(axis=1, keepdims=True)
+    return np.concatenate([np.full((len(away), 1), NULL, dtype=close.dtype), close], axis=1)
+
+
+def ascend(tension: float, observed: float, shapes: Ids, counts: Ids) -> float:
+    """The tension by some steps of gradient ascent on the expected log-likelihood (§2.2).
+
+    Args:
+        tension: as it is.
+        observed: mean distance from the diagonal, negative, that the posteriors have.
+        shapes: (shapes, 2) the lengths of target and source that there are.
+        counts: (shapes,) target words in pairs of each shape.
+    """
+    for _ in range(ASCENTS):
+        expected = 0.0
+        for (target, source), words in zip(shapes.tolist(), counts.tolist(), strict=True):
+            away = distances(source, target)
+            close = np.exp(-tension * away)
+            expected -= words * float(np.mean((close * away).sum(axis=1) / close.sum(axis=1)))
+        tension += RATE * (observed - expected / float(counts.sum()))
+        tension = min(MOST, max(LEAST, tension))
+    return tension
+
 
 ITERATIONS = 5
 CONCENTRATION = 0.01

@@ -12,7 +12,7 @@ from uwaga.checkpoints.formats.uwaga.schema import Dtype
 from uwaga.checkpoints.formats.uwaga.weights import DTYPES, distinct_tensors
 from uwaga.checkpoints.skip_init import skip_init
 from uwaga.checkpoints.weight_map import Weights
-from uwaga.engine.finite import all_finite
+from uwaga.engine.packing import all_finite
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model

@@ -117,7 +117,7 @@ def clean(
     from uwaga.cleaning.clean import clean as clean_corpus
     from uwaga.cleaning.settings import explained
     from uwaga.cli.meter import amount
-    from uwaga.engine.cores import usable_cores
+    from uwaga.engine.cpu import usable_cores
 
     chosen = _settings(settings, (source, target), rules, without, set_ or [])
     if explain:

@@ -16,7 +16,7 @@ import numpy as np
 from uwaga.data.corpus import Pair, PairReader
 from uwaga.data.report import Fault
 from uwaga.data.store import FACTS, FORMAT, LINKS, OFFSETS, SOURCE_TEXT, TARGET_TEXT, Store
-from uwaga.engine.cores import usable_cores
+from uwaga.engine.cpu import usable_cores
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.streams import identify
 from uwaga.settings import DataSettings, FilterSettings

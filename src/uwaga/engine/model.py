@@ -10,13 +10,10 @@ import numpy as np
 
 from uwaga.decoder import BeamRules, Choice, Ids, Memory, State, Step, Symbols
 from uwaga.engine import _core
-from uwaga.engine.beam_search import NativeBeamSearch
-from uwaga.engine.cores import usable_cores
-from uwaga.engine.isa import chosen_isa
-from uwaga.engine.layout import EngineSettings, Sizes
+from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch
+from uwaga.engine.cpu import chosen_isa, usable_cores
+from uwaga.engine.layout import EngineSettings, Sizes, distances, sinusoids
 from uwaga.engine.packing import Packed
-from uwaga.engine.positions import distances, sinusoids
-from uwaga.engine.running_batch import NativeRunningBatch
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, ModelError, TextTooLongError
 from uwaga.results.attention import Attentions, Floats, all_heads, one_head, which_layer

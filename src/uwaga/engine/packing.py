@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -11,10 +13,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.engine import _core
-from uwaga.engine.huge_pages import HUGE_PAGE
 from uwaga.engine.layout import EngineSettings, Product, products, vectors, weight_name
 from uwaga.errors import ModelError, SettingsError
 from uwaga.results.attention import Floats
+
+HUGE_PAGE = 1 << 21
+ALIGNMENT = 64
+"""Bytes on whose multiples arrays begin. torch allots so too: its kernels sum in another order elsewhere."""
+
+Bytes = NDArray[np.uint8]
+
+
+def huge_bytes(size: int) -> Bytes:
+    """So many bytes, from a huge page's beginning where they are as many as one has; zeros.
+
+    Where the system has no such pages they lie on what it has.
+    """
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        owner = np.zeros(size + ALIGNMENT, dtype=np.uint8)
+        first = -owner.ctypes.data % ALIGNMENT
+        return owner[first : first + size]
+    room = -(-size // HUGE_PAGE) * HUGE_PAGE + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
+    memory = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    owner = np.frombuffer(memory, dtype=np.uint8)
+    first = -owner.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
+    if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return owner[first : first + size]
+
+
+CHUNK = 1 << 20
+"""Numbers that are looked at together."""
+
+
+def all_finite(values: NDArray[Any]) -> bool:
+    """Whether no number is infinite or NaN; takes no memory of the size of ``values``."""
+    flat = values.ravel(order="K")
+    return all(np.isfinite(flat[start : start + CHUNK]).all() for start in range(0, flat.size, CHUNK))
+
 
 Precision = Literal["float32", "bfloat16", "int8"]
 PARTS: dict[str, tuple[str, ...]] = {

@@ -227,10 +227,50 @@ class Translation(JsonRecord):
         return confidence_of(self.words, self.token_scores, self.entropies)
 
     def _repr_html_(self) -> str:
-        """Return HTML for notebooks: words coloured by probability, alternatives, attention."""
-        from uwaga.results.views import translation_view
+        """Return HTML for notebooks.
 
-        return translation_view(self)
+        It shows the text with improbable words coloured, the score, warnings and alternatives, and the
+        attention if there is any; for a chain of models, each step with its own. All text is escaped.
+        """
+        from uwaga.results.html import details, escape
+        from uwaga.results.views import attention_view, coloured_words
+
+        faint = 'style="opacity:.75"'
+        parts = [
+            f"<p {faint}>{escape(self.source)}</p>",
+            f"<p><strong>{coloured_words(self.text, self.words)}</strong></p>",
+            f"<p {faint}>{escape(self._figures())}</p>",
+        ]
+        notes = [*self.warnings, *([str(self.error)] if self.error else [])]
+        parts += [f"<p>⚠ {escape(note)}</p>" for note in notes]
+        if self.alternatives:
+            rows = "".join(
+                f"<li>{coloured_words(each.text, each.words)} <small>{each.score:.2f}</small></li>"
+                for each in self.alternatives
+            )
+            parts.append(details(f"{len(self.alternatives)} alternatives", f'<ol start="2">{rows}</ol>'))
+        attentions = self.attentions
+        if not attentions and self.attention is not None and self.attention.size:
+            attentions = Attentions(cross=self.attention[None, None])
+        if self.steps:
+            parts += [
+                details(f"step {number}", step._repr_html_()) for number, step in enumerate(self.steps, 1)
+            ]
+        elif attentions:
+            parts.append(attention_view(attentions, self.source_tokens, self.tokens))
+        return f'<div class="uwaga-translation">{"".join(parts)}</div>'
+
+    def _figures(self) -> str:
+        """Return the score and the quality estimates as text."""
+        figures = [f"score {self.score:.3f}"]
+        confidence = self.confidence
+        if confidence is not None:
+            figures.append(f"geometric mean token probability {confidence.probability:.2f}")
+            figures.append(f"mean word {confidence.mean_word:.2f}")
+            figures.append(f"lowest word {confidence.lowest_word:.2f}")
+            figures += [f"entropy {confidence.entropy:.2f}"] if confidence.entropy is not None else []
+        figures += ["cut at the length limit"] if self.truncated else []
+        return "; ".join(figures)
 
     def to_dict(self, *, confidence: bool = False) -> dict[str, object]:
         """Return the translation as values that JSON has; optional fields only if they are present.

@@ -1,4 +1,4 @@
-"""HTML views of translations and attention, for notebooks and pages.
+"""HTML views of attention and of word probabilities, for notebooks and pages.
 
 :func:`attention_view` shows every attention matrix of a sentence in three views, as BertViz does (Vig 2019):
 lines between tokens, a heat map, and all heads of all layers at once. It is self-contained: the weights, in 8
@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,7 @@ from numpy.typing import NDArray
 from uwaga.errors import SettingsError, shown
 from uwaga.results.attention import Attentions, Floats
 from uwaga.results.confidence import END, SPACES, START, Word, in_text
-from uwaga.results.html import details, escape
-
-if TYPE_CHECKING:
-    from uwaga.results.translation import Translation
+from uwaga.results.html import escape
 
 CELL, LETTER, MARGIN = 18, 7, 8
 """Sizes of a cell, of a letter of a label and of the margin."""
@@ -237,46 +234,15 @@ def _file(name: str) -> str:
 UNSURE = 0.5
 """Words with a lower mean piece probability are coloured, more strongly the lower it is."""
 
-FAINT = 'style="opacity:.75"'
 
+def coloured_words(text: str, words: Sequence[Word]) -> str:
+    """Return a translation as HTML with a background colour on improbable words.
 
-def translation_view(translation: Translation) -> str:
-    """Return HTML that shows a translation.
-
-    It shows the text with improbable words coloured, the score, warnings and alternatives, and the attention
-    if there is any; for a chain of models, each step with its own. All text is escaped.
+    Args:
+        text: the translation.
+        words: its words, from :func:`uwaga.results.confidence.words_of`.
     """
-    parts = [f"<p {FAINT}>{escape(translation.source)}</p>", f"<p><strong>{_words(translation)}</strong></p>"]
-    parts.append(f"<p {FAINT}>{escape(_figures(translation))}</p>")
-    notes = [*translation.warnings, *([str(translation.error)] if translation.error else [])]
-    parts += [f"<p>⚠ {escape(note)}</p>" for note in notes]
-    if translation.alternatives:
-        rows = "".join(
-            f"<li>{_words(each)} <small>{each.score:.2f}</small></li>" for each in translation.alternatives
-        )
-        parts.append(details(f"{len(translation.alternatives)} alternatives", f'<ol start="2">{rows}</ol>'))
-    if translation.steps:
-        parts += [
-            details(f"step {number}", translation_view(step))
-            for number, step in enumerate(translation.steps, 1)
-        ]
-    elif (shown := _attentions(translation)) is not None:
-        parts.append(attention_view(shown, translation.source_tokens, translation.tokens))
-    return f'<div class="uwaga-translation">{"".join(parts)}</div>'
-
-
-def _attentions(translation: Translation) -> Attentions | None:
-    if translation.attentions:
-        return translation.attentions
-    if translation.attention is None or not translation.attention.size:
-        return None
-    return Attentions(cross=translation.attention[None, None])
-
-
-def _words(translation: Translation) -> str:
-    """Return the text with a background colour on improbable words."""
-    parts = in_text(translation.text, translation.words)
-    return "".join(escape(part) if word is None else _word(word) for part, word in parts)
+    return "".join(escape(part) if word is None else _word(word) for part, word in in_text(text, words))
 
 
 def _word(word: Word) -> str:
@@ -286,16 +252,3 @@ def _word(word: Word) -> str:
     doubt = max(0.0, UNSURE - word.mean) / UNSURE
     back = f' style="background:rgba(235,110,20,{0.55 * doubt:.2f})"' if doubt else ""
     return f'<span title="{title}"{back}>{escape(word.text)}</span>'
-
-
-def _figures(translation: Translation) -> str:
-    """Return the score and the quality estimates as text."""
-    figures = [f"score {translation.score:.3f}"]
-    confidence = translation.confidence
-    if confidence is not None:
-        figures.append(f"geometric mean token probability {confidence.probability:.2f}")
-        figures.append(f"mean word {confidence.mean_word:.2f}")
-        figures.append(f"lowest word {confidence.lowest_word:.2f}")
-        figures += [f"entropy {confidence.entropy:.2f}"] if confidence.entropy is not None else []
-    figures += ["cut at the length limit"] if translation.truncated else []
-    return "; ".join(figures)

@@ -20,7 +20,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
-from uwaga.engine.cores import usable_cores
+from uwaga.engine.cpu import usable_cores
 from uwaga.errors import SettingsError
 from uwaga.server.app import create_app
 from uwaga.server.connection import KEEP_ALIVE, WatchedConnection

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, distributed
 
-from uwaga.engine.cores import usable_cores
+from uwaga.engine.cpu import usable_cores
 from uwaga.errors import FailedElsewhereError, RankLostError, UwagaError, reason
 from uwaga.training.rank_messages import RankMessages
 

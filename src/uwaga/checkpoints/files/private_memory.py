@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.engine.huge_pages import ALIGNMENT, Bytes, huge_bytes
+from uwaga.engine.packing import ALIGNMENT, Bytes, huge_bytes
 from uwaga.errors import ModelError
 from uwaga.files.regular import open_regular
 

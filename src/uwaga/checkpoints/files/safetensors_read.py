@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from uwaga.checkpoints.files.private_memory import PrivateFile, PrivateTensor
 from uwaga.checkpoints.files.stored_tensor import NUMPY, StoredTensor
-from uwaga.engine.huge_pages import Bytes
+from uwaga.engine.packing import Bytes
 from uwaga.errors import ModelError, reason
 from uwaga.files.regular import read_regular
 

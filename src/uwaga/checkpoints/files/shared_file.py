@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from uwaga.engine.huge_pages import Bytes
+from uwaga.engine.packing import Bytes
 from uwaga.errors import ModelError
 from uwaga.files.regular import open_regular
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from uwaga.engine.cores import usable_cores
+from uwaga.engine.cpu import usable_cores
 from uwaga.jobs.tables.local import OwnWorker, ProcessWorker
 from uwaga.jobs.tables.pool import WorkerPool
 from uwaga.jobs.tables.work import Identity, Work

@@ -16,7 +16,7 @@ from uwaga.checkpoints.formats.huggingface.seq2seq_family import (
     token_languages,
 )
 from uwaga.checkpoints.weight_map import Table
-from uwaga.engine.positions import sinusoids
+from uwaga.engine.layout import sinusoids
 from uwaga.results.attention import Floats
 from uwaga.settings import TransformerSettings
 from uwaga.tokenizers.multilingual import read_m2m100_tokeniser, read_nllb_tokeniser

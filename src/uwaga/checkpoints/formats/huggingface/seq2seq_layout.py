@@ -9,7 +9,7 @@ from typing import Any
 from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.formats.huggingface.config import ConfigReader
 from uwaga.checkpoints.weight_map import Table, View, is_constant
-from uwaga.engine.positions import sinusoids
+from uwaga.engine.layout import sinusoids
 from uwaga.settings import TransformerSettings
 
 ENCODER = (("attention", "self_attn"), ("attention_norm", "self_attn_layer_norm"))
