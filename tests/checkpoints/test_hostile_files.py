@@ -20,7 +20,7 @@ from uwaga.checkpoints.files.torch_files import open_torch_file
 from uwaga.checkpoints.formats.argos.package import read_package
 from uwaga.checkpoints.registry import describe
 from uwaga.errors import ModelError, UwagaError
-from uwaga.files.zip import LARGEST_DIRECTORY, MOST_MEMBERS, open_archive
+from uwaga.files.zip import MODEL_FILES, open_archive
 
 MODEL = Path(__file__).parents[1] / "support" / "models" / "numbers-en-de"
 
@@ -54,10 +54,10 @@ def refused(path, readers, words, most=32 << 20):
 def test_I11_10_members_are_stored_or_deflated(method, tmp_path):
     array = npy(np.zeros(20_000_000, dtype=np.float32))
     path = packed(tmp_path / "m.npz", [("special:model.yml.npy", array)], method)
-    refused(path, [read_npz, describe], "packed by method")
+    refused(path, [read_npz, describe], "method")
     content = b" " * (80 << 20)
     names = [("p/metadata.json", content), ("p/model/model.bin", content)]
-    refused(packed(tmp_path / "m.argosmodel", names, method), [read_package, describe], "packed by method")
+    refused(packed(tmp_path / "m.argosmodel", names, method), [read_package, describe], "method")
 
 
 def test_I11_10_what_is_inflated_is_bounded(tmp_path):
@@ -72,10 +72,10 @@ def test_I11_10_what_is_inflated_is_bounded(tmp_path):
 
 
 def test_I11_10_members_are_counted_before_they_are_listed(tmp_path):
-    many = packed(tmp_path / "many.npz", [(f"{n}.npy", b"") for n in range(MOST_MEMBERS + 1)])
+    many = packed(tmp_path / "many.npz", [(f"{n}.npy", b"") for n in range(MODEL_FILES.max_members + 1)])
     refused(many, [read_npz, describe], "members")
-    names = [("n" * 60_000 + f"{n}.npy", b"") for n in range(LARGEST_DIRECTORY // 60_000 + 2)]
-    refused(packed(tmp_path / "long.npz", names), [read_npz, describe], "list of members", most=8 << 20)
+    names = [("n" * 60_000 + f"{n}.npy", b"") for n in range(MODEL_FILES.max_directory // 60_000 + 2)]
+    refused(packed(tmp_path / "long.npz", names), [read_npz, describe], "directory", most=8 << 20)
 
 
 @pytest.mark.parametrize("kind", ["cp437", "twice", "NUL", "link", "encrypted", "overlap"])

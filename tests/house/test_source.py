@@ -112,3 +112,15 @@ def borrowed(tree: ast.Module, anywhere: set[str]) -> Iterator[str]:
 def test_private_names_stay_in_their_module() -> None:
     anywhere = set().union(*map(own_names, modules().values()))
     assert not [f"{name}: {one}" for name, tree in modules().items() for one in borrowed(tree, anywhere)]
+
+
+def test_files_are_replaced_by_uwaga_files_alone() -> None:
+    """``os.replace`` is part of atomic writes."""
+    places = [
+        f"{name}:{node.lineno}"
+        for name, tree in modules().items()
+        if not name.startswith("uwaga.files.") and name != "uwaga.server.job_files"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.replace", "os.rename")
+    ]
+    assert not places

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from uwaga.documents.archive import ArchiveWriter, DocumentArchive, open_document
+from uwaga.documents.archive import open_document
 from uwaga.documents.document import (
     DocumentOptions,
     DocumentSource,
@@ -24,6 +24,7 @@ from uwaga.documents.registry import DocumentFormat, find_format
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.files.atomic import new_file
 from uwaga.files.regular import read_regular
+from uwaga.files.zip import Archive, ArchiveWriter
 from uwaga.markup import Inline, plain_text
 
 LARGEST = 1 << 28
@@ -170,11 +171,11 @@ def _plain(job: DocumentJob) -> DocumentSource:
         raise DataError(f"{job.source}: cannot be read: {error.strerror or error}") from None
 
 
-def _member(job: DocumentJob, archive: DocumentArchive, name: str) -> DocumentSource:
+def _member(job: DocumentJob, archive: Archive, name: str) -> DocumentSource:
     return DocumentSource(f"{job.source}: {name}", archive.read(name), job.options)
 
 
-def _readers(job: DocumentJob, archive: DocumentArchive) -> Mapping[str, Reader]:
+def _readers(job: DocumentJob, archive: Archive) -> Mapping[str, Reader]:
     assert job.format.members is not None
     return job.format.members(archive)
 
@@ -186,11 +187,11 @@ def _units(job: DocumentJob) -> Iterator[Unit]:
         return
     with open_document(job.source) as archive:
         readers = _readers(job, archive)
-        for info in archive.members:
-            if info.filename in readers:
-                yield from _of(readers[info.filename](_member(job, archive, info.filename)).pieces)
+        for name in archive.members:
+            if name in readers:
+                yield from _of(readers[name](_member(job, archive, name)).pieces)
             else:
-                archive.check(info)
+                archive.check_sums(name)
 
 
 def _of(pieces: Iterable[Piece]) -> Iterator[Unit]:
@@ -201,12 +202,12 @@ def _write_archive(job: DocumentJob, work: _Batches, file: IO[bytes]) -> None:
     with open_document(job.source) as archive:
         readers = _readers(job, archive)
         with ArchiveWriter(file, archive.comment) as writer:
-            for info in archive.members:
-                if info.filename not in readers:
-                    writer.copy(archive, info)
+            for name, member in archive.members.items():
+                if name not in readers:
+                    writer.copy(archive, name)
                     continue
-                reading = readers[info.filename](_member(job, archive, info.filename))
-                with writer.member(info) as stream:
+                reading = readers[name](_member(job, archive, name))
+                with writer.member(member) as stream:
                     stream.write(reading.mark)
                     work.write(reading, stream)
 

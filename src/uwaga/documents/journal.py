@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from uwaga.errors import DataError, RunInUseError, SettingsError, shown
+from uwaga.files.lock import try_lock
 from uwaga.markup import Inline, Tag
 
 VERSION = 1
@@ -84,10 +84,8 @@ def open_journal(target: Path, job: Mapping[str, Any]) -> Iterator[Journal]:
     except OSError as error:
         raise DataError(f"{target}: cannot be written: {error.strerror or error} ({path.name})") from None
     with os.fdopen(handle, "r+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise RunInUseError(f"{target}: another process writes it; wait, or name another file") from None
+        if not try_lock(handle):
+            raise RunInUseError(f"{target}: another process writes it; wait, or name another file")
         header = json.dumps({"journal": VERSION, **job}, sort_keys=True).encode()
         done, end, running = _read(file, path, job, target)
         if end == 0:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import DocumentSource, Piece, Reader, Reading
 from uwaga.documents.xml import xml_text
 from uwaga.errors import DataError
+from uwaga.files.zip import Archive
 from uwaga.markup.tag_attributes import attributes
 
 CONTENT_TYPES = "[Content_Types].xml"
@@ -25,7 +25,7 @@ def xml_reader(pieces: Callable[[str], Iterator[Piece]]) -> Reader:
     return read
 
 
-def parts(archive: DocumentArchive, wanted: re.Pattern[str], main: str, what: str) -> list[str]:
+def parts(archive: Archive, wanted: re.Pattern[str], main: str, what: str) -> list[str]:
     """The names of the parts that hold text.
 
     Args:
@@ -47,7 +47,7 @@ def parts(archive: DocumentArchive, wanted: re.Pattern[str], main: str, what: st
     return found
 
 
-def _stated_main(archive: DocumentArchive) -> str:
+def _stated_main(archive: Archive) -> str:
     """The part that a package names as its document, wherever it lies."""
     if RELATIONS not in archive:
         return ""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import DocumentOptions, Reader
 from uwaga.errors import SettingsError
+from uwaga.files.zip import Archive
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class DocumentFormat:
     name: str
     suffixes: tuple[str, ...]
     read: Reader | None = None
-    members: Callable[[DocumentArchive], Mapping[str, Reader]] | None = None
+    members: Callable[[Archive], Mapping[str, Reader]] | None = None
     check: Callable[[DocumentOptions], None] | None = None
 
 

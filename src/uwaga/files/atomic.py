@@ -1,11 +1,10 @@
-"""Whole files and folders that appear in one step or not at all."""
+"""Files and folders that appear completely, in one step, or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import errno
-import fcntl
 import glob
 import os
 import re
@@ -16,77 +15,103 @@ from pathlib import Path
 from typing import IO
 
 from uwaga.errors import DataError, ModelError
+from uwaga.files.lock import try_lock
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 _HERE = -100  # AT_FDCWD
 
 LONGEST_STEM = 40
-"""Characters of a file's name in that of its temporary one: a name has a longest length."""
+"""Characters of a file's name in that of its temporary file: the length of names is limited."""
 
 
 @contextlib.contextmanager
-def new_file(path: Path, interrupted: Path | None = None) -> Iterator[IO[bytes]]:
-    """A file to write, which takes its name when all is written.
+def replacing(path: Path, mode: int | None = None, interrupted: Path | None = None) -> Iterator[IO[bytes]]:
+    """Open a temporary file that replaces ``path`` when the block ends without an error.
 
-    After an error there is no file, or still the old one. A file that is replaced keeps its mode, and a link
-    is followed. What is no regular file, a device or a pipe, is written to as it is. On the way the content
-    lies beside the file under a random name, opened exclusively and locked; one that a killed process has
-    left there is removed.
+    The temporary file lies beside ``path`` under a random hidden name (``file.name``), is opened exclusively
+    and locked; it is synced, then renamed. One that a killed process has left is removed. A file that is
+    replaced keeps its mode, and a link is followed. After an error ``path`` is unchanged.
 
     Args:
         path: the file.
-        interrupted: where what has been written is kept after Ctrl-C; None for nowhere.
+        mode: permission bits of the file; by default those of the old file, or of the umask.
+        interrupted: where the content is kept after Ctrl-C; None discards it.
 
     Raises:
-        DataError: the file cannot be written.
+        OSError: the file cannot be written; its ``filename`` is ``path``.
     """
-    ours: list[str | None] = [None, str(path)]
     temporary: Path | None = None
+    target = path
     try:
-        place = path.resolve()
-        ours.append(str(place))
-        if place.exists() and not place.is_file():
-            with place.open("wb") as file:
-                yield file
-            return
-        _remove_abandoned(place)
-        temporary, handle = _open_beside(place)
-        ours.append(str(temporary))
+        target = path.resolve()
+        _remove_abandoned(target)
+        temporary, handle = _open_beside(target, mode)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "wb", opener=lambda *_: handle) as file:
                 yield file
-                file.flush()
-                os.fsync(handle)
+            _sync(temporary)  # by name: libraries such as safetensors replace the file itself
         except KeyboardInterrupt:
             if interrupted is not None:
                 os.replace(temporary, interrupted)
             raise
-        os.replace(temporary, place)
-    except RuntimeError as error:  # links in a circle
-        raise DataError(f"{path}: cannot be written: {error}") from None
+        os.replace(temporary, target)
+    except RuntimeError as error:  # circular links
+        raise OSError(errno.ELOOP, str(error), str(path)) from None
     except OSError as error:
-        if isinstance(error, BrokenPipeError) or error.filename not in ours:
-            raise
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
+        if not isinstance(error, BrokenPipeError) and error.filename in (None, str(target), str(temporary)):
+            error.filename = str(path)
+        raise
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
 
 
-def _open_beside(place: Path) -> tuple[Path, int]:
-    """A new file beside ``place``, of the same mode, and its descriptor; locked for as long as it is open."""
-    mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else None
-    if mode is not None and not os.access(place, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+@contextlib.contextmanager
+def new_file(path: Path, interrupted: Path | None = None) -> Iterator[IO[bytes]]:
+    """Open a file for writing as :func:`replacing` does; a device or a pipe is written to directly.
+
+    Args:
+        path: the file.
+        interrupted: where the content is kept after Ctrl-C; None discards it.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    try:
+        special = path.exists() and not path.is_file()
+        with path.open("wb") if special else replacing(path, interrupted=interrupted) as file:
+            yield file
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or error.filename not in (None, str(path)):
+            raise
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def write_file(path: Path, content: bytes | str, mode: int | None = None) -> None:
+    """Replace a file's whole content, text as UTF-8, as :func:`replacing` does.
+
+    Raises:
+        OSError: the file cannot be written and is unchanged; its ``filename`` is ``path``.
+    """
+    with replacing(path, mode) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def _open_beside(target: Path, mode: int | None) -> tuple[Path, int]:
+    """Create a locked temporary file beside ``target`` and return its path and descriptor."""
+    if mode is None and target.exists():
+        mode = stat.S_IMODE(target.stat().st_mode)
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     while True:
-        temporary = place.with_name(f".{place.name[:LONGEST_STEM]}.{os.urandom(8).hex()}.part")
+        temporary = target.with_name(f".{target.name[:LONGEST_STEM]}.{os.urandom(8).hex()}.part")
         try:
-            handle = os.open(temporary, flags, 0o666)
+            handle = os.open(temporary, flags, 0o666 if mode is None else mode)
         except OSError as error:
-            raise OSError(error.errno, error.strerror, str(place)) from None
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        if temporary.exists():  # else somebody took it for a leftover before it was locked
+            raise OSError(error.errno, error.strerror, str(target)) from None
+        try_lock(handle)
+        if temporary.exists():  # else another process took it for abandoned before it was locked
             break
         os.close(handle)
     if mode is not None:
@@ -94,19 +119,19 @@ def _open_beside(place: Path) -> tuple[Path, int]:
     return temporary, handle
 
 
-def _remove_abandoned(place: Path) -> None:
-    """Remove what processes that no longer live have left of ``place``: files of ours that none holds."""
-    if not place.parent.is_dir():
+def _remove_abandoned(target: Path) -> None:
+    """Remove the temporary files of ``target`` whose writers have been killed: this user's unlocked ones."""
+    if not target.parent.is_dir():
         return
-    name = re.compile(re.escape(f".{place.name[:LONGEST_STEM]}.") + r"[0-9a-f]{16}\.part")
-    for path in [one for one in place.parent.iterdir() if name.fullmatch(one.name)]:
+    name = re.compile(re.escape(f".{target.name[:LONGEST_STEM]}.") + r"[0-9a-f]{16}\.part")
+    for path in [path for path in target.parent.iterdir() if name.fullmatch(path.name)]:
         with contextlib.suppress(OSError):
             if not stat.S_ISREG(path.lstat().st_mode) or path.lstat().st_uid != os.geteuid():
                 continue
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
+                if try_lock(handle):
+                    path.unlink()
             finally:
                 os.close(handle)
 
@@ -115,32 +140,33 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Make ``folder`` hold exactly ``files``, as :func:`new_folder` does.
 
     Raises:
-        ModelError: the disk is full or refuses; nothing has changed then.
+        ModelError: the disk is full or cannot be written; nothing has changed then.
     """
     with new_folder(folder) as fresh:
         for name, content in files.items():
-            _write(fresh / name, content)
+            (fresh / name).write_bytes(content)
+            _sync(fresh / name)
 
 
 @contextlib.contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which takes the name of ``folder`` when all is written, whatever happens on the way.
+    """Fill a hidden sibling of ``folder``, which takes its name when the block ends without an error.
 
-    The files are written in a hidden sibling, which then takes the folder's name. A folder that is
-    already there changes places with it in one step and is removed last; the caller decides whether it may be
-    replaced. Where the system has no such step it is moved aside first, and put back if the second rename
-    fails: a ``kill -9`` between the two leaves the old and the new folder complete under hidden names
-    (``.NAME.*.old`` and ``.NAME.*.part``), and the next call puts the old one back before it begins.
+    An existing folder is exchanged with the new one in one step and then removed; the caller decides whether
+    it may be replaced. Where the system has no such step the old folder is moved aside first, and put back if
+    the second rename fails: a ``kill -9`` between the two leaves the old and the new folder complete under
+    hidden names (``.NAME.*.old`` and ``.NAME.*.part``), and the next call puts the old one back before it
+    begins.
 
-    What writers that were killed have left beside the folder is removed. Whoever fills it syncs its files.
+    Hidden siblings of killed writers are removed. The caller syncs the files that it writes.
 
     Raises:
-        ModelError: the disk is full or refuses; nothing has changed then.
+        ModelError: the disk is full or cannot be written; nothing has changed then.
     """
     folder = folder.resolve()
     handle, fresh = -1, folder
     try:
-        handle, fresh = _begin(folder)
+        handle, fresh = _make_sibling(folder)
         remove_leftovers(folder)
         yield fresh
         _sync(fresh)
@@ -157,8 +183,22 @@ def new_folder(folder: Path) -> Iterator[Path]:
             os.close(handle)
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder in one step for its readers: it is renamed, then deleted. A link is removed itself.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    hidden = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.part")
+    folder.rename(hidden)
+    if hidden.is_symlink():
+        hidden.unlink()
+    else:
+        shutil.rmtree(hidden)
+
+
 def remove_leftovers(folder: Path) -> None:
-    """Remove the hidden siblings of ``folder`` whose writers have been killed; those at work keep theirs.
+    """Remove the hidden siblings of ``folder`` whose writers have been killed.
 
     A folder that was moved aside and not yet replaced is put back.
     """
@@ -166,9 +206,9 @@ def remove_leftovers(folder: Path) -> None:
     for path in sorted([*folder.parent.glob(f"{hidden}.old"), *folder.parent.glob(f"{hidden}.part")]):
         part = path.with_suffix(".part")
         try:
-            handle = _claim(part) if part.exists() else -1
+            handle = _lock_folder(part) if part.exists() else -1
         except OSError:
-            continue  # its writer is at work, or locks are unknown here
+            continue  # its writer is running, or the file system has no locks
         if path.suffix == ".old" and not folder.exists():
             path.rename(folder)
         else:
@@ -177,13 +217,13 @@ def remove_leftovers(folder: Path) -> None:
             os.close(handle)
 
 
-def _begin(folder: Path) -> tuple[int, Path]:
-    """A hidden sibling to write into, and a lock that says somebody does; -1 where there are no locks."""
+def _make_sibling(folder: Path) -> tuple[int, Path]:
+    """Create a hidden sibling; return the handle that locks it, -1 where there are no locks, and its path."""
     while True:
         fresh = folder.parent / f".{folder.name}.{os.urandom(4).hex()}.part"
         fresh.mkdir(parents=True)
         try:
-            handle = _claim(fresh)
+            handle = _lock_folder(fresh)
         except (BlockingIOError, FileNotFoundError):
             continue  # another writer took it for abandoned
         except OSError:
@@ -193,26 +233,19 @@ def _begin(folder: Path) -> tuple[int, Path]:
         os.close(handle)
 
 
-def _claim(folder: Path) -> int:
-    """Lock a folder; the kernel lets go of it with the process, so whoever gets it knows it abandoned."""
+def _lock_folder(folder: Path) -> int:
+    """Return a handle that holds the lock of a folder; the kernel releases it when the process ends."""
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    held = try_lock(handle)
+    if not held:
         os.close(handle)
-        raise
+        raise BlockingIOError if held is False else OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
     return handle
 
 
-def _write(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Write a file or a folder through to the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -224,7 +257,7 @@ def _swap(fresh: Path, folder: Path, aside: Path) -> None:
         fresh.rename(folder)
         return
     if _exchange(fresh, folder):
-        return  # what was there now lies under the fresh name, and is removed with it
+        return  # the old folder now lies under the fresh name, and is removed with it
     folder.rename(aside)
     try:
         fresh.rename(folder)
@@ -233,13 +266,13 @@ def _swap(fresh: Path, folder: Path, aside: Path) -> None:
         raise
 
 
-def _exchange(one: Path, other: Path) -> bool:
-    """Whether two folders have changed places in one step, which Linux has."""
+def _exchange(first: Path, second: Path) -> bool:
+    """Exchange the names of two folders in one step; return False where the system cannot (Linux can)."""
     try:
         rename = ctypes.CDLL(None).renameat2
     except (OSError, TypeError, AttributeError):
         return False
-    return int(rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE)) == 0
+    return int(rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE)) == 0
 
 
 def _reason(error: OSError) -> str:

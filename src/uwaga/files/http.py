@@ -1,65 +1,68 @@
-"""HTTP with an end: every wait is bounded, no redirect leaves HTTPS, and nothing but HTTP is opened.
+"""HTTP requests whose every wait is bounded and whose redirects never leave HTTPS, on httpx.
 
-The standard library's client does the protocol, and knows the proxies of the environment (``https_proxy``).
+Proxies come from the environment (``https_proxy``, ``no_proxy``), trusted certificates from the system or
+from ``SSL_CERT_FILE``.
 """
 
 from __future__ import annotations
 
-import base64
+import asyncio
+import concurrent.futures
 import contextlib
-import http.client
+import http
 import json
-import socket
 import ssl
 import threading
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from uwaga.errors import CatalogueError, SettingsError, shown
 from uwaga.files.regular import read_regular
+from uwaga.files.retry import retry
 
-ALWAYS = {"User-Agent": "uwaga", "Accept-Encoding": "identity"}
+if TYPE_CHECKING:
+    import httpx
+
+HEADERS = {"User-Agent": "uwaga", "Accept-Encoding": "identity"}
 CHUNK = 1 << 16
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 REDIRECTS = (301, 302, 303, 307, 308)
 PASSING = (408, 425, 429, 500, 502, 503, 504)
 """Statuses after which the same request may succeed."""
-TRANSPORT = (OSError, http.client.HTTPException, EOFError, ValueError)
-"""What http.client and ssl raise of broken connections; ValueError: a chunk's length that is none."""
+Result = TypeVar("Result")
 
 
 class UnreachableError(CatalogueError):
-    """A server cannot be reached at all."""
+    """A server cannot be reached."""
 
 
 class BrokenTransferError(CatalogueError):
-    """A transfer that broke off; the same request may succeed."""
+    """A transfer was interrupted; the same request may succeed."""
 
 
 class NotThereError(CatalogueError):
-    """A server answers that there is no such file."""
+    """The server has no such file."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of waiting for servers.
+    """How long to wait for servers.
 
     Attributes:
-        timeout: seconds to connect, to answer, and without a byte.
+        timeout: seconds to connect, to send the headers of the answer, and between two blocks of its body.
         window: seconds over which the speed is measured.
-        slowest: bytes a second that are too few.
-        attempts: how often a file is asked for, each time going on where the last one broke off.
-        pause: seconds before the second attempt, twice as many before each further one.
-        together: files at a time.
+        slowest: bytes a second below which a transfer is given up.
+        attempts: how often a file is requested; each attempt resumes where the last one broke off.
+        pause: seconds before the second attempt, doubled before each further one.
+        together: files transferred at the same time.
 
     Raises:
-        SettingsError: one is negative, or leaves no time, no attempt or no file.
+        SettingsError: a limit is negative, or leaves no time, no attempt or no file.
     """
 
     timeout: float = 30.0
@@ -76,71 +79,15 @@ class Limits:
                 or not 0 <= value < float("inf")
                 or (value < 1 if name in ("attempts", "together") else value == 0 and name == "timeout")
             ):
-                raise SettingsError(f"Limits.{name}: {shown(value)} is no such limit")
+                raise SettingsError(f"Limits.{name}: {shown(value)} is not a valid limit")
 
 
-class Answer:
-    """The answer to a request, its body still to be read.
+class HttpClient:
+    """Opens URLs for any number of threads; leaving its ``with`` block ends all that are open.
 
-    Attributes:
-        status: of HTTP.
-        length: bytes of the body, None where nothing is stated.
-        url: where it came from, behind all redirects.
-    """
-
-    def __init__(self, response: _Response, url: str, limits: Limits) -> None:
-        self._response, self._limits, self.url = response, limits, url
-        self.status = response.status
-        stated = response.headers.get("Content-Length", "")
-        self.length = int(stated) if stated.isascii() and stated.isdigit() and len(stated) < 19 else None
-
-    def header(self, name: str) -> str:
-        """A header's value, empty where there is none."""
-        return self._response.headers.get(name, "")
-
-    def chunks(self) -> Iterator[bytes]:
-        """The body, piece by piece.
-
-        Raises:
-            BrokenTransferError: it broke off.
-            CatalogueError: it comes too slowly.
-        """
-        began, count, read = time.monotonic(), 0, 0
-        while True:
-            try:
-                self._response.watchdog.busy()
-                chunk = self._response.read1(CHUNK)
-                self._response.watchdog.idle()
-            except TimeoutError:
-                raise BrokenTransferError(
-                    f"{bare(self.url)}: nothing has come for {self._limits.timeout:g} seconds"
-                ) from None
-            except TRANSPORT as error:
-                raise BrokenTransferError(f"{bare(self.url)}: broke off: {reason(error)}") from None
-            if not chunk:
-                break
-            read += len(chunk)
-            yield chunk
-            count += len(chunk)
-            if (passed := time.monotonic() - began) >= self._limits.window:
-                if count < self._limits.slowest * passed:
-                    raise CatalogueError(
-                        f"{bare(self.url)}: {count / passed:.0f} bytes a second, fewer than "
-                        f"{self._limits.slowest:g}; given up"
-                    )
-                began, count = time.monotonic(), 0
-        if self.length is not None and read < self.length:
-            raise BrokenTransferError(f"{bare(self.url)}: ended after {read} of {self.length} bytes")
-
-    def close(self) -> None:
-        """End the connection."""
-        self._response.watchdog.end()
-        with contextlib.suppress(*TRANSPORT):
-            self._response.close()
-
-
-class Web:
-    """Opens URLs, and can end all that are open at once.
+    httpx bounds the wait for each packet, and a server that sends one byte at a time would hold a caller for
+    ever. So requests run as tasks of an event loop in a thread of this client, where a deadline can cancel
+    them.
 
     Args:
         limits: of waiting.
@@ -148,155 +95,286 @@ class Web:
 
     def __init__(self, limits: Limits) -> None:
         self.limits, self.stopped = limits, threading.Event()
-        self._sockets: set[socket.socket] = set()
-        self._opener = urllib.request.OpenerDirector()
-        for handler in (urllib.request.ProxyHandler(), _Plain(self._sockets), _Secure(self._sockets)):
-            self._opener.add_handler(handler)
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: httpx.AsyncClient | None = None
+
+    def __enter__(self) -> HttpClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
     @contextlib.contextmanager
-    def open(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[Answer]:
-        """The answer to a request, closed afterwards.
+    def open(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[Response]:
+        """Send a GET request and follow its redirects; the response is closed after the block.
 
         Raises:
-            UnreachableError: there is no such server, or it does not listen.
-            BrokenTransferError: it does not answer, or not now.
-            CatalogueError: it leads to a place that is not gone to.
+            UnreachableError: the server does not exist or does not listen.
+            BrokenTransferError: it does not answer, or reports a passing failure.
+            CatalogueError: the URL, or one that it redirects to, is refused.
         """
-        for _ in range(MOST_REDIRECTS + 1):
-            answer = Answer(self._request(url, headers or {}), url, self.limits)
+        for _ in range(MAX_REDIRECTS + 1):
+            response = Response(self, self._request(url, headers or {}), url)
             try:
-                if answer.status not in REDIRECTS:
-                    if answer.status in PASSING:
-                        raise BrokenTransferError(f"{bare(url)}: {status_text(answer.status)}")
-                    yield answer
+                if response.status not in REDIRECTS:
+                    if response.status in PASSING:
+                        raise BrokenTransferError(f"{public_url(url)}: {status_text(response.status)}")
+                    yield response
                     return
-                url = _redirected(url, answer.header("Location"))
+                url = _redirected(url, response.header("Location"))
             finally:
-                answer.close()
-        raise CatalogueError(f"{bare(url)}: more than {MOST_REDIRECTS} redirects")
+                response.close()
+        raise CatalogueError(f"{public_url(url)}: more than {MAX_REDIRECTS} redirects")
 
     def stop(self) -> None:
-        """End every connection; what waits for one fails at once."""
+        """End every transfer; a thread that waits for one fails with :class:`BrokenTransferError`."""
         self.stopped.set()
-        for one in list(self._sockets):
-            shut(one)
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
 
-    def _request(self, url: str, headers: Mapping[str, str]) -> _Response:
-        address, credentials = split_credentials(check_url(url))
-        request = urllib.request.Request(address, headers={**ALWAYS, **headers})  # noqa: S310 (HTTP alone)
-        if credentials:
-            packed = base64.b64encode(credentials.encode("utf-8")).decode("ascii")
-            request.add_unredirected_header("Authorization", f"Basic {packed}")
+    def run(self, step: Coroutine[Any, Any, Result], seconds: float) -> Result:
+        """Return the result of one step of a transfer.
+
+        Raises:
+            TimeoutError: it took longer.
+            BrokenTransferError: :meth:`stop` was called.
+        """
+        with self._starting:
+            loop = self._loop
+            if loop is None or self.stopped.is_set():
+                step.close()
+                raise BrokenTransferError("stopped")
+            future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(step, seconds), loop)
         try:
-            found = self._opener.open(request, timeout=self.limits.timeout)
-        except urllib.error.URLError as error:
-            raise UnreachableError(f"{bare(url)}: cannot be reached: {reason(error.reason)}") from None
-        except TRANSPORT as error:
-            raise BrokenTransferError(f"{bare(url)}: no answer: {reason(error)}") from None
-        return cast(_Response, found)
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise BrokenTransferError("stopped") from None
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def _request(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
+        import httpx
+
+        check_url(url)
+        try:
+            client = self._open_client()
+            request = client.build_request("GET", url, headers=headers)
+            return self.run(client.send(request, stream=True), 2 * self.limits.timeout)
+        except httpx.InvalidURL as error:
+            raise CatalogueError(f"{public_url(url)}: not a valid address ({error}); refused") from None
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise UnreachableError(f"{public_url(url)}: cannot be reached: {reason(error)}") from None
+        except (httpx.HTTPError, OSError) as error:
+            raise BrokenTransferError(f"{public_url(url)}: no answer: {reason(error)}") from None
+
+    def _open_client(self) -> httpx.AsyncClient:
+        import httpx
+
+        with self._starting:
+            if self._client is None and not self.stopped.is_set():
+                try:
+                    self._client = httpx.AsyncClient(
+                        headers=HEADERS,
+                        verify=ssl.create_default_context(),
+                        timeout=self.limits.timeout,
+                        limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+                    )
+                except (ImportError, ValueError) as error:  # a proxy of the environment
+                    raise CatalogueError(f"the proxy of the environment cannot be used: {error}") from None
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_run_loop, args=(self._loop,), daemon=True).start()
+            if self._client is None:
+                raise BrokenTransferError("stopped")
+            return self._client
+
+
+class Response:
+    """A response whose body has not been read yet.
+
+    Attributes:
+        status: the HTTP status.
+        length: bytes of the body, None where the server does not state them.
+        url: the address that answered, after all redirects.
+    """
+
+    def __init__(self, client: HttpClient, response: httpx.Response, url: str) -> None:
+        self._client, self._response, self.url = client, response, url
+        self.status = response.status_code
+        stated = self.header("Content-Length")
+        self.length = int(stated) if stated.isascii() and stated.isdigit() and len(stated) < 19 else None
+
+    def header(self, name: str) -> str:
+        """Return the value of a header, empty where it is missing."""
+        return str(self._response.headers.get(name, ""))
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the body in blocks.
+
+        Raises:
+            BrokenTransferError: the transfer was interrupted.
+            CatalogueError: it is too slow.
+        """
+        import httpx
+
+        limits, url = self._client.limits, public_url(self.url)
+        body = self._response.aiter_raw()
+        started, count, total = time.monotonic(), 0, 0
+        while True:
+            try:
+                chunk = self._client.run(_next(body), limits.timeout)
+            except (TimeoutError, httpx.TimeoutException):
+                raise BrokenTransferError(
+                    f"{url}: nothing has arrived for {limits.timeout:g} seconds"
+                ) from None
+            except (httpx.HTTPError, OSError) as error:
+                if self.length is not None and total < self.length:
+                    raise BrokenTransferError(f"{url}: ended after {total} of {self.length} bytes") from None
+                raise BrokenTransferError(f"{url}: broke off: {reason(error)}") from None
+            if not chunk:
+                return
+            yield chunk
+            total += len(chunk)
+            count += len(chunk)
+            if (passed := time.monotonic() - started) >= limits.window:
+                if count < limits.slowest * passed:
+                    raise CatalogueError(
+                        f"{url}: {count / passed:.0f} bytes a second, fewer than {limits.slowest:g}; given up"
+                    )
+                started, count = time.monotonic(), 0
+
+    def close(self) -> None:
+        """End the connection."""
+        with contextlib.suppress(Exception):  # of a connection that is not needed any more
+            self._client.run(self._response.aclose(), self._client.limits.timeout)
 
 
 def is_url(place: str) -> bool:
-    """Whether a place is an address of the web; otherwise it is a path."""
+    """Return whether a place is an HTTP address; otherwise it is a path."""
     return place.lower().startswith(("http://", "https://"))
 
 
 def check_url(url: str) -> str:
-    """An address that is opened.
+    """Return an address that may be opened.
 
     Raises:
-        CatalogueError: it is none of HTTP, or holds what no address holds.
+        CatalogueError: it is not HTTP, or contains characters that no address contains.
     """
     try:
         parts = urllib.parse.urlsplit(url)
         sound = parts.scheme.lower() in ("http", "https") and parts.hostname and (parts.port or 1) > 0
     except ValueError:
         sound = False
-    if not sound or not url.isascii() or any(one <= " " or one == "\x7f" for one in url):
+    if not sound or not url.isascii() or any(char <= " " or char == "\x7f" for char in url):
         raise CatalogueError(
-            f"{shown(bare(url))}: not an address that begins with https:// or http://; refused"
+            f"{shown(public_url(url))}: not an address that begins with https:// or http://; refused"
         )
     return url
 
 
-def split_credentials(url: str) -> tuple[str, str]:
-    """An address without ``user:password@``, and these two, empty where there are none."""
-    parts = urllib.parse.urlsplit(url)
-    before, at, host = parts.netloc.rpartition("@")
-    return urllib.parse.urlunsplit(parts._replace(netloc=host)), urllib.parse.unquote(before) if at else ""
-
-
-def bare(place: str) -> str:
-    """A place as messages and records name it: without user, password and query."""
+def public_url(place: str) -> str:
+    """Return an address without user, password and query, for messages and records; a path is unchanged."""
     if not is_url(place):
         return place
     try:
-        address = split_credentials(place)[0]
+        address = _without_credentials(place)
     except ValueError:
         return place.partition("@")[2] or place
     return address.partition("?")[0]
 
 
-def below(base: str, path: str) -> str:
-    """The place of ``path``, which has been checked to be relative, below an address or a folder."""
+def join_url(base: str, path: str) -> str:
+    """Return the address or the path of ``path``, which has been checked to be relative, below ``base``."""
     if not is_url(base):
         return str(Path(base, path))
     return base.rstrip("/") + "/" + urllib.parse.quote(path, safe="/~+=@")
 
 
-def read_document(web: Web, place: str, most: int) -> bytes:
-    """All of a small file, of the web or of this machine.
+def read_document(client: HttpClient, place: str, most: int) -> bytes:
+    """Return the content of a small file, remote or local.
 
     Raises:
-        NotThereError: there is none.
-        CatalogueError: it cannot be had, or has more than ``most`` bytes.
+        NotThereError: there is no such file.
+        CatalogueError: it cannot be read, or has more than ``most`` bytes.
     """
     if not is_url(place):
         return _read_file(place, most)
-    for attempt in range(web.limits.attempts):
-        try:
-            return _read_body(web, place, most)
-        except BrokenTransferError:
-            if attempt + 1 == web.limits.attempts or web.stopped.wait(web.limits.pause * 2**attempt):
-                raise
-    raise AssertionError("there is one attempt at least")
+    return retry(
+        lambda: _read_body(client, place, most),
+        client.limits.attempts,
+        client.limits.pause,
+        lambda error: isinstance(error, BrokenTransferError),
+        client.stopped.wait,
+    )
 
 
 def status_text(status: int) -> str:
-    """A status of HTTP in words of ours: a server's own may hold anything."""
-    return f"the server answers {status} {http.client.responses.get(status, '')}".rstrip()
+    """Describe an HTTP status in the words of the standard: a server's own may contain anything."""
+    phrase = http.HTTPStatus(status).phrase if status in list(http.HTTPStatus) else ""
+    return f"the server answers {status} {phrase}".rstrip()
 
 
-def reason(error: object) -> str:
-    """Why a connection failed, in a few words that may be printed."""
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({error.verify_message})"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    if isinstance(error, http.client.HTTPException | ValueError):
-        return type(error).__name__ if str(error) == "" else shown(str(error))
-    return shown(str(error))
+def reason(error: BaseException) -> str:
+    """Return in a few printable words why a connection failed."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, TimeoutError) or type(cause).__name__.endswith("Timeout"):
+            return "no answer in time"
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted ({cause.verify_message})"
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return shown(str(error)) if str(error) else type(error).__name__
 
 
-def shut(one: socket.socket) -> None:
-    """End a connection, also for a thread that waits for it."""
-    with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
+def to_json(values: object) -> bytes:
+    """Return a record as it is stored."""
+    return json.dumps(values, ensure_ascii=False, indent=2).encode("utf-8") + b"\n"
 
 
-def _read_body(web: Web, url: str, most: int) -> bytes:
-    with web.open(url) as answer:
-        if answer.status in (404, 410):
-            raise NotThereError(f"{bare(url)}: {status_text(answer.status)}")
-        if answer.status != http.client.OK:
-            raise CatalogueError(f"{bare(url)}: {status_text(answer.status)}")
+async def _next(body: Any) -> bytes:
+    return await anext(body, b"")
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Run an event loop until it is stopped, then cancel its tasks, which ends their connections."""
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_cancel_others())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
+async def _cancel_others() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _without_credentials(url: str) -> str:
+    parts = urllib.parse.urlsplit(url)
+    return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _read_body(client: HttpClient, url: str, most: int) -> bytes:
+    with client.open(url) as response:
+        if response.status in (404, 410):
+            raise NotThereError(f"{public_url(url)}: {status_text(response.status)}")
+        if response.status != http.HTTPStatus.OK:
+            raise CatalogueError(f"{public_url(url)}: {status_text(response.status)}")
         content = bytearray()
-        for chunk in answer.chunks():
+        for chunk in response.chunks():
             content += chunk
             if len(content) > most:
-                raise CatalogueError(f"{bare(url)}: more than {most} bytes; refused")
+                raise CatalogueError(f"{public_url(url)}: more than {most} bytes; refused")
         return bytes(content)
 
 
@@ -310,117 +388,14 @@ def _read_file(place: str, most: int) -> bytes:
 
 
 def _redirected(url: str, location: str) -> str:
-    """Where a redirect leads; never from HTTPS to HTTP."""
+    """Return the address that a redirect leads to, without credentials, and never from HTTPS to HTTP."""
     try:
-        found = urllib.parse.urljoin(split_credentials(url)[0], location)
+        target = urllib.parse.urljoin(_without_credentials(url), location)
     except ValueError:
-        found = location
-    check_url(found if location else "")
-    if url.lower().startswith("https:") and not found.lower().startswith("https:"):
-        raise CatalogueError(f"{bare(url)}: leads to {shown(bare(found))}, which is not encrypted; refused")
-    return found
-
-
-class _Response(http.client.HTTPResponse):
-    """An answer whose connection is watched."""
-
-    watchdog: _Watchdog
-
-
-class _Watchdog:
-    """Ends a connection that keeps somebody busy for too long, though its bytes may trickle.
-
-    A limit of silence alone would wait for ever for headers, or for trailers, that never end.
-    """
-
-    def __init__(self, connection: socket.socket, seconds: float) -> None:
-        self._connection, self._seconds = connection, seconds
-        self._since = time.monotonic()
-        self._ended, self._fired = threading.Event(), False
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def busy(self) -> None:
-        """Begin to wait."""
-        self._since = time.monotonic()
-
-    def idle(self) -> None:
-        """What was waited for is there.
-
-        Raises:
-            TimeoutError: it only seems so, because the connection was ended.
-        """
-        self._since = float("inf")
-        if self._fired:
-            raise TimeoutError
-
-    def end(self) -> None:
-        """Watch no longer."""
-        self._ended.set()
-
-    def _watch(self) -> None:
-        while not self._ended.wait(self._seconds / 8):
-            if time.monotonic() - self._since > self._seconds:
-                self._fired = True
-                shut(self._connection)
-                return
-
-
-class _Watched(http.client.HTTPConnection):
-    """A connection whose answer must begin in time, though its bytes may trickle, and that others can end."""
-
-    sockets: set[socket.socket]
-    response_class = _Response
-
-    def connect(self) -> None:
-        super().connect()
-        self.sockets.add(self.sock)
-
-    def getresponse(self) -> _Response:
-        connection = self.sock
-        watchdog = _Watchdog(connection, cast(float, self.timeout))
-        try:
-            found = cast(_Response, super().getresponse())
-            watchdog.idle()
-        except BaseException:
-            watchdog.end()
-            raise
-        found.watchdog = watchdog
-        return found
-
-
-class _WatchedSecure(_Watched, http.client.HTTPSConnection):
-    """The same, encrypted."""
-
-
-class _Plain(urllib.request.HTTPHandler):
-    def __init__(self, sockets: set[socket.socket]) -> None:
-        super().__init__()
-        self._sockets = sockets
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_maker(_Watched, self._sockets), req)
-
-
-class _Secure(urllib.request.HTTPSHandler):
-    def __init__(self, sockets: set[socket.socket]) -> None:
-        super().__init__()
-        self._sockets, self._trust = sockets, ssl.create_default_context()
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_maker(_WatchedSecure, self._sockets), req, context=self._trust)
-
-
-def _maker(kind: type[_Watched], sockets: set[socket.socket]) -> Any:
-    """What makes a connection of a kind that is known to those who may end it."""
-
-    def make(host: str, **options: Any) -> _Watched:
-        made = kind(host, **options)
-        made.sockets = sockets
-        return made
-
-    return make
-
-
-def to_json(values: object) -> bytes:
-    """A record as it is stored."""
-    return json.dumps(values, ensure_ascii=False, indent=2).encode("utf-8") + b"\n"
+        target = location
+    check_url(target if location else "")
+    if url.lower().startswith("https:") and not target.lower().startswith("https:"):
+        raise CatalogueError(
+            f"{public_url(url)}: redirects to {shown(public_url(target))}, which is not encrypted; refused"
+        )
+    return target

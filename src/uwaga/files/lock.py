@@ -1,9 +1,8 @@
-"""One process at a time works in a folder: trains a run, or writes the shards of a job.
+"""Locks on files and folders: one process at a time trains a run, writes a job's parts or installs a model.
 
-The file ``lock`` in it names its owner. On one machine the kernel holds the lock itself (``flock``) and lets
-go of it however the owner ends, so that ``kill -9`` leaves a file but no lock, and no later process of the
-same number can be mistaken for the owner. Between machines the file alone must do: that the owner there has
-ended cannot be seen from here, and the user is asked.
+The kernel holds a lock (``flock``) and releases it however its owner ends, so a process killed by ``kill -9``
+leaves no lock. :class:`RunLock` also works between machines whose shared file system has no such locks: its
+file names the owner. Another machine cannot see whether that owner still runs, so it asks the user.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,16 +22,68 @@ from types import TracebackType
 from uwaga.errors import RunInUseError
 
 LOCK = "lock"
-_UNNAMED_JOBS = ("", "none")  # what torchrun says without --rdzv-id
+POLL = 0.2
+"""Seconds between two attempts to take a lock that another process holds."""
+_UNNAMED_JOBS = ("", "none")  # the run id of torchrun without --rdzv-id
 _STAT_START = 21  # place of the start time, in clock ticks since boot, in /proc/PID/stat (proc(5): 22nd)
+
+
+def try_lock(handle: int) -> bool | None:
+    """Take the exclusive lock of an open file or folder, which closing the handle releases.
+
+    Returns:
+        True if this process holds the lock now, False if another one does, None where there are no such
+        locks.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as failure:
+        return False if failure.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
+    return True
+
+
+@contextlib.contextmanager
+def file_lock(path: Path, waiting: Callable[[], None] | None = None, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a file, which is created where it is missing, within the block.
+
+    A file system without locks gives no protection.
+
+    Args:
+        path: of the lock file; its folder exists.
+        waiting: called once if another process holds the lock.
+        wait: whether to wait for the other process.
+
+    Raises:
+        BlockingIOError: another process holds the lock and ``wait`` is false.
+        OSError: the file cannot be opened.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        waited = False
+        while try_lock(handle) is False:
+            if not wait:
+                raise BlockingIOError(errno.EWOULDBLOCK, "locked by another process", str(path))
+            if waiting is not None and not waited:
+                waiting()
+            waited = True
+            time.sleep(POLL)
+        yield
+    finally:
+        os.close(handle)
 
 
 @dataclass(frozen=True)
 class LockOwner:
-    """A process that works in a folder: its number, host and time, and what tells it from a later one.
+    """A process that holds a :class:`RunLock`.
 
-    ``boot`` names one start of the kernel, ``born`` is the process's own start within it; both are empty
-    where the system does not tell them. ``job`` is that of `torchrun`, empty where there is none.
+    Attributes:
+        pid: process id.
+        host: name of the machine.
+        since: local time at which it took the lock.
+        boot: id of the kernel's boot, empty where the system has none.
+        born: start time of the process within that boot, which tells it from a later process with the same
+            id; empty where the system has none.
+        job: run id of ``torchrun``, empty where there is none.
     """
 
     pid: int
@@ -43,12 +95,12 @@ class LockOwner:
 
 
 class RunLock:
-    """Holds the lock of a run, or of another job's folder, within its ``with`` block.
+    """Holds the lock of a training run, or of another job's folder, within its ``with`` block.
 
     Args:
         run: the folder.
-        work: what the process does in it, for the message.
-        elsewhere: how another folder is chosen, likewise.
+        work: what the process does there, a verb for the message.
+        elsewhere: the option that names another folder, for the message.
 
     Raises:
         RunInUseError: another process works there; names it, its host and since when, and the way out.
@@ -64,7 +116,7 @@ class RunLock:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
                 self._take(handle)
-                if self._is_named(handle):
+                if self._is_at_path(handle):
                     self._handle = handle
                     return self
             except BaseException:
@@ -75,15 +127,15 @@ class RunLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(OSError):  # the lock ends with the handle; a file that stays is stale
+        with contextlib.suppress(OSError):  # the lock ends with the handle; a remaining file is stale
             self.path.unlink()
         os.close(self._handle)
 
     def _take(self, handle: int) -> None:
-        held = _flock(handle)
-        owner = _read(handle)
+        held = try_lock(handle)
+        owner = _read_owner(handle)
         if held is False or (owner is not None and not is_stale(owner, held is True)):
-            raise RunInUseError(f"{self.run}: {self._whose(owner)}")
+            raise RunInUseError(f"{self.run}: {self._owner_text(owner)}")
         content = json.dumps(asdict(this_process())).encode()
         try:
             os.ftruncate(handle, 0)
@@ -92,13 +144,13 @@ class RunLock:
             failure.filename = str(self.path)
             raise
 
-    def _is_named(self, handle: int) -> bool:
+    def _is_at_path(self, handle: int) -> bool:
         try:
             return os.path.samestat(os.fstat(handle), self.path.stat())
         except FileNotFoundError:
             return False
 
-    def _whose(self, owner: LockOwner | None) -> str:
+    def _owner_text(self, owner: LockOwner | None) -> str:
         if owner is None:
             return (
                 f"another process {self._work} here; wait for it, or choose another folder with "
@@ -109,12 +161,12 @@ class RunLock:
             f"stop it, or choose another folder with {self._elsewhere}"
         )
         if owner.host != socket.gethostname():
-            text += f". From here it cannot be seen: if it runs no longer, delete {self.path}"
+            text += f". This machine cannot see that process: if it no longer runs, delete {self.path}"
         return text
 
 
 def this_process() -> LockOwner:
-    """What a lock says of this process."""
+    """Return the owner that a lock of this process names."""
     pid = os.getpid()
     since = time.strftime("%Y-%m-%d %H:%M:%S %z")
     job = os.environ.get("TORCHELASTIC_RUN_ID", "")
@@ -124,37 +176,28 @@ def this_process() -> LockOwner:
 
 
 def is_stale(owner: LockOwner, held: bool) -> bool:
-    """Whether the owner that a lock's file names has ended.
+    """Return whether the owner that a lock file names has ended.
 
     Args:
-        owner: as the file names it.
-        held: whether the kernel gave us the lock; False only where the file system knows no locks.
+        owner: the owner in the file.
+        held: whether this process holds the kernel's lock; False only where the file system has no locks.
     """
     here = this_process()
     if owner.job and owner.job == here.job:
-        return True  # which torchrun has ended, on whatever machine, before it started this one
-    known = bool(owner.boot and here.boot)
-    one_kernel = owner.boot == here.boot if known else owner.host == here.host
+        return True  # torchrun ended that process, on whatever machine, before it started this one
+    boots_known = bool(owner.boot and here.boot)
+    one_kernel = owner.boot == here.boot if boots_known else owner.host == here.host
     if held and one_kernel:
-        return True  # whatever container it ran in, where numbers and host names are others
+        return True  # also from another container, which has its own process ids and host name
     if owner.host != here.host:
         return False
     if not one_kernel:
-        return True  # this host has been started again since
+        return True  # this host has been rebooted since
     return _born(owner.pid) != owner.born if owner.born else not _exists(owner.pid)
 
 
-def _flock(handle: int) -> bool | None:
-    """True if we hold the lock, False if another process does, None where there are no such locks."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as failure:
-        return False if failure.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
-    return True
-
-
-def _read(handle: int) -> LockOwner | None:
-    """The owner in the file; None while there is none, or it was cut short when its owner was killed."""
+def _read_owner(handle: int) -> LockOwner | None:
+    """Return the owner in the file; None while there is none, or if its writer was killed in the middle."""
     try:
         values = json.loads(os.pread(handle, 1 << 16, 0))
         return LockOwner(
@@ -181,7 +224,7 @@ def _born(pid: int) -> str:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return stat.rpartition(")")[2].split()[_STAT_START - 2]  # behind the name, which may hold spaces
+    return stat.rpartition(")")[2].split()[_STAT_START - 2]  # after the name, which may contain spaces
 
 
 def _exists(pid: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from uwaga.errors import CatalogueError, shown
-from uwaga.files.http import BrokenTransferError, Limits, UnreachableError, bare, check_url, is_url
+from uwaga.files.http import BrokenTransferError, Limits, UnreachableError, check_url, is_url, public_url
 from uwaga.library.entry import CatalogueEntry, quality
 from uwaga.library.fields import check_language, same_language
 from uwaga.library.install import Progress, install, uninstall
@@ -223,7 +223,9 @@ def _place(asked: Source, mirror: str | Path | None, environment: Environment) -
         return check_url(given)
     place = Path(given).expanduser()
     if "://" in given or not place.is_dir():
-        raise CatalogueError(f"{said} {shown(bare(given))}: no folder, and no address of https:// or http://")
+        raise CatalogueError(
+            f"{said} {shown(public_url(given))}: no folder, and no address of https:// or http://"
+        )
     return str(place)
 
 
@@ -245,7 +247,7 @@ def _by_hand(entry: CatalogueEntry, environment: Environment) -> str:
     remote = [file for file in entry.files if is_url(file.locations[0])]
     if not remote:
         return ""
-    lines = "".join(f"\n  {bare(file.locations[0])}" for file in remote)
+    lines = "".join(f"\n  {public_url(file.locations[0])}" for file in remote)
     return (
         f"\nWithout a network: run `uwaga models download {entry.name}` on a machine that has one, and copy "
         f"the folder {entry.name} from its models into {models_home(environment)} here. Its files are{lines}"

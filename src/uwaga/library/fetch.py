@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import http.client
 import json
 import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from uwaga.errors import CatalogueError
 from uwaga.files.http import (
     CHUNK,
-    Answer,
     BrokenTransferError,
+    HttpClient,
     NotThereError,
-    Web,
-    bare,
+    Response,
     is_url,
+    public_url,
     status_text,
     to_json,
 )
+from uwaga.files.retry import retry
 from uwaga.library.entry import RemoteFile
 
 RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
@@ -60,7 +61,7 @@ class Part:
     """
 
     def __init__(self, path: Path, location: str) -> None:
-        self.path, self.location = path, bare(location)
+        self.path, self.location = path, public_url(location)
         self._note = path.with_name(path.name + ".json")
         stated: object = None
         with contextlib.suppress(OSError, ValueError, RecursionError):
@@ -77,7 +78,7 @@ class Part:
         """Bytes that are there."""
         return self.path.stat().st_size if self.path.is_file() else 0
 
-    def begin(self, answer: Answer) -> None:
+    def begin(self, answer: Response) -> None:
         """Note whose bytes follow: a strong ETag, or when the file was last changed (RFC 9110, 13.1.5)."""
         tag = answer.header("ETag")
         found = tag if tag.startswith('"') else answer.header("Last-Modified")
@@ -91,7 +92,7 @@ class Part:
         self.validator = ""
 
 
-def fetch(web: Web, file: RemoteFile, path: Path, seen: Seen) -> Fetched:
+def fetch(web: HttpClient, file: RemoteFile, path: Path, seen: Seen) -> Fetched:
     """Bring a file here as it is sent, or find it here, and verify what is stated of it.
 
     Args:
@@ -119,7 +120,7 @@ def fetch(web: Web, file: RemoteFile, path: Path, seen: Seen) -> Fetched:
     )
 
 
-def _fetch_from(web: Web, file: RemoteFile, location: str, path: Path, seen: Seen) -> Fetched:
+def _fetch_from(web: HttpClient, file: RemoteFile, location: str, path: Path, seen: Seen) -> Fetched:
     if not is_url(location):
         found = Path(location)
         if not found.is_file():
@@ -142,26 +143,26 @@ def _fetch_from(web: Web, file: RemoteFile, location: str, path: Path, seen: See
         return Fetched(path, location, resumed, True)
 
 
-def _complete(web: Web, file: RemoteFile, location: str, part: Part, seen: Seen) -> None:
-    for attempt in range(web.limits.attempts):
-        try:
-            _attempt(web, file, location, part, seen)
-            return
-        except BrokenTransferError as error:
-            last = attempt + 1 == web.limits.attempts
-            if last or web.stopped.wait(web.limits.pause * 2**attempt):
-                raise BrokenTransferError(f"{error}{_kept(part)}") from None
-        except CatalogueError as error:
-            raise type(error)(f"{error}{_kept(part)}") from None
-        except OSError as error:
-            raise CatalogueError(f"{part.path}: cannot be written: {error.strerror or error}") from None
+def _complete(web: HttpClient, file: RemoteFile, location: str, part: Part, seen: Seen) -> None:
+    try:
+        retry(
+            lambda: _attempt(web, file, location, part, seen),
+            web.limits.attempts,
+            web.limits.pause,
+            lambda error: isinstance(error, BrokenTransferError),
+            web.stopped.wait,
+        )
+    except CatalogueError as error:
+        raise type(error)(f"{error}{_kept(part)}") from None
+    except OSError as error:
+        raise CatalogueError(f"{part.path}: cannot be written: {error.strerror or error}") from None
 
 
 def _kept(part: Part) -> str:
     return f"; {part.size} bytes have come and are kept: run it again to go on" if part.size else ""
 
 
-def _attempt(web: Web, file: RemoteFile, location: str, part: Part, seen: Seen) -> None:
+def _attempt(web: HttpClient, file: RemoteFile, location: str, part: Part, seen: Seen) -> None:
     """One request; what has come before is asked for no more where the server can do that."""
     done = part.size
     sure = bool(part.validator or file.packed_sha256 or file.sha256)
@@ -174,12 +175,12 @@ def _attempt(web: Web, file: RemoteFile, location: str, part: Part, seen: Seen) 
     if done and part.validator:
         headers["If-Range"] = part.validator
     with web.open(location, headers) as answer:
-        if answer.status == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and done:
+        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and done:
             beyond = BEYOND.fullmatch(answer.header("Content-Range"))
             if beyond and int(beyond[1]) == done:
                 return
             part.drop()
-            raise BrokenTransferError(f"{bare(location)}: has changed on the server")
+            raise BrokenTransferError(f"{public_url(location)}: has changed on the server")
         begin, total = _extent(answer, location, part, done)
         if begin == 0:
             part.drop()
@@ -188,19 +189,19 @@ def _attempt(web: Web, file: RemoteFile, location: str, part: Part, seen: Seen) 
         _receive(web, answer, file, part, begin, lambda now: seen(now, total))
 
 
-def _extent(answer: Answer, location: str, part: Part, done: int) -> tuple[int, int | None]:
+def _extent(answer: Response, location: str, part: Part, done: int) -> tuple[int, int | None]:
     """Where the bytes of an answer begin, and how many the file has."""
-    if answer.status == http.client.PARTIAL_CONTENT and done:
+    if answer.status == HTTPStatus.PARTIAL_CONTENT and done:
         found = RANGE.fullmatch(answer.header("Content-Range"))
         if not found or int(found[1]) != done or int(found[2]) + 1 != int(found[3]):
             part.drop()
             raise BrokenTransferError(
-                f"{bare(location)}: asked for the bytes from {done} on, the server gives others"
+                f"{public_url(location)}: asked for the bytes from {done} on, the server gives others"
             )
         return done, int(found[3])
-    if answer.status == http.client.OK:
+    if answer.status == HTTPStatus.OK:
         return 0, answer.length
-    text = f"{bare(location)}: {status_text(answer.status)}"
+    text = f"{public_url(location)}: {status_text(answer.status)}"
     if answer.status in (404, 410):
         raise NotThereError(f"{text}: the catalogue names a file that is not there")
     raise CatalogueError(text)
@@ -211,14 +212,16 @@ def _check_total(file: RemoteFile, location: str, total: int | None) -> None:
         return
     if file.packed_size is not None and total != file.packed_size:
         raise CatalogueError(
-            f"{bare(location)}: has {total} bytes, the catalogue says {file.packed_size}; refused"
+            f"{public_url(location)}: has {total} bytes, the catalogue says {file.packed_size}; refused"
         )
     if total > file.most_sent:
-        raise CatalogueError(f"{bare(location)}: has {total} bytes, more than {file.most_sent}; refused")
+        raise CatalogueError(
+            f"{public_url(location)}: has {total} bytes, more than {file.most_sent}; refused"
+        )
 
 
 def _receive(
-    web: Web, answer: Answer, file: RemoteFile, part: Part, begin: int, seen: Callable[[int], None]
+    web: HttpClient, answer: Response, file: RemoteFile, part: Part, begin: int, seen: Callable[[int], None]
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     now = begin
@@ -228,13 +231,13 @@ def _receive(
             if now > file.most_sent:
                 part.drop()
                 raise CatalogueError(
-                    f"{bare(answer.url)}: sends more than {file.most_sent} bytes, which is all that it may "
-                    "have; stopped"
+                    f"{public_url(answer.url)}: sends more than the {file.most_sent} bytes "
+                    "that it may have; stopped"
                 )
             target.write(chunk)
             seen(now)
             if web.stopped.is_set():
-                raise BrokenTransferError(f"{bare(answer.url)}: stopped")
+                raise BrokenTransferError(f"{public_url(answer.url)}: stopped")
 
 
 def _verify(file: RemoteFile, path: Path, location: str) -> None:
@@ -242,10 +245,10 @@ def _verify(file: RemoteFile, path: Path, location: str) -> None:
     size = path.stat().st_size
     if file.packed_size is not None and size != file.packed_size:
         raise CatalogueError(
-            f"{bare(location)}: {size} bytes, the catalogue says {file.packed_size}; refused"
+            f"{public_url(location)}: {size} bytes, the catalogue says {file.packed_size}; refused"
         )
     if size > file.most_sent:
-        raise CatalogueError(f"{bare(location)}: {size} bytes, more than {file.most_sent}; refused")
+        raise CatalogueError(f"{public_url(location)}: {size} bytes, more than {file.most_sent}; refused")
     if file.packed_sha256 is None:
         return
     digest = hashlib.sha256()
@@ -254,7 +257,7 @@ def _verify(file: RemoteFile, path: Path, location: str) -> None:
             digest.update(block)
     if digest.hexdigest() != file.packed_sha256:
         raise CatalogueError(
-            f"{bare(location)}: its SHA-256 is {digest.hexdigest()}, the catalogue says "
+            f"{public_url(location)}: its SHA-256 is {digest.hexdigest()}, the catalogue says "
             f"{file.packed_sha256}; refused"
         )
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
-import secrets
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from uwaga.checkpoints.card import CARD
 from uwaga.errors import CatalogueError, UwagaError
-from uwaga.files.atomic import new_folder, remove_leftovers
-from uwaga.files.http import Limits, Web, bare, to_json
+from uwaga.files.atomic import new_folder, remove_folder, remove_leftovers
+from uwaga.files.http import HttpClient, Limits, public_url, to_json
+from uwaga.files.lock import file_lock
 from uwaga.library.card import write_card
 from uwaga.library.entry import CatalogueEntry, RemoteFile
 from uwaga.library.fetch import Fetched, Part, Seen, fetch
@@ -26,8 +22,6 @@ from uwaga.library.unpack import need_unpacker, unpack
 PARTS, LOCKS = ".incomplete", ".locks"
 ROOM = 1 << 20
 """Bytes that a card, a record and the file system take beside a model."""
-PAUSE = 0.2
-"""Seconds between two looks whether another process has finished."""
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes that have come, and how many there are, None while that is not known."""
@@ -67,7 +61,7 @@ def install(
     try:
         for place in (home / LOCKS, parts):
             place.mkdir(parents=True, exist_ok=True)
-        with _locked(home / LOCKS / entry.name, entry.name, waiting):
+        with file_lock(home / LOCKS / entry.name, _waiting_for(entry.name, waiting)):
             if not is_current(folder, entry):
                 if folder.exists() and not (folder / ORIGIN).is_file():
                     raise CatalogueError(
@@ -124,39 +118,17 @@ def uninstall(
     if not folder.is_dir() and not parts.is_dir():
         return False
     (home / LOCKS).mkdir(parents=True, exist_ok=True)
-    with _locked(home / LOCKS / name, name, waiting):
+    with file_lock(home / LOCKS / name, _waiting_for(name, waiting)):
         if folder.is_dir():
-            gone = home / f".{name}.{secrets.token_hex(4)}.part"
-            folder.rename(gone)
-            if gone.is_symlink():
-                gone.unlink()
-            else:
-                shutil.rmtree(gone)
+            remove_folder(folder)
         shutil.rmtree(parts, ignore_errors=True)
         remove_leftovers(folder)
     return True
 
 
-@contextlib.contextmanager
-def _locked(path: Path, name: str, waiting: Callable[[str], None] | None) -> Iterator[None]:
-    """One process at a time; the kernel lets go of the lock however its owner ends."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o644)
-    try:
-        told = False
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if waiting is not None and not told:
-                    waiting(f"another process is at work on {name}; waiting for it")
-                told = True
-                time.sleep(PAUSE)
-            except OSError:
-                break  # the file system knows no locks
-        yield
-    finally:
-        os.close(handle)
+def _waiting_for(name: str, waiting: Callable[[str], None] | None) -> Callable[[], None] | None:
+    """Return what reports that another process holds the lock of a model."""
+    return waiting and (lambda: waiting(f"another process is at work on {name}; waiting for it"))
 
 
 def _check_room(home: Path, entry: CatalogueEntry) -> None:
@@ -173,7 +145,7 @@ def _download(
     entry: CatalogueEntry, folder: Path, parts: Path, limits: Limits, progress: Progress | None
 ) -> None:
     """All files at once, as many together as the limits say; the first failure ends the others."""
-    web, total = Web(limits), _Total(entry.files, progress)
+    web, total = HttpClient(limits), _Total(entry.files, progress)
     pool = ThreadPoolExecutor(limits.together, "uwaga-download")
     try:
         jobs = {
@@ -196,7 +168,9 @@ def _wait(jobs: Mapping[str, Future[Fetched]]) -> None:
             raise error
 
 
-def _fill(entry: CatalogueEntry, fresh: Path, web: Web, parts: Path, sent: Mapping[str, Fetched]) -> None:
+def _fill(
+    entry: CatalogueEntry, fresh: Path, web: HttpClient, parts: Path, sent: Mapping[str, Fetched]
+) -> None:
     """Unpack the files into the folder that is to be the model's, and write its card and its record."""
     files = {}
     for file in entry.files:
@@ -211,7 +185,7 @@ def _fill(entry: CatalogueEntry, fresh: Path, web: Web, parts: Path, sent: Mappi
             # A part of it was from before, and may be of another version: once more, whole.
             fetched = fetch(web, file, parts / f"{file.name}.part", lambda now, total: None)
             size, sha256 = _unpack(fetched, fresh, file)
-        files[file.name] = InstalledFile(size=size, sha256=sha256, location=bare(fetched.location))
+        files[file.name] = InstalledFile(size=size, sha256=sha256, location=public_url(fetched.location))
     origin = Origin(
         name=entry.name,
         source=entry.source,
@@ -245,7 +219,7 @@ def _unpack(fetched: Fetched, fresh: Path, file: RemoteFile) -> tuple[int, str]:
                 package.check_sums()
         except UwagaError as error:
             text = str(error).replace(str(target), file.name)
-            raise CatalogueError(f"{text} (from {bare(fetched.location)})") from None
+            raise CatalogueError(f"{text} (from {public_url(fetched.location)})") from None
     return found
 
 

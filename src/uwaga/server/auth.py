@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import re
 import secrets
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from pydantic import NonNegativeInt
 
 from uwaga.errors import SettingsError, shown
+from uwaga.files.atomic import write_file
 from uwaga.server.api_errors import ApiError
 from uwaga.settings import StrictModel, parse
 
@@ -130,17 +130,10 @@ def remove_key(path: Path, name: str) -> None:
 
 
 def _write(path: Path, keys: list[StoredKey]) -> None:
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    content = json.dumps({"keys": [one.model_dump() for one in keys]}, indent=1)
     try:
-        with os.fdopen(
-            os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-        ) as file:
-            json.dump({"keys": [one.model_dump() for one in keys]}, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+        write_file(path, content, mode=0o600)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise SettingsError(f"{path}: cannot be written: {error.strerror}") from None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import secrets
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from random import Random
 from sentencepiece import SentencePieceTrainer
 
 from uwaga.errors import DataError, SettingsError
+from uwaga.files.atomic import write_file
 from uwaga.settings import TextSettings
 from uwaga.tokenizers.tokeniser import MARK, Tokeniser
 
@@ -102,18 +102,8 @@ def train_tokeniser(
         raise source.failure
     tokeniser = Tokeniser.from_bytes(model.getvalue(), str(path))
     assert set(tags) <= set(tokeniser.tags)
-    return _write(tokeniser, path)
-
-
-def _write(tokeniser: Tokeniser, path: Path) -> Tokeniser:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with temporary.open("xb") as file:  # not through a link that somebody has put there
-            file.write(tokeniser.model_bytes)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_file(path, tokeniser.model_bytes)
     return tokeniser
 
 

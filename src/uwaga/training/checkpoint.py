@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -23,6 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from uwaga.errors import CheckpointError, reason
+from uwaga.files.atomic import replacing
 from uwaga.settings import TrainingSettings
 from uwaga.training.disk import explain
 
@@ -80,17 +80,13 @@ def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Ten
         CheckpointError: the disk is full or refuses; older checkpoints are untouched.
     """
     path = checkpoint_path(folder, progress.step)
-    partial = path.with_suffix(".partial")
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = {"progress": json.dumps(asdict(progress)), "checksum": _checksum(plain)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(plain, partial, metadata=header)
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(partial, path)
+        with replacing(path) as file:
+            save_file(plain, file.name, metadata=header)
     except (OSError, SafetensorError) as error:
-        partial.unlink(missing_ok=True)
         raise CheckpointError(f"{path}: cannot be written: {explain(error)}") from None
     return path
 

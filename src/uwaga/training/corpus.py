@@ -17,12 +17,12 @@ from uwaga.data.prefetch import prefetch
 from uwaga.data.sources import check_rereadable, find_sources
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids
+from uwaga.files.atomic import write_file
 from uwaga.files.streams import identify
 from uwaga.settings import CorpusSettings, DataSettings, GuidedAlignmentSettings, Settings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.tokenizers.training import train_tokeniser
-from uwaga.training.disk import replace_text
 
 
 def corpus_links(
@@ -56,8 +56,8 @@ def corpus_links(
         lines[row - 1] = " ".join(f"{source}-{target}" for source, target in sorted(links))
     place.parent.mkdir(parents=True, exist_ok=True)
     facts.unlink(missing_ok=True)
-    replace_text(place, "".join(f"{line}\n" for line in lines))
-    replace_text(facts, json.dumps(made_from))
+    write_file(place, "".join(f"{line}\n" for line in lines))
+    write_file(facts, json.dumps(made_from))
     return found
 
 

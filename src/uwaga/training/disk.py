@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,27 +71,8 @@ def append(path: Path, content: bytes) -> None:
         os.close(handle)
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Write a file anew, whole or not at all.
-
-    Raises:
-        OSError: with the file's name; the old one is untouched.
-    """
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        with partial.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        error.filename = str(path)
-        raise
-
-
 def remove_leftovers(run: Path) -> None:
     """Remove what a killed part of the run has left half-written; the caller holds the run's lock."""
-    for pattern in ("checkpoints/*.partial", ".*.partial", "*.partial", "text/.*.spm.*"):
+    for pattern in ("checkpoints/.*.part", ".*.part", "text/.*.part"):
         for path in run.glob(pattern):
             path.unlink(missing_ok=True)

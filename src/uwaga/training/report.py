@@ -24,8 +24,9 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
+from uwaga.files.atomic import write_file
 from uwaga.training.checkpoint import Progress
-from uwaga.training.disk import append, replace_text
+from uwaga.training.disk import append
 from uwaga.training.page import METRICS, REPORT, SAMPLES, read_records, run_page
 from uwaga.training.step import Update
 from uwaga.training.utilisation import Utilisation
@@ -270,7 +271,7 @@ class Reporter:
         Raises:
             OSError: it cannot be written.
         """
-        replace_text(self.folder / REPORT, run_page(self.folder))
+        write_file(self.folder / REPORT, run_page(self.folder))
 
     def also(self, progress: Progress, name: str, result: Validation, part: Judged) -> None:
         """Show and record a validation on one of several dev sets, ``name``."""
@@ -312,7 +313,7 @@ class Reporter:
                     kept.append(values)
                     text += line
             if path.exists() and text != path.read_text(encoding="utf-8", errors="replace"):
-                replace_text(path, text)
+                write_file(path, text)
         return next((one for one in reversed(kept) if one["part"] == "dev"), None)
 
     def _reset(self) -> None:

@@ -31,10 +31,10 @@ from optuna.distributions import (
 from optuna.trial import FrozenTrial, TrialState
 
 from uwaga.errors import DataError, SettingsError
+from uwaga.files.atomic import write_file
 from uwaga.files.lock import RunLock
 from uwaga.settings import Settings, change_setting, parse
 from uwaga.settings.sweep import ParameterSettings, SweepSettings, Value
-from uwaga.training.disk import replace_text
 from uwaga.training.page import METRICS, read_records
 from uwaga.training.process import Interrupt
 
@@ -378,7 +378,7 @@ class _Sweep:
     def _end(self, one: _Going, score: float | None, state: TrialState) -> None:
         self.study.tell(one.trial, score, state)
         self.going.remove(one)
-        replace_text(self.folder / TABLE, _table(self.study, self.settings))
+        write_file(self.folder / TABLE, _table(self.study, self.settings))
 
     def _shown(self, score: float | None) -> str:
         assert score is not None
@@ -430,6 +430,6 @@ def _best(study: optuna.Study, folder: Path, values: Mapping[str, Any], say: Cal
     best = study.best_trial
     run = folder / folder_of(best.params)
     made = _changed(values, [*changes_of(best.params), f"run={json.dumps(str(run))}"])
-    replace_text(folder / BEST, yaml.safe_dump(made, sort_keys=False, allow_unicode=True))
+    write_file(folder / BEST, yaml.safe_dump(made, sort_keys=False, allow_unicode=True))
     say(f"best: trial {best.number}, {', '.join(changes_of(best.params))}: {run}; settings: {folder / BEST}")
     return run

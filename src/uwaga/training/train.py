@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 import yaml
 
+from uwaga.files.atomic import write_file
 from uwaga.files.lock import RunLock
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import check_model
@@ -18,7 +19,7 @@ from uwaga.training.changes import check_text, check_unchanged, free_changes
 from uwaga.training.checkpoint import newest_checkpoint, read_progress
 from uwaga.training.consistency import check_consistent, check_shared_folder
 from uwaga.training.corpus import prepare_corpora
-from uwaga.training.disk import failures_named, remove_leftovers, replace_text
+from uwaga.training.disk import failures_named, remove_leftovers
 from uwaga.training.final_model import (
     check_dtype,
     final_folder,
@@ -183,4 +184,4 @@ def _changes(run: Run, result: Validation) -> list[str]:
 
 def _write_settings(settings: Settings) -> None:
     text = yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-    replace_text(settings.run / "settings.yaml", text)
+    write_file(settings.run / "settings.yaml", text)

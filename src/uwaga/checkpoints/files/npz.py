@@ -62,7 +62,7 @@ def read_array_header(
 
 
 def _array(path: Path, archive: Archive, name: str) -> NDArray[Any]:
-    archive.bound(name, LARGEST)
+    archive.check_size(name, LARGEST)
     with archive.open(name) as stream:
         shape, by_column, dtype = read_array_header(path, name, stream)
         content = stream.read()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import struct
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from uwaga.checkpoints.files.safetensors_read import check_shards, read_index
 from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
 from uwaga.errors import MissingExtraError, ModelError, reason
-from uwaga.files.zip import open_archive
+from uwaga.files.zip import is_zip, open_archive
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,7 +57,7 @@ def _loaded(path: Path) -> dict[str, Any]:
             "model.safetensors"
         ) from None
     try:
-        if zipfile.is_zipfile(path):  # not so before torch 1.6
+        if is_zip(path):  # not so before torch 1.6
             with open_archive(path, "a model") as archive:
                 archive.check_sums()
         values = torch.load(path, map_location="cpu", weights_only=True)

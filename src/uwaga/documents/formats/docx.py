@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import Piece, Reader
 from uwaga.documents.office import parts, xml_reader
 from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.runs import DRAWING, WORD, paragraphs
+from uwaga.files.zip import Archive
 
 PARTS = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
 DRAWN = re.compile(r"word/(?:charts/chart\d+|diagrams/data\d+|diagrams/drawing\d+)\.xml")
@@ -23,7 +23,7 @@ def _drawn(text: str) -> Iterator[Piece]:
     return paragraphs(text, DRAWING)
 
 
-def members(archive: DocumentArchive) -> Mapping[str, Reader]:
+def members(archive: Archive) -> Mapping[str, Reader]:
     """The parts of a document that hold text."""
     found = dict.fromkeys(parts(archive, PARTS, "word/document", "Word document"), xml_reader(_word))
     return {**found, **{name: xml_reader(_drawn) for name in archive.names if DRAWN.fullmatch(name)}}

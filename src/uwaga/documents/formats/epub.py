@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import DocumentSource, Piece, Reader, Reading, text_unit
 from uwaga.documents.elements import elements, write_xml
 from uwaga.documents.html_encoding import html_text
@@ -14,13 +13,14 @@ from uwaga.documents.office import xml_reader
 from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.xml import unescape
 from uwaga.errors import DataError
+from uwaga.files.zip import Archive
 
 PAGES = (".xhtml", ".html", ".htm")
 CONTAINER = "META-INF/container.xml"
 ENCRYPTED = re.compile(rb"<(?:\w+:)?CipherReference\b[^>]*URI=[\"'][^\"']*\.x?html?[\"']")
 
 
-def members(archive: DocumentArchive) -> Mapping[str, Reader]:
+def members(archive: Archive) -> Mapping[str, Reader]:
     """The members of a book that hold text.
 
     Raises:

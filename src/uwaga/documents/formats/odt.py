@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import DocumentSource, Piece, Reader, Reading, balanced, joined, nested_unit
 from uwaga.documents.elements import Element, Treatment, elements, write_xml, xml_inline
 from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.tags import Token
 from uwaga.documents.xml import xml_text
 from uwaga.errors import DataError
+from uwaga.files.zip import Archive
 from uwaga.markup import Inline, Tag
 
 BLOCKS = ("text:p", "text:h")
@@ -21,7 +21,7 @@ SPACES = re.compile(r"[ \t\r\n]+")
 MEMBERS = ("content.xml", "styles.xml")
 
 
-def members(archive: DocumentArchive) -> Mapping[str, Reader]:
+def members(archive: Archive) -> Mapping[str, Reader]:
     """The members of a document that hold text: its content, and its headers and footers among the styles.
 
     Raises:

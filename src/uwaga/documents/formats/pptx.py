@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import Piece, Reader
 from uwaga.documents.office import parts, xml_reader
 from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.runs import DRAWING, paragraphs
+from uwaga.files.zip import Archive
 
 PARTS = re.compile(
     r"ppt/(?:slides/slide\d+|notesSlides/notesSlide\d+|charts/chart\d+|diagrams/data\d+|diagrams/drawing\d+)\.xml"
@@ -20,7 +20,7 @@ def _drawn(text: str) -> Iterator[Piece]:
     return paragraphs(text, DRAWING)
 
 
-def members(archive: DocumentArchive) -> Mapping[str, Reader]:
+def members(archive: Archive) -> Mapping[str, Reader]:
     """The parts of a presentation that hold text."""
     return dict.fromkeys(parts(archive, PARTS, "ppt/presentation", "presentation"), xml_reader(_drawn))
 

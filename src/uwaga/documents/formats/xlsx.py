@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.archive import DocumentArchive
 from uwaga.documents.document import Piece, Reader, text_unit
 from uwaga.documents.elements import child, elements, write_xml
 from uwaga.documents.office import parts, xml_reader
 from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.runs import DRAWING, SHEET, paragraph, paragraphs
 from uwaga.documents.xml import unescape
+from uwaga.files.zip import Archive
 
 STRINGS = re.compile(r"xl/sharedStrings\.xml|xl/worksheets/sheet\d+\.xml|xl/comments/?\w*\d*\.xml")
 DRAWN = re.compile(r"xl/(?:drawings/drawing\d+|charts/chart\d+|diagrams/data\d+)\.xml")
@@ -24,7 +24,7 @@ NAMED = re.compile(r"""<(?:tableColumn|cacheField)\b[^>]*?\sname=(?:"([^"]*)"|'(
 HOLDERS = ("si", "is", "text")
 
 
-def members(archive: DocumentArchive) -> Mapping[str, Reader]:
+def members(archive: Archive) -> Mapping[str, Reader]:
     """The parts of a workbook that hold text."""
     found = parts(archive, STRINGS, "xl/workbook", "workbook")
     named = frozenset(

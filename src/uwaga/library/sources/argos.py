@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from uwaga.errors import CatalogueError
-from uwaga.files.http import Web, bare, below, check_url, is_url, read_document
+from uwaga.files.http import HttpClient, check_url, is_url, join_url, public_url, read_document
 from uwaga.library.entry import MODEL_BYTES, CatalogueEntry, RemoteFile, entry_name
 from uwaga.library.fields import Fields, as_list, check_file_name, parse_json
 from uwaga.library.sources.source import Listing, Query, Source
@@ -25,9 +25,10 @@ def read_argos(query: Query) -> Listing:
         CatalogueError: the index cannot be had, or is none.
     """
     base = query.place.rstrip("/")
-    where = below(base or ADDRESS, INDEX)
-    content = read_document(Web(query.limits), where, LARGEST)
-    where = bare(where)
+    where = join_url(base or ADDRESS, INDEX)
+    with HttpClient(query.limits) as client:
+        content = read_document(client, where, LARGEST)
+    where = public_url(where)
     newest: dict[str, CatalogueEntry] = {}
     problems = []
     for number, values in enumerate(as_list(parse_json(content, where), where)):
@@ -54,7 +55,7 @@ def _entry(values: Fields, base: str) -> CatalogueEntry | None:
     name = check_file_name(check_url(links[0]).partition("?")[0].rpartition("/")[2], values.where)
     if not name.endswith(SUFFIX):
         raise CatalogueError(f"{values.where}: {name} is no {SUFFIX} file; refused")
-    locations = (below(base, name),) if base else tuple(check_url(link) for link in links)
+    locations = (join_url(base, name),) if base else tuple(check_url(link) for link in links)
     return CatalogueEntry(
         source=NAME,
         name=entry_name(NAME, source, target),

@@ -7,7 +7,7 @@ states nothing, so gzip's own sums must do (github.com/mozilla/translations, db/
 from __future__ import annotations
 
 from uwaga.errors import CatalogueError, shown
-from uwaga.files.http import NotThereError, Web, bare, below, is_url, read_document
+from uwaga.files.http import HttpClient, NotThereError, is_url, join_url, public_url, read_document
 from uwaga.library.entry import (
     FIREFOX_LICENCE,
     MODEL_BYTES,
@@ -38,14 +38,14 @@ def read_firefox(query: Query) -> Listing:
     Raises:
         CatalogueError: the catalogue cannot be had, or is none.
     """
-    web = Web(query.limits)
-    if query.place:
-        base = query.place.rstrip("/") or "/"
-        content, where = _read_mirrored(web, base)
-    else:
-        base, where = ADDRESS, below(ADDRESS, STORED)
-        content = read_document(web, where, LARGEST)
-    where = bare(where)
+    with HttpClient(query.limits) as client:
+        if query.place:
+            base = query.place.rstrip("/") or "/"
+            content, where = _read_mirrored(client, base)
+        else:
+            base, where = ADDRESS, join_url(ADDRESS, STORED)
+            content = read_document(client, where, LARGEST)
+    where = public_url(where)
     catalogue = Fields(parse_json(content, where), where)
     if not query.place and catalogue.has("baseUrl"):
         base = catalogue.text("baseUrl")
@@ -66,19 +66,19 @@ def read_firefox(query: Query) -> Listing:
     return Listing(tuple(entries.values()), tuple(problems))
 
 
-def _read_mirrored(web: Web, base: str) -> tuple[bytes, str]:
+def _read_mirrored(client: HttpClient, base: str) -> tuple[bytes, str]:
     """A mirror's catalogue, beside the files or where the storage has it."""
     try:
-        return read_document(web, below(base, CATALOGUE), LARGEST), below(base, CATALOGUE)
+        return read_document(client, join_url(base, CATALOGUE), LARGEST), join_url(base, CATALOGUE)
     except NotThereError:
         pass
     try:
-        return read_document(web, below(base, STORED), LARGEST), below(base, STORED)
+        return read_document(client, join_url(base, STORED), LARGEST), join_url(base, STORED)
     except NotThereError:
         kind = "mirror" if is_url(base) else "folder"
         raise CatalogueError(
-            f"{bare(base)}: a {kind} without {CATALOGUE} or {STORED}, so not one of Firefox's models; for a "
-            "folder of model folders use --from-source folder"
+            f"{public_url(base)}: a {kind} without {CATALOGUE} or {STORED}, so not one of Firefox's models; "
+            "for a folder of model folders use --from-source folder"
         ) from None
 
 
@@ -131,7 +131,7 @@ def _file(values: Fields, base: str, size: int | None = None, sha256: str | None
     name, packing = packing_of(path)
     return RemoteFile(
         name=check_file_name(name, values.where),
-        locations=(below(base, path),),
+        locations=(join_url(base, path),),
         packing=packing,
         size=size,
         sha256=sha256,

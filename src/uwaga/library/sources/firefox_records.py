@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from uwaga.errors import CatalogueError, shown
-from uwaga.files.http import NotThereError, Web, bare, below, read_document
+from uwaga.files.http import HttpClient, NotThereError, join_url, public_url, read_document
 from uwaga.library.entry import (
     FIREFOX_LICENCE,
     MODEL_BYTES,
@@ -51,17 +51,17 @@ def read_records(query: Query) -> Listing:
     Raises:
         CatalogueError: the records cannot be had, or are none.
     """
-    web = Web(query.limits)
     base = query.place.rstrip("/")
-    where = below(base, MIRRORED) if base else below(ADDRESS, RECORDS)
-    try:
-        content = read_document(web, where, LARGEST)
-    except NotThereError:
-        if not base:
-            raise
-        where = below(base, RECORDS)
-        content = read_document(web, where, LARGEST)
-    where = bare(where)
+    where = join_url(base, MIRRORED) if base else join_url(ADDRESS, RECORDS)
+    with HttpClient(query.limits) as client:
+        try:
+            content = read_document(client, where, LARGEST)
+        except NotThereError:
+            if not base:
+                raise
+            where = join_url(base, RECORDS)
+            content = read_document(client, where, LARGEST)
+    where = public_url(where)
     models: dict[Key, dict[str, Fields]] = defaultdict(dict)
     problems: list[str] = []
     records = Fields(parse_json(content, where), where).entries("data")
@@ -126,7 +126,7 @@ def _file(record: Fields, base: str) -> RemoteFile:
     packed = attachment.text("filename", location)
     return RemoteFile(
         name=name,
-        locations=(below(base, location),),
+        locations=(join_url(base, location),),
         packing=packing_of(location)[1] or packing_of(packed)[1],
         size=record.size("decompressedSize", MODEL_BYTES),
         sha256=record.sha256("decompressedHash"),

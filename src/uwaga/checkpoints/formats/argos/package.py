@@ -106,7 +106,7 @@ def _unpack(path: Path, folder: Path) -> None:
     with open_archive(path, "an Argos package") as package:
         for name, member in needed_members(package).items():
             target = folder / name
-            package.bound(member, LARGEST.get(target.name, LARGEST_OTHER))
+            package.check_size(member, LARGEST.get(target.name, LARGEST_OTHER))
             with package.open(member) as packed, target.open("xb") as file:
                 shutil.copyfileobj(packed, file, 1 << 20)
 
