@@ -15,7 +15,7 @@ import uwaga
 from uwaga.cli import chosen
 from uwaga.cli.main import app
 from uwaga.errors import NotInstalledError
-from uwaga.library.origin import models_home
+from uwaga.library.installed import models_home
 from uwaga.translator import PivotTranslator
 from uwaga.translator.loading import LoadOptions
 

@@ -25,8 +25,7 @@ import uwaga
 from uwaga import library as catalogue
 from uwaga.errors import CatalogueError, UwagaError
 from uwaga.library import Limits
-from uwaga.library.installations import downloaded_models
-from uwaga.library.origin import read_origin
+from uwaga.library.installed import downloaded_models, read_origin
 
 LIMITS = Limits(**FAST)
 NAME = "firefox-en-pt-tiny"
@@ -108,7 +107,7 @@ def test_the_best_model_of_a_pair_is_chosen_unless_another_is_named(home, server
 @pytest.mark.parametrize("no_answer", [False, True])
 def test_a_no_to_the_licence_fetches_nothing(home, server, no_answer):
     storage(server, {("en-pt", "tiny"): FILES})
-    with pytest.raises(CatalogueError, match="licence was not agreed"):
+    with pytest.raises(CatalogueError, match="licence"):
         fetch(home, server, confirm=lambda entry: no_answer and entry.licence != "MPL-2.0")
     assert [path for path, _ in server.requests] == ["/models.json"]
     assert not (home / "models").exists()
@@ -489,7 +488,7 @@ def test_json_of_a_record_is_what_is_installed(home, server):
     found = catalogue.find_installed("en", "pt", {"UWAGA_HOME": str(home), "XDG_DATA_HOME": str(home)})
     assert [one.name for one in found if one.kind == "catalogue"] == [NAME]
     assert catalogue.path(NAME, {"UWAGA_HOME": str(home)}) == folder
-    with pytest.raises(UwagaError, match="no installed model is called so"):
+    with pytest.raises(UwagaError, match="no installed model"):
         catalogue.path("firefox-en-pt-huge", {"UWAGA_HOME": str(home)})
 
 
@@ -547,6 +546,6 @@ def test_what_was_downloaded_loads_by_its_name_and_translates_as_its_files_do(
     texts = ["twenty one", "three hundred and five"]
     direct = uwaga.load(tmp_path / "student", threads=1).translate(texts)
     assert uwaga.load("firefox-en-de-tiny", threads=1).translate(texts) == direct
-    (found,) = [one for one in catalogue.installed(described=True) if one.kind == "catalogue"]
+    (found,) = [one for one in catalogue.installed_models(described=True) if one.kind == "catalogue"]
     assert found.description.format == "Marian" and found.problems == ()
     assert found.description.languages == found.languages == (("en",), ("de",))

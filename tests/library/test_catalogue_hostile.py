@@ -172,10 +172,10 @@ def test_names_that_are_there_twice_are_refused(server, listed, tmp_path):
     found["models"]["en-pt"] *= 2
     server.put("models.json", found)
     listing = catalogue.listing(mirror=server.url, limits=LIMITS)
-    assert len(listing.entries) == 1 and "firefox-en-pt-tiny is there twice" in listing.problems[0]
+    assert len(listing.entries) == 1 and "twice" in listing.problems[0]
     text = json.dumps(storage(server, {("en-pt", "tiny"): FILES}))
     server.put("models.json", text.replace('"files":', '"files": {}, "files":').encode())
-    refused(server, tmp_path, "'files' stands there twice")
+    refused(server, tmp_path, "duplicate key 'files'")
     listed["files"]["vocab"] = dict(listed["files"]["lexicalShortlist"])
     listed["serve"]()
     refused(server, tmp_path, "called alike")
@@ -188,7 +188,7 @@ def test_a_model_without_a_vocabulary_or_of_another_pair_is_refused(server, list
     listed["files"]["vocab"] = kept
     listed["targetLanguage"] = "es"
     listed["serve"]()
-    refused(server, tmp_path, "is of en-es, listed as 'en-pt'")
+    refused(server, tmp_path, "en-es")
 
 
 NO_CATALOGUES = [
@@ -208,7 +208,7 @@ def test_what_is_no_catalogue_is_refused_by_name(server, tmp_path, source, conte
 
 
 def test_a_catalogue_without_end_is_stopped(server, tmp_path, monkeypatch):
-    monkeypatch.setattr("uwaga.library.sources.firefox.LARGEST", 1 << 20)
+    monkeypatch.setattr("uwaga.library.sources.firefox.LARGEST_CATALOGUE", 1 << 20)
     server.put("models.json", b"{", endless=True, lengthless=True)
     refused(server, tmp_path, "more than 1048576 bytes")
 
@@ -227,7 +227,7 @@ def test_a_plain_base_address_in_the_real_catalogue_is_refused(monkeypatch, serv
     assert entry.files[0].locations[0].startswith("https://storage.invalid/bucket/models/")
     found = json.loads(server.paths["/models.json"].body) | {"baseUrl": "http://storage.invalid"}
     server.put("db/models.json", found)
-    with pytest.raises(CatalogueError, match="not encrypted"):
+    with pytest.raises(CatalogueError, match="https"):
         catalogue.available(limits=LIMITS, environment={})
 
 
@@ -266,7 +266,7 @@ def test_calls_with_values_of_wrong_kinds_are_errors_of_ours(call, tmp_path, mon
 def test_names_that_are_none_are_not_removed(tmp_path, name):
     (tmp_path / "models/.locks").mkdir(parents=True)
     environment = {"UWAGA_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "HF_HOME": str(tmp_path)}
-    with pytest.raises(CatalogueError, match="no installed model is called so"):
+    with pytest.raises(CatalogueError, match="no installed model"):
         catalogue.remove(name, environment)
     assert (tmp_path / "models/.locks").is_dir()
 
@@ -337,7 +337,7 @@ def test_a_zstd_bomb_is_stopped(server, tmp_path):
 
 def test_records_that_are_not_whole_or_of_no_version_are_refused(server, tmp_path):
     server.put("records.json", {"data": records(server, FILES)[:2]})
-    refused(server, tmp_path, "not whole", from_source="firefox-records")
+    refused(server, tmp_path, "not complete", from_source="firefox-records")
     server.put("records.json", {"data": records(server, FILES, "new")})
     refused(server, tmp_path, "version is 'new'", from_source="firefox-records")
 
@@ -376,7 +376,7 @@ def test_argos_packages_are_installed_as_they_are_and_their_sums_checked(server,
     argos(server, b"<html>Not here</html>")
     refused(server, tmp_path / "d", "argosmodel", from_source="argos")
     argos(server, good, links=["ipfs://QmX"])
-    refused(server, tmp_path / "e", "no link of HTTP", from_source="argos")
+    refused(server, tmp_path / "e", "no HTTP link", from_source="argos")
     argos(server, good, links=["https://x.example/../../.bashrc"])
     refused(server, tmp_path / "f", "refused", from_source="argos")
 

@@ -13,9 +13,8 @@ import pytest
 from uwaga.checkpoints.description import Description, WeightSummary
 from uwaga.errors import NotInstalledError
 from uwaga.languages.codes import same_language
-from uwaga.library import installations
-from uwaga.library.installations import InstalledModel, mean_score
-from uwaga.library.origin import Origin
+from uwaga.library import installed
+from uwaga.library.installed import InstalledModel, Origin, mean_score
 from uwaga.library.routes import MAX_MODELS, find_route
 from uwaga.server import served_models
 from uwaga.server.settings import ModelSettings
@@ -203,7 +202,7 @@ def test_server_and_command_line_choose_the_same_models(monkeypatch):
     chains = 0
     for _ in range(500):
         models = [random_model(number) for number in range(rng.randint(1, 8))]
-        for module in (installations, served_models):
+        for module in (installed, served_models):
             monkeypatch.setattr(module, "installed_models", lambda *_, models=models, **__: iter(models))
         served = served_models.ServedLanguages(
             served_models.read_served_models([ModelSettings(name=one.place) for one in models])

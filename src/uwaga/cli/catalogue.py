@@ -237,8 +237,7 @@ def _print(entries: Sequence[CatalogueEntry]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from uwaga.library.installations import mean_score
-    from uwaga.library.origin import installed_folders
+    from uwaga.library.installed import installed_folders, mean_score
 
     here = {folder.name for folder in installed_folders(os.environ)}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")

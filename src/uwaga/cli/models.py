@@ -19,7 +19,7 @@ from uwaga.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from uwaga.library.installations import InstalledModel
+    from uwaga.library.installed import InstalledModel
 
 SHOWN = 4
 """Languages of a side in the table."""
@@ -71,13 +71,13 @@ def installed(folders: Folders = None, as_json: AsJson = False) -> None:
 
         uwaga models --json | jq -r .name
     """
-    from uwaga.library.installations import installed_models
+    from uwaga.library.installed import installed_models
 
     for word in map(str, folders or ()):
         near = difflib.get_close_matches(word, COMMANDS, n=1)
         if near and not Path(word).exists():
             raise ModelError(f"{word}: no such folder; did you mean `uwaga models {near[0]}`?")
-    found = list(installed_models(folders or ()))
+    found = installed_models(folders or (), described=True)
     if as_json:
         for one in found:
             typer.echo(json.dumps(one.to_dict(), ensure_ascii=False))

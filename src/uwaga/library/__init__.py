@@ -1,6 +1,6 @@
-"""The catalogue of models: what there is to download, and what is on this machine.
+"""The library of models: those on this machine, and the catalogues of those to download.
 
-Nothing is fetched by importing this, and no file but those that a call names.
+Importing this fetches nothing and reads no file.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from uwaga.files.http import Limits
     from uwaga.library.catalogue import available, download, listing, remove
-    from uwaga.library.entry import CatalogueEntry, RemoteFile
-    from uwaga.library.installed_models import find_installed, installed, path
-    from uwaga.library.sources.registry import SOURCES, register
-    from uwaga.library.sources.source import Listing, Query, Source
+    from uwaga.library.entry import CatalogueEntry, Listing, Query, RemoteFile, Source
+    from uwaga.library.installed import find_installed, installed_models, path
+    from uwaga.library.sources import SOURCES, register
 
 _PLACES = {
     "library.catalogue": ("available", "download", "listing", "remove"),
-    "library.entry": ("CatalogueEntry", "RemoteFile"),
-    "library.installed_models": ("find_installed", "installed", "path"),
-    "library.sources.source": ("Listing", "Query", "Source"),
-    "library.sources.registry": ("SOURCES", "register"),
+    "library.entry": ("CatalogueEntry", "Listing", "Query", "RemoteFile", "Source"),
+    "library.installed": ("find_installed", "installed_models", "path"),
+    "library.sources": ("SOURCES", "register"),
     "files.http": ("Limits",),
 }
 
@@ -36,7 +34,7 @@ __all__ = [
     "available",
     "download",
     "find_installed",
-    "installed",
+    "installed_models",
     "listing",
     "path",
     "register",
@@ -45,7 +43,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import a module when something of it is asked for: finding what is installed needs no HTTP."""
+    """Import a module at first use: to find installed models needs no HTTP client."""
     for module, names in _PLACES.items():
         if name in names:
             return getattr(importlib.import_module(f"uwaga.{module}"), name)

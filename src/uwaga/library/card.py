@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from uwaga.library.entry import FIREFOX_LICENCE
-from uwaga.library.origin import Origin
+from uwaga.library.installed import Origin
 
 NOTICES = {
     FIREFOX_LICENCE: (

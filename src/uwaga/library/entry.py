@@ -1,34 +1,39 @@
-"""What a catalogue says of a model, checked: no record names a place outside of its folder."""
+"""The records of a catalogue: sources, what they are asked for, and the models that they list.
+
+A record is checked when it is made: none names a file outside its model's folder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from uwaga.errors import CatalogueError
-from uwaga.library.installations import mean_score
+from uwaga.files.http import Limits
+from uwaga.library.fields import same_language
+from uwaga.library.installed import mean_score
 
 MODEL_BYTES = 1 << 33
-"""The largest file of weights, unpacked."""
+"""The largest weight file accepted, unpacked."""
 OTHER_BYTES = 1 << 28
-"""The largest other file, unpacked."""
+"""The largest other file accepted, unpacked."""
 FIREFOX_LICENCE = "MPL-2.0"
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a model that can be fetched.
+    """A file of a model that can be downloaded.
 
     Attributes:
-        name: under which it is installed.
-        locations: where it is, tried in this order: URLs, or paths of this machine.
-        packing: ``gzip``, ``zstd``, or empty.
-        size: bytes, unpacked; None where nothing is stated.
-        sha256: of the unpacked file, in hexadecimal; None where nothing is stated.
-        packed_size: bytes as it is sent.
-        packed_sha256: of what is sent.
-        largest: bytes that it may have, unpacked, where no size is stated.
+        name: the name under which it is installed.
+        locations: URLs, or paths on this machine, in the order in which they are tried.
+        packing: ``gzip``, ``zstd`` or empty.
+        size: bytes unpacked; None where the catalogue does not state it.
+        sha256: hexadecimal SHA-256 of the unpacked file; None where the catalogue does not state it.
+        packed_size: bytes as sent.
+        packed_sha256: SHA-256 of the file as sent.
+        largest: limit on the unpacked bytes where no size is stated.
     """
 
     name: str
@@ -42,48 +47,48 @@ class RemoteFile:
 
     @property
     def most(self) -> int:
-        """Bytes that are unpacked at most."""
+        """Limit on the unpacked bytes."""
         return self.largest if self.size is None else self.size
 
     @property
     def most_sent(self) -> int:
-        """Bytes that are received at most: what cannot be packed grows by less than a hundredth part."""
+        """Limit on the bytes received: incompressible data grow by less than 1 % when packed."""
         if self.packed_size is not None:
             return self.packed_size
         return self.most + self.most // 100 + 4096
 
 
 def check_names(files: Sequence[RemoteFile], where: str) -> None:
-    """Refuse files that would be installed over each other, also where capitals do not count.
+    """Check that no two files would overwrite each other, on a case-insensitive file system too.
 
     Raises:
         CatalogueError: two have the same name; the message begins with ``where``.
     """
-    names = sorted(one.name.lower() for one in files)
+    names = sorted(file.name.lower() for file in files)
     if len(set(names)) < len(names):
-        raise CatalogueError(f"{where}: two files are called alike: {', '.join(names)}; refused")
+        raise CatalogueError(f"{where}: two files have the same name: {', '.join(names)}; refused")
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A model of a catalogue.
+    """A model that a catalogue lists. A text is empty where the catalogue states nothing.
 
     Attributes:
-        source: the name of the source that lists it.
-        name: under which it is installed, such as ``firefox-en-pt-tiny``.
-        source_language: code of the language that it translates from.
-        target_language: code of the language that it translates to.
-        architecture: ``tiny``, ``base`` and so on; empty where nothing is stated.
-        version: as its maker counts; empty where nothing is stated.
-        status: how far it is released, in its maker's words.
-        released: whether its maker offers it to users.
-        licence: its name, or why none is known.
-        files: what is fetched.
-        metrics: scores by their names.
-        parameters: how many, None where nothing is stated.
-        model: the file that is the model, of one that is a single file.
-        repository: of a model that ``huggingface_hub`` fetches.
-        place: of a model that is on this machine already and is not copied.
+        source: name of the source that lists it.
+        name: the name under which it is installed, such as ``firefox-en-pt-tiny``.
+        source_language: code of the language it translates from.
+        target_language: code of the language it translates to.
+        architecture: ``tiny``, ``base`` and so on.
+        version: the version of the model as its publisher counts.
+        status: release status in the publisher's words.
+        released: True if its publisher offers it to users.
+        licence: name of the licence, or why none is known.
+        files: the files to download.
+        metrics: scores by name.
+        parameters: number of parameters, None where it is not stated.
+        model: the model's file, if the model is a single file.
+        repository: repository on the Hugging Face hub, of a model that ``huggingface_hub`` downloads.
+        place: folder or file of a model that is on this machine already and is not copied.
     """
 
     source: str
@@ -109,12 +114,12 @@ class CatalogueEntry:
 
     @property
     def size(self) -> int | None:
-        """Bytes of its files, unpacked, as far as they are stated; None where none is."""
-        stated = [one.size for one in self.files if one.size is not None]
+        """Unpacked bytes of the files whose size is stated; None if no size is."""
+        stated = [file.size for file in self.files if file.size is not None]
         return sum(stated) if stated else None
 
     def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it."""
+        """Return a JSON-serializable summary."""
         return {
             "name": self.name,
             "source": self.source,
@@ -127,18 +132,81 @@ class CatalogueEntry:
             "bytes": self.size,
             "parameters": self.parameters,
             "metrics": dict(self.metrics),
-            "files": [one.name for one in self.files],
+            "files": [file.name for file in self.files],
         }
 
 
 def entry_name(source: str, *parts: str) -> str:
-    """The name of a model: its source, languages and architecture with hyphens between."""
+    """Join a source, languages and architecture with hyphens to the name of a model."""
     return "-".join(part for part in (source, *parts) if part)
 
 
 def quality(entry: CatalogueEntry) -> tuple[bool, float, int]:
-    """What the better of two models of a pair has more of: released, then its score, then its size.
+    """Return the sort key of the models of a pair: released before others, then by score, then by size.
 
     The models of one catalogue state the same scores, so that their means can be compared.
     """
     return entry.released, mean_score(entry.metrics), entry.size or 0
+
+
+@dataclass(frozen=True)
+class Query:
+    """A request to a source.
+
+    Attributes:
+        source: code of the language to translate from, None for any.
+        target: code of the language to translate to, None for any.
+        place: URL or folder of a mirror to read instead of the source's own address; empty for none.
+        environment: environment variables.
+        limits: timeouts and retries of downloads.
+    """
+
+    source: str | None
+    target: str | None
+    place: str
+    environment: Mapping[str, str]
+    limits: Limits
+
+    def matches(self, entry: CatalogueEntry) -> bool:
+        """Return True if an entry translates between these languages."""
+        sides = ((self.source, entry.source_language), (self.target, entry.target_language))
+        return all(wanted is None or same_language(wanted, code) for wanted, code in sides)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The answer of a source.
+
+    Attributes:
+        entries: models.
+        problems: why entries were refused, each with its name.
+    """
+
+    entries: tuple[CatalogueEntry, ...]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source of models.
+
+    Attributes:
+        name: the value of ``--from-source``, and the beginning of its models' names.
+        title: its name for people.
+        address: URL of its catalogue, empty if it has none of its own.
+        variable: environment variable that names a mirror.
+        read: returns the models it lists; raises CatalogueError.
+        fetch: downloads a model and returns its path, for a source with its own way of doing so.
+        pairs: returns the language pairs that a model's name may mean, for a source that lists one pair at a
+            time.
+        prefix: of its models' names, by default its own name and a hyphen.
+    """
+
+    name: str
+    title: str
+    address: str
+    variable: str
+    read: Callable[[Query], Listing]
+    fetch: Callable[[CatalogueEntry], str] | None = None
+    pairs: Callable[[str], list[tuple[str, str]]] | None = None
+    prefix: str = ""

@@ -1,4 +1,4 @@
-"""Values of a stranger's JSON, each with its type, size and characters checked."""
+"""Values of an untrusted catalogue's JSON, each checked for its type, size and characters."""
 
 from __future__ import annotations
 
@@ -16,106 +16,108 @@ FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}", re.ASCII)
 PART = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._+=@~-]{0,199}", re.ASCII)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 HASH = re.compile(r"[0-9a-f]{64}")
-OURS = ("origin.json", "card.md")
-"""Files that no catalogue may bring."""
+RESERVED = ("origin.json", "card.md")
+"""Names of files that uwaga writes, which no catalogue may use."""
 MOST_ENTRIES = 100_000
 LONGEST = 500
+LONGEST_PAIR = 60
+"""Characters of a language pair."""
 
 
 class Fields:
-    """A mapping of a catalogue, by whose methods alone its values are read.
+    """A JSON object of a catalogue whose methods check each value that they return.
 
     Args:
-        values: the mapping.
-        where: what messages call it.
+        values: the object.
+        where: its place, for messages.
 
     Raises:
-        CatalogueError: it is no mapping; each method raises it too, naming the place, the key and the value.
+        CatalogueError: it is not an object. Each method raises it too, naming the place, key and value.
     """
 
     def __init__(self, values: object, where: str) -> None:
         if not isinstance(values, dict):
-            raise CatalogueError(f"{where}: not a mapping but {shown(values)}")
+            raise CatalogueError(f"{where}: expected an object, not {shown(values)}")
         self._values: Mapping[str, Any] = values
         self.where = where
 
     def has(self, key: str) -> bool:
-        """Whether a key is there and not null."""
+        """Return True if a key is present and not null."""
         return self._values.get(key) is not None
 
     def fields(self, key: str) -> Fields:
-        """A mapping inside."""
+        """Return the object under a key."""
         return Fields(self._of(key), f"{self.where}: {key}")
 
     def items(self) -> Iterator[tuple[str, object]]:
-        """All keys and values, unchecked."""
+        """Yield all keys and values, unchecked."""
         yield from self._values.items()
 
     def entries(self, key: str) -> list[object]:
-        """A list inside."""
+        """Return the list under a key."""
         return as_list(self._of(key), f"{self.where}: {key}")
 
-    def text(self, key: str, otherwise: str | None = None) -> str:
-        """A line of text that may be printed."""
-        value = self._of(key, otherwise)
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a printable line of text."""
+        value = self._of(key, default)
         if not isinstance(value, str) or len(value) > LONGEST or CONTROL.search(value):
             raise self._wrong(key, "a line of text")
         return value
 
     def language(self, key: str) -> str:
-        """A language's code."""
+        """Return a language code."""
         return check_language(self._of(key), f"{self.where}: {key}")
 
-    def word(self, key: str, otherwise: str | None = None) -> str:
-        """A word that may be a part of a folder's name."""
-        value = self._of(key, otherwise)
-        if value == "" and otherwise == "":
+    def word(self, key: str, default: str | None = None) -> str:
+        """Return a word that is safe as part of a folder's name."""
+        value = self._of(key, default)
+        if value == "" and default == "":
             return ""
         if not isinstance(value, str) or not WORD.fullmatch(value) or ".." in value:
             raise self._wrong(key, "a word of letters, digits, dots and hyphens")
         return value
 
     def sha256(self, key: str) -> str:
-        """A SHA-256 in hexadecimal."""
+        """Return a SHA-256 as lower-case hexadecimal digits."""
         value = self._of(key)
         if not isinstance(value, str) or not HASH.fullmatch(value.lower()):
             raise self._wrong(key, "a SHA-256 in hexadecimal")
         return value.lower()
 
     def size(self, key: str, most: int) -> int:
-        """Bytes of a file, of which there is one at least."""
+        """Return the size of a file in bytes, from 1 to ``most``."""
         value = self._of(key)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= most:
             raise self._wrong(key, f"a number of bytes from 1 to {most}")
         return value
 
     def count(self, key: str) -> int | None:
-        """A whole number, None where there is none."""
+        """Return a non-negative integer, None if the key is missing."""
         value = self._values.get(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 60:
-            raise self._wrong(key, "a whole number")
+            raise self._wrong(key, "an integer of at least 0")
         return value
 
     def number(self, key: str) -> float:
-        """A finite number."""
+        """Return a finite number."""
         value = self._of(key)
         if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
             raise self._wrong(key, "a finite number")
         return float(value)
 
     def path(self, key: str) -> str:
-        """The path of a file below a catalogue's base: relative, with slashes, each part a plain name."""
+        """Return a file's path relative to the catalogue's base, with slashes, each part a plain name."""
         value = self._of(key)
         parts = value.split("/") if isinstance(value, str) else []
-        if not parts or len(str(value)) > 2 * LONGEST or not all(_is_part(one) for one in parts):
+        if not parts or len(str(value)) > 2 * LONGEST or not all(map(_is_part, parts)):
             raise self._wrong(key, "a relative path of plain names")
         return str(value)
 
-    def _of(self, key: str, otherwise: object = None) -> Any:
+    def _of(self, key: str, default: object = None) -> Any:
         value = self._values.get(key)
-        value = otherwise if value is None else value
+        value = default if value is None else value
         if value is None:
             raise CatalogueError(f"{self.where}: {key} is missing")
         return value
@@ -127,65 +129,74 @@ class Fields:
 
 
 def as_list(values: object, where: str) -> list[object]:
-    """A list of a catalogue.
+    """Return a list after checking its type and length.
 
     Raises:
-        CatalogueError: it is none, or longer than any catalogue.
+        CatalogueError: it is not a list, or is too long.
     """
     if not isinstance(values, list):
-        raise CatalogueError(f"{where}: not a list but {shown(values)}")
+        raise CatalogueError(f"{where}: expected a list, not {shown(values)}")
     if len(values) > MOST_ENTRIES:
         raise CatalogueError(f"{where}: {len(values)} entries, more than {MOST_ENTRIES}; refused")
     return values
 
 
 def check_language(value: object, where: str) -> str:
-    """A language's code.
+    """Return a language code after checking its form.
 
     Raises:
-        CatalogueError: it is none.
+        CatalogueError: it does not look like a language code.
     """
     if not isinstance(value, str) or not LANGUAGE.fullmatch(value):
-        raise CatalogueError(f"{where} is {shown(value)}, not a language's code such as `en`; refused")
+        raise CatalogueError(f"{where} is {shown(value)}, not a language code such as `en`; refused")
     return value
 
 
-def same_language(asked: str, found: str) -> bool:
-    """Whether two codes are one language: capitals and the kind of hyphen do not matter."""
-    return asked.replace("_", "-").lower() == found.replace("_", "-").lower()
+def same_language(code: str, other: str) -> bool:
+    """Return True if two codes are equal but for case, hyphens and underscores."""
+    return code.replace("_", "-").lower() == other.replace("_", "-").lower()
 
 
-def check_file_name(name: str, where: str, ours: Sequence[str] = OURS) -> str:
-    """The name under which a file is installed; none of ``ours``, which uwaga writes.
+def language_pairs(model: str) -> list[tuple[str, str]]:
+    """Return the language pairs that a name such as ``en-pt`` may mean; codes may contain hyphens."""
+    if len(model) > LONGEST_PAIR:
+        return []
+    parts = re.split(r"[-_]", model)
+    pairs = [("-".join(parts[:cut]), "-".join(parts[cut:])) for cut in range(1, len(parts))]
+    return [pair for pair in pairs if all(LANGUAGE.fullmatch(code) for code in pair)]
+
+
+def check_file_name(name: str, where: str, reserved: Sequence[str] = RESERVED) -> str:
+    """Return the name under which a file is installed, after checking it.
 
     Raises:
-        CatalogueError: it is no plain name of a file, or one of uwaga's own.
+        CatalogueError: it is not a plain file name, or one of ``reserved``.
     """
-    if not FILE_NAME.fullmatch(name) or ".." in name or name.lower() in ours:
-        raise CatalogueError(f"{where}: a file called {shown(name)}; refused")
+    if not FILE_NAME.fullmatch(name) or ".." in name or name.lower() in reserved:
+        raise CatalogueError(f"{where}: unacceptable file name {shown(name)}; refused")
     return name
 
 
 def parse_json(content: bytes, where: str) -> object:
-    """JSON in UTF-8 in which no mapping has a key twice.
+    """Parse UTF-8 JSON in which no object has a duplicate key.
 
     Raises:
-        CatalogueError: it is none.
+        CatalogueError: it is not such JSON.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, value in pairs:
-            if key in found:
-                raise CatalogueError(f"{where}: {shown(key)} stands there twice; refused")
-            found[key] = value
-        return found
+            if key in values:
+                raise CatalogueError(f"{where}: duplicate key {shown(key)}; refused")
+            values[key] = value
+        return values
 
     try:
         return json.loads(content.decode("utf-8"), object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         raise CatalogueError(
-            f"{where}: not the JSON of a catalogue ({shown(str(error))}, beginning {shown(content[:40])})"
+            f"{where}: not a JSON catalogue ({shown(str(error))}, beginning {shown(content[:40])})"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""From what a user calls a model to the folder that holds it. Nothing here needs torch."""
+"""Find the folder or file of a model by the name that a user gives it."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ OWNERS = {
     "openai-community": "gpt2 gpt2-medium gpt2-large gpt2-xl",
     "distilbert": "distilgpt2",
 }
-"""Models that everybody calls by the name they had before repositories had owners."""
+"""Models that are known by the names they had before repositories had owners."""
 OWNED = {name: f"{owner}/{name}" for owner, names in OWNERS.items() for name in names.split()}
 
 BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 
 
 def find_model(name: str | Path | None = None) -> Path:
-    """The place of a model: the bundled one, a folder or file, an installed one, or a copy of a repository.
+    """Return the folder or file of a model.
 
-    No name, or ``bundled``, is the one that comes with uwaga. A folder that exists always wins over a name.
-    The names of installed models, of the catalogue and of packages, are those that ``uwaga models`` lists.
-    A repository is read from the local cache when it is there and fetched otherwise.
+    No name, or ``bundled``, is the model that comes with uwaga. A folder or file that exists takes precedence
+    over other meanings of a name. Then come the models that ``uwaga models`` lists, and repositories of the
+    Hugging Face hub, which are read from the local cache or else downloaded.
 
     Raises:
-        ModelError: there is no such folder and no such repository within reach.
-        MissingExtraError: a hub name without ``huggingface_hub`` installed.
+        ModelError: there is no such model, or it cannot be downloaded.
+        MissingExtraError: the name is a repository's and ``huggingface_hub`` is not installed.
     """
     if name is None or (str(name) == "bundled" and not os.path.lexists(name)):
         if not (BUNDLED / CONFIG).is_file():
             raise ModelError(
-                f"{BUNDLED}: this installation holds no bundled model; "
+                f"{BUNDLED}: this installation has no bundled model; "
                 "name another, such as a folder that `uwaga train` wrote"
             )
         return BUNDLED
@@ -70,9 +70,8 @@ def find_model(name: str | Path | None = None) -> Path:
 
 
 def _installed(name: str) -> Path | None:
-    """A model that is installed under a name; a folder's user does without what reads the records."""
-    from uwaga.library.origin import find_installed_folder
-    from uwaga.library.packages import find_packaged
+    """The installed model of a name; imported late, since a folder needs none of it."""
+    from uwaga.library.installed import find_installed_folder, find_packaged
 
     return find_installed_folder(name) or find_packaged(name)
 
@@ -90,10 +89,10 @@ def _from_hub(name: str) -> Path:
     if cached is not None and _has(cached, (*files.weights, *files.rather_not)):
         return cached
     try:
-        found = Path(hub.snapshot_download(name, allow_patterns=usual))
-        if not _has(found, files.weights):
-            found = Path(hub.snapshot_download(name, allow_patterns=[*usual, *files.rather_not]))
-        return found
+        snapshot = Path(hub.snapshot_download(name, allow_patterns=usual))
+        if not _has(snapshot, files.weights):
+            snapshot = Path(hub.snapshot_download(name, allow_patterns=[*usual, *files.rather_not]))
+        return snapshot
     except Exception as error:  # huggingface_hub lets the errors of its transport library through
         if cached is not None:
             return cached
@@ -106,14 +105,14 @@ def _from_hub(name: str) -> Path:
 
 
 def _has(folder: Path, patterns: Sequence[str]) -> bool:
-    """Whether a folder holds a file of one of these patterns."""
+    """Return True if a folder holds a file that matches one of these patterns."""
     return any(next(folder.glob(pattern), None) is not None for pattern in patterns)
 
 
 def _cached(hub: object, name: str, patterns: list[str]) -> Path | None:
-    """The local copy of a repository if it is of a format that we know."""
+    """The local copy of a repository if its format is known."""
     try:
-        found = Path(hub.snapshot_download(name, allow_patterns=patterns, local_files_only=True))  # type: ignore[attr-defined]
+        snapshot = Path(hub.snapshot_download(name, allow_patterns=patterns, local_files_only=True))  # type: ignore[attr-defined]
     except (OSError, ValueError):
         return None
-    return found if (found / CONFIG).exists() or formats.detect(found) is not None else None
+    return snapshot if (snapshot / CONFIG).exists() or formats.detect(snapshot) is not None else None

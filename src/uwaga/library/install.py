@@ -16,7 +16,7 @@ from uwaga.files.lock import file_lock
 from uwaga.library.card import write_card
 from uwaga.library.entry import CatalogueEntry, RemoteFile
 from uwaga.library.fetch import Fetched, Part, Seen, fetch
-from uwaga.library.origin import ORIGIN, InstalledFile, Origin, models_home, read_origin
+from uwaga.library.installed import ORIGIN, InstalledFile, Origin, models_home, read_origin
 from uwaga.library.unpack import need_unpacker, unpack
 
 PARTS, LOCKS = ".incomplete", ".locks"

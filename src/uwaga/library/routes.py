@@ -18,7 +18,7 @@ PIVOT = "en"
 
 Codes = tuple[str, ...]
 Rank = tuple[bool, bool, float, int, float]
-"""A model's place in the order of preference: :attr:`uwaga.library.installations.InstalledModel.rank`."""
+"""A model's place in the order of preference: :attr:`uwaga.library.installed.InstalledModel.rank`."""
 LOWEST_RANK: Rank = (False, False, 0.0, 0, 0.0)
 
 

@@ -11,7 +11,7 @@ from uwaga.languages.codes import same_language
 from uwaga.languages.names import language_name, offered_codes
 from uwaga.library import routes
 from uwaga.library.hub import find_model
-from uwaga.library.installations import InstalledModel, installed_models, model_at
+from uwaga.library.installed import InstalledModel, installed_models, model_at
 from uwaga.library.routes import LOWEST_RANK, LanguageGraph, Rank, find_route
 from uwaga.server.settings import ModelSettings
 from uwaga.translator.by_language import language_pair
@@ -67,7 +67,7 @@ def read_served_models(models: Sequence[ModelSettings]) -> list[ServedModel]:
         SettingsError: nothing at all can be offered; says why of each.
     """
     offers: list[ServedModel] = []
-    installed = list(installed_models(described=False))
+    installed = installed_models()
     for one in models:
         name = one.name.rstrip("/").rsplit("/", 1)[-1] if one.name.startswith(("/", ".", "~")) else one.name
         taken = {other.name for other in offers}

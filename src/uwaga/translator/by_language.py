@@ -22,7 +22,7 @@ from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
-    from uwaga.library.installations import InstalledModel
+    from uwaga.library.installed import InstalledModel
 
 CODE = re.compile(r"[a-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?")
 """A language as the name of a pair has it: ``pt``, ``pt-BR``, ``por_Latn``."""
@@ -128,7 +128,7 @@ def language_pair(name: object) -> tuple[str, str] | None:
     pair = next((pair for pair in pairs if all(map(CODE.fullmatch, pair))), None)
     if pair is None:
         return None
-    from uwaga.library.origin import find_installed_folder
+    from uwaga.library.installed import find_installed_folder
 
     return pair if find_installed_folder(name) is None else None
 
@@ -164,9 +164,9 @@ def choose_models(
         raise SettingsError(
             f"{source} and {target} are one language; name one to go through with via (--via), or another"
         )
-    from uwaga.library.installations import installed_models
+    from uwaga.library.installed import installed_models
 
-    models = list(installed_models((), environment, described=False))
+    models = installed_models((), environment)
     usable = list(models)
     while route := find_route(source, target, usable, between):
         read = [(leg, read_model(Path(leg.model.place), memory=memory)) for leg in route]

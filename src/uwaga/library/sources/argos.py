@@ -1,4 +1,4 @@
-"""Argos Translate's packages: an index without sizes or hashes, and zip files with sums inside."""
+"""Argos Translate's packages: an index without sizes or hashes, and zip files with checksums inside."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import re
 
 from uwaga.errors import CatalogueError
 from uwaga.files.http import HttpClient, check_url, is_url, join_url, public_url, read_document
-from uwaga.library.entry import MODEL_BYTES, CatalogueEntry, RemoteFile, entry_name
+from uwaga.library.entry import MODEL_BYTES, CatalogueEntry, Listing, Query, RemoteFile, Source, entry_name
 from uwaga.library.fields import Fields, as_list, check_file_name, parse_json
-from uwaga.library.sources.source import Listing, Query, Source
 
 NAME = "argos"
 ADDRESS = "https://raw.githubusercontent.com/argosopentech/argospm-index/main"
@@ -19,10 +18,10 @@ UNSTATED = "not stated"
 
 
 def read_argos(query: Query) -> Listing:
-    """The newest package of each pair. A mirror's packages lie beside its index, called as the links say.
+    """Return the newest package of each pair. A mirror's packages are next to its index.
 
     Raises:
-        CatalogueError: the index cannot be had, or is none.
+        CatalogueError: the index cannot be fetched or is not valid.
     """
     base = query.place.rstrip("/")
     where = join_url(base or ADDRESS, INDEX)
@@ -45,16 +44,16 @@ def read_argos(query: Query) -> Listing:
 
 
 def _entry(values: Fields, base: str) -> CatalogueEntry | None:
-    """A package; None for one that is no translation's."""
+    """The entry of a package, None if it does not translate."""
     if values.text("type", "translate") != "translate":
         return None
     source, target = values.language("from_code"), values.language("to_code")
-    links = [one for one in values.entries("links") if isinstance(one, str) and is_url(one)]
+    links = [link for link in values.entries("links") if isinstance(link, str) and is_url(link)]
     if not links:
-        raise CatalogueError(f"{values.where}: no link of HTTP")
+        raise CatalogueError(f"{values.where}: it has no HTTP link")
     name = check_file_name(check_url(links[0]).partition("?")[0].rpartition("/")[2], values.where)
     if not name.endswith(SUFFIX):
-        raise CatalogueError(f"{values.where}: {name} is no {SUFFIX} file; refused")
+        raise CatalogueError(f"{values.where}: {name} is not a {SUFFIX} file; refused")
     locations = (join_url(base, name),) if base else tuple(check_url(link) for link in links)
     return CatalogueEntry(
         source=NAME,

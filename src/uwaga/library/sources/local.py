@@ -1,4 +1,4 @@
-"""Models that are on this machine already: a folder of model folders, and those that packages ship."""
+"""Models that are on this machine already: in a folder of model folders, or in Python packages."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.card import read_card
 from uwaga.errors import CatalogueError, UwagaError
 from uwaga.files.http import is_url
-from uwaga.library.entry import CatalogueEntry, RemoteFile, entry_name
+from uwaga.library.entry import CatalogueEntry, Listing, Query, RemoteFile, Source, entry_name
 from uwaga.library.fields import check_file_name
-from uwaga.library.origin import ORIGIN, Origin, infer_origin, is_firefox_folder, read_origin
-from uwaga.library.packages import packaged_models
-from uwaga.library.sources.source import Listing, Query, Source
+from uwaga.library.installed import (
+    ORIGIN,
+    Origin,
+    infer_origin,
+    is_firefox_folder,
+    packaged_models,
+    read_origin,
+)
 
 FOLDER, PACKAGES = "folder", "packages"
 UNSTATED = "not stated"
 
 
 def read_folder(query: Query) -> Listing:
-    """The models in a folder, such as one that was copied from another machine's folder of models.
+    """Return the models in a folder, such as a copy of another machine's folder of models.
 
     Raises:
-        CatalogueError: no such folder is given.
+        CatalogueError: no folder is given, or it does not exist.
     """
     if not query.place or is_url(query.place):
         raise CatalogueError(f"{FOLDER}: give the folder that holds model folders: --mirror FOLDER")
@@ -34,39 +39,41 @@ def read_folder(query: Query) -> Listing:
         if not place.is_dir() or place.name.startswith(".") or not _is_model(place):
             continue
         try:
-            entries.append(_copied(place))
+            entries.append(_folder_entry(place))
         except (UwagaError, OSError) as error:
             problems.append(str(error))
     return Listing(tuple(entries), tuple(problems))
 
 
 def read_packages(query: Query) -> Listing:
-    """The models of installed Python packages, which need no download."""
-    found = [
-        CatalogueEntry(
-            source=PACKAGES,
-            name=one.name,
-            source_language=one.origin.source_languages[0],
-            target_language=one.origin.target_languages[0],
-            architecture=one.origin.architecture,
-            version=one.origin.version,
-            status="installed",
-            licence=one.origin.licence or UNSTATED,
-            metrics=one.origin.metrics,
-            place=one.place,
-        )
-        for one in packaged_models()
-        if one.origin.source_languages and one.origin.target_languages
-    ]
-    return Listing(tuple(found))
+    """Return the models of installed Python packages, which need no download."""
+    entries = []
+    for model in packaged_models():
+        origin = model.origin
+        if origin is not None and origin.source_languages and origin.target_languages:
+            entries.append(
+                CatalogueEntry(
+                    source=PACKAGES,
+                    name=model.name,
+                    source_language=origin.source_languages[0],
+                    target_language=origin.target_languages[0],
+                    architecture=origin.architecture,
+                    version=origin.version,
+                    status="installed",
+                    licence=origin.licence or UNSTATED,
+                    metrics=origin.metrics,
+                    place=Path(model.place),
+                )
+            )
+    return Listing(tuple(entries))
 
 
 def _is_model(place: Path) -> bool:
     return (place / ORIGIN).is_file() or is_firefox_folder(place) or formats.detect(place) is not None
 
 
-def _copied(place: Path) -> CatalogueEntry:
-    """A model folder whose files are copied, each verified where its origin states a hash."""
+def _folder_entry(place: Path) -> CatalogueEntry:
+    """The entry of a folder, whose files are copied; each is verified if its origin states a hash."""
     origin = read_origin(place) if (place / ORIGIN).is_file() else infer_origin(place, "inferred", FOLDER)
     source, target = _languages(place, origin)
     return CatalogueEntry(
@@ -93,8 +100,7 @@ def _languages(place: Path, origin: Origin) -> tuple[str, str]:
         sources, targets = formats.describe(place).languages
     if len(sources) != 1 or len(targets) != 1:
         raise CatalogueError(
-            f"{place}: which pair of languages it is for is not stated; it can be named as it is: "
-            f"`--model {place}`"
+            f"{place}: it does not state one pair of languages; use it in place with `--model {place}`"
         )
     return sources[0], targets[0]
 

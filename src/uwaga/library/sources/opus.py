@@ -1,4 +1,4 @@
-"""OPUS-MT's models on the Hugging Face hub, by pair. They lie in the hub's own cache."""
+"""OPUS-MT's models on the Hugging Face hub, by language pair. They are kept in the hub's own cache."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from typing import Any
 
 from uwaga.errors import CatalogueError, MissingExtraError
 from uwaga.files.http import reason
-from uwaga.library.entry import CatalogueEntry
+from uwaga.library.entry import CatalogueEntry, Listing, Query, Source
+from uwaga.library.fields import language_pairs
 from uwaga.library.hub import find_model
-from uwaga.library.sources.choose import language_pairs
-from uwaga.library.sources.source import Listing, Query, Source
 
 NAME = "opus-mt"
 OWNER = "Helsinki-NLP"
 SERIES = {"base": "opus-mt", "big": "opus-mt-tc-big"}
-"""Architectures, and how the names of repositories begin."""
+"""Architectures, and the prefixes of their repositories' names."""
 VARIABLE = "HF_ENDPOINT"
 
 
 def read_opus(query: Query) -> Listing:
-    """The models of a pair; there are too many repositories to list them all.
+    """Return the models of a language pair; there are too many repositories to list them all.
 
     Raises:
-        CatalogueError: not both languages are given, or the hub cannot be asked.
+        CatalogueError: a language is missing, or the hub does not answer.
         MissingExtraError: ``huggingface_hub`` is not installed.
     """
     if query.place:
-        raise CatalogueError(f"{NAME}: a mirror of the hub is named by {VARIABLE}, not by --mirror")
+        raise CatalogueError(
+            f"{NAME}: name a mirror of the hub with the variable {VARIABLE}, not with --mirror"
+        )
     if query.source is None or query.target is None:
-        raise CatalogueError(f"{NAME}: is listed by pair: give --from and --to")
+        raise CatalogueError(f"{NAME}: can only be listed by language pair: give --from and --to")
     hub = _hub()
     found = []
     for architecture, series in SERIES.items():
@@ -54,22 +55,22 @@ def read_opus(query: Query) -> Listing:
 
 
 def fetch_opus(entry: CatalogueEntry) -> str:
-    """Bring a repository into the hub's cache.
+    """Download a repository into the hub's cache and return its folder.
 
     Raises:
-        ModelError: it cannot be fetched.
+        ModelError: it cannot be downloaded.
     """
     return str(find_model(entry.repository))
 
 
 def opus_pairs(model: str) -> list[tuple[str, str]]:
-    """The languages that ``en-de`` or ``Helsinki-NLP/opus-mt-en-de`` may mean."""
+    """Return the language pairs meant by ``en-de`` or ``Helsinki-NLP/opus-mt-en-de`` may mean."""
     prefix = rf"(?:{OWNER}/)?(?:{'|'.join(sorted(SERIES.values(), key=len, reverse=True))})-"
     return language_pairs(re.sub(f"^{prefix}", "", model))
 
 
 def _licence(hub: Any, repository: str, timeout: float) -> str | None:
-    """What a repository states as its licence, None where there is no such repository."""
+    """The licence that a repository states, None if there is no such repository."""
     try:
         card = hub.HfApi().model_info(repository, timeout=timeout).card_data
     except hub.errors.RepositoryNotFoundError:
@@ -77,7 +78,7 @@ def _licence(hub: Any, repository: str, timeout: float) -> str | None:
     except Exception as error:  # huggingface_hub lets the errors of its transport library through
         offline = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else reason(error)
         raise CatalogueError(
-            f"{repository}: the Hugging Face hub cannot be asked: {offline}; on a machine with a network "
+            f"{repository}: the Hugging Face hub cannot be reached: {offline}; on a machine with a network "
             f"run `hf download {repository}` and give uwaga the folder that it prints"
         ) from None
     stated = getattr(card, "license", None)
@@ -88,9 +89,7 @@ def _hub() -> Any:
     try:
         return importlib.import_module("huggingface_hub")
     except ImportError:
-        raise MissingExtraError(
-            f"{NAME}: the Hugging Face hub is asked with `pip install huggingface_hub`"
-        ) from None
+        raise MissingExtraError(f"{NAME}: needs huggingface_hub: `pip install huggingface_hub`") from None
 
 
 OPUS = Source(
