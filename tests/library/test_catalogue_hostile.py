@@ -178,7 +178,7 @@ def test_names_that_are_there_twice_are_refused(server, listed, tmp_path):
     refused(server, tmp_path, "duplicate key 'files'")
     listed["files"]["vocab"] = dict(listed["files"]["lexicalShortlist"])
     listed["serve"]()
-    refused(server, tmp_path, "called alike")
+    refused(server, tmp_path, "same name")
 
 
 def test_a_model_without_a_vocabulary_or_of_another_pair_is_refused(server, listed, tmp_path):
