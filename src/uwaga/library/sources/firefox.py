@@ -87,7 +87,7 @@ def _read_mirrored(client: HttpClient, base: str) -> tuple[bytes, str]:
     except NotThereError:
         kind = "mirror" if is_url(base) else "folder"
         raise CatalogueError(
-            f"{public_url(base)}: a {kind} without {CATALOGUE} or {STORED}, not a mirror of Firefox's models; "
+            f"{public_url(base)}: a {kind} without {CATALOGUE} or {STORED}, no mirror of Firefox's models; "
             "for a folder of model folders use --from-source folder"
         ) from None
 
