@@ -94,8 +94,8 @@ def encoded(which: str, text: Path | None, count: int) -> list[list[int]]:
     """Sources as token ids, each with its end symbol."""
     if which == "random":
         return random_sources(count, seed=3)
+    from uwaga.checkpoints.formats.uwaga.names import BUNDLED
     from uwaga.checkpoints.registry import read
-    from uwaga.library.hub import BUNDLED
 
     lines = text.read_text(encoding="utf-8").splitlines() if text else prose()
     tokeniser = read(BUNDLED).source

@@ -10,7 +10,7 @@ import ctranslate2
 import numpy as np
 from safetensors.numpy import load_file
 
-from uwaga.library.hub import BUNDLED
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 
 METADATA = {
     "package_version": "1.0",

@@ -19,10 +19,11 @@ from uwaga.checkpoints.card import Card, read_card
 from uwaga.checkpoints.description import Description, WeightSummary
 from uwaga.checkpoints.formats.huggingface.describe import read_headers
 from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.registry import describe
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
-from uwaga.library.hub import BUNDLED, find_model
+from uwaga.library.hub import find_model
 
 RUN = CliRunner()
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.cli.main import app
-from uwaga.library.hub import BUNDLED
 
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
-from uwaga.library.hub import BUNDLED
 from uwaga.library.installed import hub_cache, installed_models
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"

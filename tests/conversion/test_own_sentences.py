@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.registry import read
 from uwaga.checkpoints.to_engine import to_engine
 from uwaga.conversion.own_sentences import nearest_language, own_sources, shipped, shipped_codes
 from uwaga.conversion.quantise import quantise
-from uwaga.library.hub import BUNDLED
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 SCRIPTS = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.cli.main import app
-from uwaga.library.hub import BUNDLED
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -9,8 +9,8 @@ import tiny_models as tiny
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.errors import ModelError, SettingsError
-from uwaga.library.hub import BUNDLED
 from uwaga.translator.by_language import choose_models, language_pair
 
 JOINT = tiny.tokeniser()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, WEIGHTS
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED, CONFIG, SOURCE, WEIGHTS
 from uwaga.errors import MissingExtraError, ModelError, reason
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
@@ -24,8 +24,6 @@ OWNERS = {
 }
 """Models that are known by the names they had before repositories had owners."""
 OWNED = {name: f"{owner}/{name}" for owner, names in OWNERS.items() for name in names.split()}
-
-BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 
 
 def find_model(name: str | Path | None = None) -> Path:

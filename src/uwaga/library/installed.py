@@ -22,11 +22,10 @@ from pydantic import Field
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.description import Description, Pairs, file_size
 from uwaga.checkpoints.files.json_file import peek, read_mapping
-from uwaga.checkpoints.formats.uwaga.names import CONFIG
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED, CONFIG
 from uwaga.errors import CatalogueError, ModelError, SettingsError, UwagaError, shown
 from uwaga.languages.codes import base_language
 from uwaga.library.fields import check_language, same_language
-from uwaga.library.hub import BUNDLED
 from uwaga.library.routes import Rank
 from uwaga.settings import StrictModel, parse
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
 from uwaga.errors import NotInstalledError, SettingsError, shown
 from uwaga.languages.codes import same_language
-from uwaga.library.hub import BUNDLED
 from uwaga.library.routes import PIVOT, RouteStep, find_route
 from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_translator, read_model
 from uwaga.translator.pivot import PivotTranslator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair
-from uwaga.library.hub import BUNDLED
 
 
 @runtime_checkable

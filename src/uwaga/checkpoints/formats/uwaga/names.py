@@ -1,6 +1,8 @@
-"""Names of the files in our model folders, for whoever only looks whether a folder is one."""
+"""Names of the files in uwaga's model folders, and the folder of the bundled model."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from uwaga.checkpoints.alignment_head import HEAD_FILE
 from uwaga.checkpoints.card import CARD
@@ -13,3 +15,6 @@ INT8_FORMAT, INT8_WEIGHTS = "uwaga int8 model", "engine.safetensors"
 SOURCE = "source.spm"
 TARGET = "target.spm"
 FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD, HEAD_FILE})
+
+BUNDLED = Path(__file__).resolve().parents[3] / "bundled"
+"""The model folder that comes with uwaga."""
