@@ -182,7 +182,7 @@ def test_what_decides_a_weight_must_not_change(tmp_path: Path) -> None:
 
 
 def test_corpora_behind_urls_and_one_that_breaks(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("uwaga.files.streams.PAUSE", 0.001)
+    monkeypatch.setattr("uwaga.files.store.PAUSE", 0.001)
     made = values(tmp_path, steps=3, save_every=3, validate_every=3)
     memory = fsspec.filesystem("memory")
     memory.pipe("/corpora/train.tsv", (tmp_path / "train.tsv").read_bytes())
@@ -190,7 +190,7 @@ def test_corpora_behind_urls_and_one_that_breaks(tmp_path: Path, monkeypatch) ->
     made["text"]["size"] = 18
     content = (tmp_path / "train.tsv").read_bytes()
     monkeypatch.setattr(type(memory), "_open", lambda *_, **__: Broken(content))
-    with pytest.raises(DataError, match="reading failed 5 times at byte 500 of"):
+    with pytest.raises(DataError, match="reading failed 6 times at byte 500 of"):
         train(settings(made))
     assert not list((tmp_path / "run").rglob("*.spm")) and not (tmp_path / "run" / "data").exists()
     monkeypatch.undo()

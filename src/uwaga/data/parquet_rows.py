@@ -7,7 +7,7 @@ from typing import Any
 
 from uwaga.data.columns import Placed, inner_value, present_columns
 from uwaga.errors import DataError, MissingExtraError, reason
-from uwaga.files.streams import open_stream
+from uwaga.files.store import open_stream
 from uwaga.settings import CorpusSettings
 
 BATCH = 4096  # rows

@@ -17,7 +17,7 @@ from uwaga.data.report import Fault
 from uwaga.data.tmx_rows import tmx_rows
 from uwaga.errors import DataError
 from uwaga.files.lines import read_lines
-from uwaga.files.streams import is_url
+from uwaga.files.store import is_url
 from uwaga.settings import CorpusSettings
 
 ENDINGS = ("", ".gz", ".zst", ".xz", ".bz2")

@@ -18,7 +18,7 @@ from uwaga.data.report import Fault
 from uwaga.data.store import FACTS, FORMAT, LINKS, OFFSETS, SOURCE_TEXT, TARGET_TEXT, Store
 from uwaga.engine.cpu import usable_cores
 from uwaga.errors import DataError, SettingsError
-from uwaga.files.streams import identify
+from uwaga.files.store import identify
 from uwaga.settings import DataSettings, FilterSettings
 from uwaga.tokenizers.augmentation import check_shares, surface
 from uwaga.tokenizers.subwords import TrainingSubwords

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from uwaga.errors import DataError, MissingExtraError
-from uwaga.files.streams import is_url, open_stream
+from uwaga.files.store import is_url, open_stream
 
 LONGEST_LINE = 1 << 20  # bytes; what is longer is no sentence, and must not fill the memory
 SAMPLE = 1 << 16

@@ -1,4 +1,8 @@
-"""Where a job reads and writes: a local folder, or an object store behind a URL."""
+"""Local files and objects behind URLs, read and written; fsspec reaches the object stores.
+
+fsspec supports ``s3://`` with s3fs, ``gs://`` with gcsfs, ``abfs://`` with adlfs, ``https://`` with aiohttp,
+and others. A failed call is repeated, and a failed read resumes at its byte.
+"""
 
 from __future__ import annotations
 
@@ -6,77 +10,132 @@ import contextlib
 import io
 import os
 import re
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from uwaga.errors import DataError, MissingExtraError, reason
+from uwaga.errors import DataError, MissingExtraError, UwagaError, reason
 from uwaga.files.atomic import new_file
-from uwaga.files.streams import is_url, open_stream
+from uwaga.files.retry import retry
 
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
+_CREDENTIALS = re.compile(r"(://)(?:[^/@\s]*@)?([^?\s]*)(?:\?\S*)?")
 ATTEMPTS = 6
-"""Calls of an object store before its error is believed."""
-PAUSE = 0.25  # seconds before the second attempt; twice as long before each further one
-BLOCK = 1 << 20  # bytes of an object read at once
-REFUSED = (
-    "ACCESS_DENIED",
-    "NO_SUCH_BUCKET",
-    "INVALID_ACCESS_KEY",
-    "SIGNATURE_DOES_NOT_MATCH",
-    "HTTP status 403",
-)
-"""What a store says that will not change its mind."""
+"""Calls of an object store before its failure is reported."""
+PAUSE = 0.25  # seconds before the second attempt; doubled before each further one
+BLOCK = 1 << 17
+VERSIONS = ("etag", "version_id", "generation", "checksum", "content-md5", "last-modified", "lastmodified")
+TIMES = ("mtime", "modified", "last_modified", "created")
+"""Names that stores give to the version of an object's content, and to its time."""
+WITH_FOLDERS = ("ftp", "hdfs", "sftp", "smb", "ssh", "webhdfs")
+"""Protocols whose folders must exist before a file is written; in others a folder is a part of a name."""
+LASTING = (FileNotFoundError, ImportError, IsADirectoryError, PermissionError, UwagaError)
+"""Failures that a repeated call would meet again."""
 Result = TypeVar("Result")
 
 
 class StoreRefusedError(DataError):
-    """An object store does not answer, or says no: nothing is known of the object itself."""
+    """An object store does not answer or refuses access; nothing is known of the object itself."""
 
 
 class StoredFile(NamedTuple):
-    """A file by its name below the place that was asked for, with slashes, and its bytes."""
+    """A file in a store: its name below the store's place, with slashes, and its size in bytes."""
 
     name: str
     size: int
 
 
 class FileStore(Protocol):
-    """A place with files; ``name`` is what messages call it, without keys or passwords.
+    """A folder or a single file, local or in an object store.
 
     All methods raise DataError, which names the file.
+
+    Attributes:
+        name: the place for messages, without keys and passwords.
     """
 
     name: str
 
     def files(self) -> list[StoredFile]:
-        """All files there by name; the one file where the place is a file; none of a place that is not."""
+        """List all files by name; a single file lists itself, a missing place nothing."""
         ...
 
     def open(self, name: str) -> io.BufferedReader:
-        """A file to read and to seek in."""
+        """Open a file for reading and seeking."""
         ...
 
     def write(self, name: str, content: bytes) -> None:
-        """Make a file hold exactly this; after an error it is as it was, or not there."""
+        """Replace a file's content; after an error it is unchanged or missing."""
         ...
 
     def remove(self, name: str) -> None:
-        """Make a file not be there."""
+        """Remove a file, if it exists."""
         ...
 
     def contains(self, other: FileStore) -> bool:
-        """Whether the other place is this one or in it."""
+        """Return whether another place is this one or inside it."""
         ...
 
 
-def open_store(place: str) -> FileStore:
-    """The place that a path or a URL (``s3://bucket/folder``) names; nothing has to be there yet.
+def is_url(name: str | Path) -> bool:
+    """Return whether a name is a URL: ``s3://bucket/key``, ``memory://a``, ``https://host/path``."""
+    return isinstance(name, str) and URL.match(name) is not None
+
+
+def hide_credentials(url: str) -> str:
+    """Return a URL without the keys, password and query in it, for messages and records."""
+    return _CREDENTIALS.sub(r"\1\2", url).rstrip("/")
+
+
+def identify(name: str | Path) -> dict[str, Any]:
+    """Return the ``name``, ``size`` and ``version`` of a file, which tell it from another or a later one.
+
+    All values are JSON. The version of a local file is its time of modification; that of an object is its
+    ETag or the store's equivalent, None where there is none.
 
     Raises:
-        DataError: the URL cannot be understood.
-        MissingExtraError: it needs pyarrow.
+        DataError: the file does not exist, or the store does not answer.
+        MissingExtraError: the library that reads the URL is not installed.
+    """
+    if is_url(name):
+        return {"name": name, **_identify(hide_credentials(str(name)), *_filesystem(str(name)))}
+    local = Path(name)
+    try:
+        stat = local.stat()
+    except FileNotFoundError:
+        raise DataError(f"{local}: no such file") from None
+    except OSError as error:
+        raise DataError(f"{local}: cannot be read: {error.strerror}") from None
+    return {"name": str(local.resolve()), "size": stat.st_size, "version": str(stat.st_mtime_ns)}
+
+
+def open_stream(name: str | Path) -> io.BufferedReader:
+    """Open a local file or an object for reading and, unless it is a pipe, seeking.
+
+    A failed read of an object is repeated from its byte. The reads raise DataError if that does not help, or
+    if the object has changed meanwhile.
+
+    Raises:
+        DataError: the file does not exist, or cannot be opened.
+        MissingExtraError: the library that reads the URL is not installed.
+    """
+    if is_url(name):
+        return io.BufferedReader(_RemoteFile(hide_credentials(str(name)), *_filesystem(str(name))), BLOCK)
+    try:
+        return io.BufferedReader(Path(name).open("rb", buffering=0), BLOCK)
+    except FileNotFoundError:
+        raise DataError(f"{name}: no such file") from None
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read: {error.strerror}") from None
+
+
+def open_store(place: str) -> FileStore:
+    """Open the place that a path or a URL (``s3://bucket/folder``) names; it need not exist yet.
+
+    Raises:
+        DataError: the URL is invalid.
+        MissingExtraError: the library that reaches the store is not installed.
     """
     if not is_url(place):
         return LocalStore(Path(place))
@@ -101,14 +160,13 @@ class LocalStore:
         try:
             if self.path.is_file():
                 return [StoredFile(self.path.name, self.path.stat().st_size)]
-            found = [
+            return sorted(
                 StoredFile(path.relative_to(self.path).as_posix(), path.stat().st_size)
                 for path in self.path.rglob("*")
                 if path.is_file()
-            ]
+            )
         except OSError as error:
             raise DataError(f"{error.filename}: cannot be read: {error.strerror}") from None
-        return sorted(found)
 
     def open(self, name: str) -> io.BufferedReader:
         return open_stream(self.folder / name)
@@ -132,133 +190,202 @@ class LocalStore:
 
 
 class ObjectStore:
-    """Objects of S3, Google Cloud Storage, Azure or HDFS, as pyarrow reaches them.
-
-    A call that fails is made again, :data:`ATTEMPTS` times; an object is there whole or not at all.
-    """
+    """A place in an object store; each object is written completely or not at all."""
 
     def __init__(self, url: str) -> None:
-        self.name = hidden(url)
-        try:
-            from pyarrow import fs
-        except ImportError:
-            raise MissingExtraError(
-                f"{self.name}: object stores need pyarrow: pip install 'uwaga[batch]'"
-            ) from None
-        self._fs = fs
-        try:
-            self._system, path = fs.FileSystem.from_uri(url)
-        except Exception as error:  # of pyarrow's own kinds
-            raise DataError(f"{self.name}: {_said(error, url)}") from None
+        self.name = hide_credentials(url)
+        self._url = url.rstrip("/")
+        self._system, path = _filesystem(url)
         self._path = path.rstrip("/")
-        self._kind = self._system.type_name
-        self._is_file: bool | None = None
+        self._is_file = False
 
     def files(self) -> list[StoredFile]:
-        info = self._tried("", lambda: self._system.get_file_info(self._path))
-        if info.type == self._fs.FileType.File:
-            self._is_file = True
-            return [StoredFile(info.base_name, info.size)]
-        self._is_file = False
-        selector = self._fs.FileSelector(self._path, allow_not_found=True, recursive=True)
-        infos = self._tried("", lambda: self._system.get_file_info(selector))
-        skip = len(self._path) + 1
-        return sorted(
-            StoredFile(one.path[skip:], one.size) for one in infos if one.type == self._fs.FileType.File
-        )
+        def find() -> Mapping[str, Mapping[str, Any]]:
+            self._system.invalidate_cache()
+            with contextlib.suppress(FileNotFoundError):
+                return dict(self._system.find(self._path, detail=True))
+            return {}
+
+        entries = _call(self.name, find)
+        files = {
+            path.rstrip("/"): entry["size"] for path, entry in entries.items() if entry["type"] == "file"
+        }
+        self._is_file = list(files) == [self._path]
+        if self._is_file:
+            return [StoredFile(self._path.rpartition("/")[2], files[self._path])]
+        return sorted(StoredFile(path[len(self._path) + 1 :], size) for path, size in files.items())
 
     def open(self, name: str) -> io.BufferedReader:
         path = self._path if self._is_file else f"{self._path}/{name}"
-        opened = self._tried(name, lambda: self._system.open_input_file(path))
-        return io.BufferedReader(_Object(lambda call: self._tried(name, call), opened), BLOCK)
+        return io.BufferedReader(_RemoteFile(self._place(name), self._system, path), BLOCK)
 
     def write(self, name: str, content: bytes) -> None:
         path = f"{self._path}/{name}"
 
         def put() -> None:
-            self._system.create_dir(self._path, recursive=True) if self._kind == "hdfs" else None
-            with self._system.open_output_stream(path) as stream:
-                stream.write(content)
-            size = self._system.get_file_info(path).size
+            if self._url.startswith(tuple(f"{protocol}://" for protocol in WITH_FOLDERS)):
+                self._system.makedirs(self._path, exist_ok=True)
+            self._system.pipe_file(path, content)
+            self._system.invalidate_cache()
+            size = self._system.info(path)["size"]
             if size != len(content):
                 raise OSError(f"it holds {size} bytes of {len(content)}")
 
-        self._tried(name, put)
+        _call(self._place(name), put)
 
     def remove(self, name: str) -> None:
         def delete() -> None:
             with contextlib.suppress(FileNotFoundError):
-                self._system.delete_file(f"{self._path}/{name}")
+                self._system.rm_file(f"{self._path}/{name}")
 
-        self._tried(name, delete)
+        _call(self._place(name), delete)
 
     def contains(self, other: FileStore) -> bool:
-        if not isinstance(other, ObjectStore) or not self._system.equals(other._system):
+        if not isinstance(other, ObjectStore) or self._system != other._system:
             return False
         return f"{other._path}/".startswith(f"{self._path}/")
 
-    def _tried(self, name: str, call: Callable[[], Result]) -> Result:
-        place = f"{self.name}/{name}" if name and not self._is_file else self.name
-        for attempt in range(ATTEMPTS):
-            try:
-                return call()
-            except FileNotFoundError:
-                raise DataError(f"{place}: no such object") from None
-            except Exception as error:  # of pyarrow's own kinds
-                said = _said(error, self.name)
-                if attempt + 1 == ATTEMPTS or any(word in str(error) for word in REFUSED):
-                    raise StoreRefusedError(
-                        f"{place}: the object store refuses: {said}; when it answers again, the "
-                        "same command goes on"
-                    ) from None
-            time.sleep(PAUSE * 2**attempt)
-        raise AssertionError("unreachable")
+    def _place(self, name: str) -> str:
+        return self.name if self._is_file else f"{self.name}/{name}"
 
 
-class _Object(io.RawIOBase):
-    """An object whose every read may be tried again."""
+class _RemoteFile(io.RawIOBase):
+    """An object that is opened again at its present byte after a failure."""
 
-    def __init__(self, tried: Callable[[Callable[[], Any]], Any], file: Any) -> None:
-        self._tried, self._file = tried, file
-        self._size = int(tried(file.size))
-        self._offset = 0
+    def __init__(self, name: str, system: Any, path: str) -> None:
+        self._name, self._system, self._path = name, system, path
+        self._identity = _identify(name, system, path)
+        self._size: int | None = self._identity["size"]
+        self._file: Any = None
+        self._offset = 0  # the next byte of this file
+        self._file_offset = 0  # the next byte of the opened object
 
     def readable(self) -> bool:
         return True
 
     def seekable(self) -> bool:
-        return True
+        return self._size is not None
 
     def tell(self) -> int:
         return self._offset
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if self._size is None:
+            raise io.UnsupportedOperation(f"{self._name}: its size is unknown")
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: self._size}[whence]
         self._offset = max(0, start + offset)
         return self._offset
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer)
-        wanted = min(len(view), self._size - self._offset)
-        if wanted <= 0:
-            return 0
-        content: bytes = self._tried(lambda: self._whole(wanted))
-        view[:wanted] = content
-        self._offset += wanted
-        return wanted
 
-    def _whole(self, wanted: int) -> bytes:
-        content: bytes = self._file.read_at(wanted, self._offset)
-        if len(content) != wanted:
-            raise OSError(f"{len(content)} bytes came of {wanted} from byte {self._offset} on")
+        def read() -> bytes:
+            try:
+                return self._read(len(view))
+            except Exception:
+                self._drop()
+                raise
+
+        try:
+            content = retry(read, ATTEMPTS, PAUSE, _is_passing)
+        except UwagaError:
+            raise
+        except Exception as error:  # of any of fsspec's libraries
+            raise StoreRefusedError(
+                f"{self._name}: reading failed {ATTEMPTS} times at byte {self._offset} of {self._size}: "
+                f"{_message(error)}; run the same command again"
+            ) from None
+        view[: len(content)] = content
+        self._offset += len(content)
+        self._file_offset = self._offset
+        return len(content)
+
+    def _read(self, most: int) -> bytes:
+        if self._size is not None and self._offset >= self._size:
+            return b""
+        if self._file is None:
+            if self._offset and _identify(self._name, self._system, self._path) != self._identity:
+                raise DataError(f"{self._name}: has changed while it was read; start again")
+            self._file, self._file_offset = self._system.open(self._path, "rb"), 0
+        if self._file_offset != self._offset:
+            self._seek_file()
+        content: bytes = self._file.read(most)
+        if not content and most and self._size is not None:
+            raise EOFError(f"it ended at byte {self._offset}")
         return content
 
+    def _seek_file(self) -> None:
+        """Move the opened object to the present byte; a server without ranges is read up to there."""
+        try:
+            self._file.seek(self._offset)
+        except (OSError, ValueError, NotImplementedError):
+            self._drop()
+            self._file = self._system.open(self._path, "rb")
+            left = self._offset
+            while left and (skipped := self._file.read(min(left, BLOCK))):
+                left -= len(skipped)
+        self._file_offset = self._offset
 
-def hidden(url: str) -> str:
-    """A URL without the key, password and options in it, for messages and records."""
-    return re.sub(r"//[^/@]*@", "//", url).partition("?")[0].rstrip("/")
+    def _drop(self) -> None:
+        file, self._file = self._file, None
+        with contextlib.suppress(Exception):  # it may have failed already
+            if file is not None:
+                file.close()
+
+    def close(self) -> None:
+        self._drop()
+        super().close()
 
 
-def _said(error: BaseException, url: str) -> str:
-    """What an error says, without the URL, which may hold a password."""
-    return reason(error).replace(url, hidden(url))
+def _filesystem(name: str) -> tuple[Any, str]:
+    """Return the file system of a URL, and the path in it."""
+    place = hide_credentials(name)
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise MissingExtraError(f"{place}: URLs need fsspec: pip install fsspec") from None
+    try:
+        system, path = url_to_fs(name)
+        return system, str(path)
+    except ImportError as error:  # "Install s3fs to access S3"
+        raise MissingExtraError(f"{place}: {_message(error)}, with pip") from None
+    except Exception as error:  # of any of fsspec's libraries
+        raise DataError(f"{place}: {_message(error)}") from None
+
+
+def _identify(name: str, system: Any, path: str) -> dict[str, Any]:
+    def look_up() -> Mapping[str, Any]:
+        system.invalidate_cache()
+        facts: Mapping[str, Any] = system.info(path)
+        return facts
+
+    facts = _call(name, look_up)
+    if facts.get("type") == "directory":
+        raise DataError(f"{name}: a folder, not a file; name the files in it")
+    size = facts.get("size")
+    values = {str(key).lower(): value for key, value in facts.items() if value is not None}
+    version = next((str(values[key]) for key in (*VERSIONS, *TIMES) if key in values), None)
+    return {"size": None if size is None else int(size), "version": version}
+
+
+def _call(place: str, call: Callable[[], Result]) -> Result:
+    """Call an object store, again after passing failures."""
+    try:
+        return retry(call, ATTEMPTS, PAUSE, _is_passing)
+    except UwagaError:
+        raise
+    except FileNotFoundError:
+        raise DataError(f"{place}: no such object") from None
+    except Exception as error:  # of any of fsspec's libraries
+        raise StoreRefusedError(
+            f"{place}: the object store fails or refuses: {_message(error)}; when it answers "
+            "again, rerun the same command to resume"
+        ) from None
+
+
+def _message(error: Exception) -> str:
+    return _CREDENTIALS.sub(r"\1\2", reason(error))
+
+
+def _is_passing(error: Exception) -> bool:
+    return not isinstance(error, LASTING)

@@ -14,7 +14,7 @@ import torch
 from uwaga.data.sources import find_sources
 from uwaga.errors import SettingsError
 from uwaga.files.lock import LOCK
-from uwaga.files.streams import identify
+from uwaga.files.store import identify
 from uwaga.settings import Settings
 from uwaga.training.base import Base
 from uwaga.training.changes import flatten

@@ -18,7 +18,7 @@ from uwaga.data.sources import check_rereadable, find_sources
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids
 from uwaga.files.atomic import write_file
-from uwaga.files.streams import identify
+from uwaga.files.store import identify
 from uwaga.settings import CorpusSettings, DataSettings, GuidedAlignmentSettings, Settings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser
