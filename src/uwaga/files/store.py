@@ -343,7 +343,7 @@ def _filesystem(name: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise MissingExtraError(f"{place}: URLs need fsspec: pip install fsspec") from None
+        raise MissingExtraError(f"{place}: URLs need fsspec: `pip install fsspec`") from None
     try:
         system, path = url_to_fs(name)
         return system, str(path)
