@@ -142,7 +142,7 @@ def kill(arguments: argparse.Namespace) -> None:
     texts = sentences(arguments.lines, 300)
     requests = [post("/translate", body(text)) for text in texts]
     arguments.workers = max(2, arguments.workers)
-    with tempfile.TemporaryDirectory() as folder, uwaga_server(arguments, documents=folder) as (url, pid):
+    with tempfile.TemporaryDirectory() as folder, uwaga_server(arguments, state=folder) as (url, pid):
         over = threading.Event()
         killed: list[int] = []
 
@@ -185,7 +185,7 @@ def described(arguments: argparse.Namespace) -> None:
 
     main = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
     with tempfile.TemporaryDirectory() as folder:
-        kept = {name: str(Path(folder) / name) for name in ("suggestions", "glossaries", "documents")}
+        kept = {name: str(Path(folder) / name) for name in ("suggestions", "state")}
         with uwaga_server(arguments, limits={"characters": 2000, "deadline": 60}, **kept) as (url, _):
             paths = httpx.get(f"{url}/openapi.json").json()["paths"]
             each = -(-arguments.count * 11 // (10 * sum(map(len, paths.values()))))  # some make fewer

@@ -29,7 +29,7 @@ DOCUMENT = """<document>
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
-    kept = {"glossaries": str(folder / "glossaries"), "documents": str(folder / "documents")}
+    kept = {"state": str(folder / "state")}
     with running_server(folder, **kept) as running:
         yield running
 

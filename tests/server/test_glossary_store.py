@@ -1,4 +1,4 @@
-"""Laws of the stores of glossaries, each of a folder and of a database."""
+"""Laws of the glossaries that a server stores."""
 
 import os
 import resource
@@ -8,19 +8,30 @@ import sys
 import threading
 import uuid
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.errors import DataError, SettingsError
+from uwaga.errors import DataError, MissingExtraError, SettingsError
 from uwaga.server.api_errors import NotStoredError, QuotaError, StorageError
-from uwaga.server.glossary_entries import GlossaryEntry, merged, read_entries, written_entries
-from uwaga.server.glossary_store import GlossaryCache, GlossaryLimits
-from uwaga.server.stored_glossary import Dictionary, StoredGlossary
-from uwaga.server.stores import open_glossary_store
+from uwaga.server.store.database import GLOSSARIES, open_database
+from uwaga.server.store.glossaries import NO_LIMITS, GlossaryCache, GlossaryLimits, GlossaryStore
+from uwaga.server.store.glossary import (
+    Dictionary,
+    GlossaryEntry,
+    StoredGlossary,
+    merged,
+    read_entries,
+    written_entries,
+)
 
-pytest.importorskip("sqlalchemy")
+HERE = Path(__file__).parent
+
+
+def open_store(state, limits=NO_LIMITS):
+    return GlossaryStore(open_database(state, None), limits)
 
 
 def glossary(name="Words", source="en", target="de", **entries):
@@ -28,16 +39,16 @@ def glossary(name="Words", source="en", target="de", **entries):
     return StoredGlossary.new(name, [Dictionary(source, target, made)])
 
 
-@pytest.fixture(params=["folder", "database"])
-def where(request, tmp_path):
-    return tmp_path / "glossaries" if request.param == "folder" else f"sqlite:///{tmp_path}/glossaries.db"
+@pytest.fixture
+def where(tmp_path):
+    return tmp_path / "state"
 
 
 def test_what_is_kept_is_found_again_by_another_store(where):
-    store, first, second = open_glossary_store(where), glossary("One"), glossary("Two", cat="Katze")
+    store, first, second = open_store(where), glossary("One"), glossary("Two", cat="Katze")
     store.add("ann", first)
     store.add("ann", second)
-    other = open_glossary_store(where)
+    other = open_store(where)
     assert other.get("ann", first.id) == first
     assert other.all("ann") == [first, second]
     other.remove("ann", first.id)
@@ -47,7 +58,7 @@ def test_what_is_kept_is_found_again_by_another_store(where):
 
 
 def test_nobody_reaches_what_is_anothers(where):
-    store, kept = open_glossary_store(where), glossary()
+    store, kept = open_store(where), glossary()
     store.add("ann", kept)
     for attempt in (
         lambda: store.get("bob", kept.id),
@@ -64,7 +75,7 @@ def test_nobody_reaches_what_is_anothers(where):
     "name", ["", "../../etc/passwd", "a/b", "..", "%2e%2e", "\0", "x" * 5000, "CON", "*", "🐍", "\ud800"]
 )
 def test_hostile_ids_are_not_found_and_hostile_owners_are_names_like_others(where, name, tmp_path):
-    store = open_glossary_store(where)
+    store = open_store(where)
     with pytest.raises(NotStoredError):
         store.get("ann", name)
     with pytest.raises(NotStoredError):
@@ -72,17 +83,17 @@ def test_hostile_ids_are_not_found_and_hostile_owners_are_names_like_others(wher
     kept = glossary()
     store.add(name, kept)
     assert store.all(name) == [kept]
-    assert {one.name for one in tmp_path.iterdir()} <= {"glossaries", "glossaries.db"}
+    assert {one.name for one in tmp_path.iterdir()} == {"state"}
 
 
 def test_an_id_means_the_same_however_it_is_written(where):
-    store, kept = open_glossary_store(where), glossary()
+    store, kept = open_store(where), glossary()
     store.add("ann", kept)
     assert store.get("ann", kept.id.upper()) == kept == store.get("ann", f"{{{kept.id}}}")
 
 
 def test_limits_are_told_and_nothing_is_kept_beyond_them(where):
-    store = open_glossary_store(where, GlossaryLimits(most=2, largest=500))
+    store = open_store(where, GlossaryLimits(total=2, size=500))
     with pytest.raises(QuotaError, match="500 bytes"):
         store.add("ann", glossary(**{f"word{number}": "Wort" for number in range(60)}))
     store.add("ann", glossary())
@@ -94,11 +105,11 @@ def test_limits_are_told_and_nothing_is_kept_beyond_them(where):
 
 
 def test_changes_of_many_at_once_are_all_kept(where):
-    store, kept = open_glossary_store(where), glossary()
+    store, kept = open_store(where), glossary()
     store.add("ann", kept)
 
     def work(number):
-        own = open_glossary_store(where)
+        own = open_store(where)
         for at in range(5):
             new = Dictionary("en", "de", (GlossaryEntry(f"word {number} {at}", (f"Wort {number} {at}",)),))
             own.change("ann", kept.id, lambda one, new=new: one.with_entries(new))
@@ -112,7 +123,7 @@ def test_changes_of_many_at_once_are_all_kept(where):
 
 
 def test_a_change_that_fails_changes_nothing(where):
-    store, kept = open_glossary_store(where), glossary()
+    store, kept = open_store(where), glossary()
     store.add("ann", kept)
     with pytest.raises(DataError):
         store.change("ann", kept.id, lambda one: one.renamed(" "))
@@ -121,22 +132,22 @@ def test_a_change_that_fails_changes_nothing(where):
     assert store.get("ann", kept.id) == kept
 
 
-def test_a_shelf_builds_again_only_what_has_changed(where):
-    store, kept = open_glossary_store(where), glossary()
+def test_the_cache_builds_again_only_what_has_changed(where):
+    store, kept = open_store(where), glossary()
     store.add("ann", kept)
-    shelf = GlossaryCache(store)
-    terms = shelf.terms("ann", (kept.id,), "en", "de")
-    assert shelf.terms("ann", (kept.id,), "en", "de") is terms
+    cache = GlossaryCache(store)
+    terms = cache.terms("ann", (kept.id,), "en", "de")
+    assert cache.terms("ann", (kept.id,), "en", "de") is terms
     assert [term.targets for term in terms.terms] == [("Hund",)]
     new = Dictionary("en", "de", (GlossaryEntry("dog", ("Dackel",)),))
-    open_glossary_store(where).change("ann", kept.id, lambda one: one.with_dictionary(new))
-    assert [term.targets for term in shelf.terms("ann", (kept.id,), "en-GB", "de").terms] == [("Dackel",)]
+    open_store(where).change("ann", kept.id, lambda one: one.with_dictionary(new))
+    assert [term.targets for term in cache.terms("ann", (kept.id,), "en-GB", "de").terms] == [("Dackel",)]
     with pytest.raises(NotStoredError, match="no dictionary"):
-        shelf.terms("ann", (kept.id,), "de", "en")
+        cache.terms("ann", (kept.id,), "de", "en")
 
 
 def test_glossaries_that_contradict_each_other_are_named(where):
-    store, one, two = open_glossary_store(where), glossary("One"), glossary("Two", dog="Dackel")
+    store, one, two = open_store(where), glossary("One"), glossary("Two", dog="Dackel")
     store.add("ann", one)
     store.add("ann", two)
     with pytest.raises(DataError, match=r"(?s)'One'.*'Two'"):
@@ -144,7 +155,7 @@ def test_glossaries_that_contradict_each_other_are_named(where):
 
 
 def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path):
-    store, kept = open_glossary_store(tmp_path / "glossaries"), glossary()
+    store, kept = open_store(tmp_path / "state"), glossary()
     store.add("ann", kept)
     large = Dictionary("en", "de", tuple(GlossaryEntry(f"word {at}", (f"Wort {at}",)) for at in range(2000)))
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -158,15 +169,13 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path):
         signal.signal(signal.SIGXFSZ, ignored)
     assert str(tmp_path) not in str(told.value)
     assert store.get("ann", kept.id) == kept
-    assert len(list(tmp_path.rglob("*.part"))) == 0
 
 
 KILLED = """
 import sys
-from uwaga.server.glossary_entries import GlossaryEntry
-from uwaga.server.stores import open_glossary_store
-from uwaga.server.stored_glossary import Dictionary
-store = open_glossary_store(sys.argv[1])
+from pathlib import Path
+from test_glossary_store import Dictionary, GlossaryEntry, open_store
+store = open_store(Path(sys.argv[1]))
 print("ready", flush=True)
 for at in range(100000):
     entries = tuple(GlossaryEntry(f"word {number}", (f"Wort {at}",)) for number in range(300))
@@ -176,39 +185,51 @@ for at in range(100000):
 
 
 def test_a_killed_worker_leaves_a_whole_glossary_and_no_lock(where):
-    store, kept = open_glossary_store(where), glossary()
+    store, kept = open_store(where), glossary()
     store.add("ann", kept)
     for wait in (3, 9):
         worker = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(where), kept.id], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", KILLED, str(where), kept.id],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=HERE,
         )
         for _ in range(wait):
             worker.stdout.readline()
         os.kill(worker.pid, signal.SIGKILL)
         worker.wait()
         worker.stdout.close()
-        found = open_glossary_store(where).get("ann", kept.id)
+        found = open_store(where).get("ann", kept.id)
         [dictionary] = found.dictionaries
         assert len({entry.targets for entry in dictionary.entries}) == 1
         assert len(dictionary.entries) == 300
         store.change("ann", kept.id, lambda one: one.renamed("again"))
 
 
-def test_a_damaged_file_is_told_without_its_place(tmp_path):
-    store, kept = open_glossary_store(tmp_path), glossary()
+def test_a_damaged_glossary_is_an_error(tmp_path):
+    engine = open_database(tmp_path, None)
+    store, kept = GlossaryStore(engine), glossary()
     store.add("ann", kept)
-    [path] = tmp_path.rglob("*.json")
-    path.write_text('{"format": 1, "id"')
+    with engine.begin() as connection:
+        connection.execute(GLOSSARIES.update().values(content='{"format": 1, "id"'))
     with pytest.raises(StorageError, match="damaged"):
-        open_glossary_store(tmp_path).get("ann", kept.id)
+        store.get("ann", kept.id)
 
 
-def test_a_database_that_is_none_is_told_without_its_address():
-    with pytest.raises(StorageError) as told:
-        open_glossary_store("sqlite:////nowhere/at/all/secret.db")
-    assert "secret" not in str(told.value)
-    with pytest.raises(SettingsError):
-        open_glossary_store("://")
+@pytest.mark.parametrize(
+    ("state", "database", "named"),
+    [
+        ("/proc/nowhere", None, r"state: .*/proc/nowhere"),
+        (None, "sqlite:////nowhere/at/all.db", "database: .*/nowhere/at/all.db"),
+        (None, "postgresql+pg8000://ann:secret@host/name", "driver"),
+        (None, "nothing://host", "driver"),
+        (None, "://", "database: "),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_named_with_its_setting(state, database, named):
+    with pytest.raises((SettingsError, MissingExtraError), match=named) as error:
+        open_database(None if state is None else Path(state), database)
+    assert "secret" not in str(error.value)
 
 
 def test_a_glossary_is_of_pairs_of_languages():

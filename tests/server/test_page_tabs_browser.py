@@ -20,7 +20,7 @@ SENTENCE = "I want to buy a small red car tomorrow."
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("server")
-    kept = {name: str(folder / name) for name in ("documents", "glossaries")}
+    kept = {"state": str(folder / "state")}
     with running_server(folder, **kept) as running:
         yield running.url
 

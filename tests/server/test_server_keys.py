@@ -14,7 +14,7 @@ from uwaga.errors import SettingsError
 from uwaga.server import auth as module
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client, KeyRing, add_key, read_keys, remove_key
-from uwaga.server.limits import SLOTS, RateLimiter, SharedBuckets, TokenBucket
+from uwaga.server.limits import SLOTS, RateLimiter
 
 
 def test_the_file_holds_no_key(tmp_path: Path):
@@ -109,9 +109,9 @@ def test_processes_count_a_minute_together(tmp_path: Path):
     path = tmp_path / "buckets"
     count = (
         "import sys; from pathlib import Path; from uwaga.server.auth import Client\n"
-        "from uwaga.server.limits import RateLimiter, SharedBuckets\n"
+        "from uwaga.server.limits import RateLimiter\n"
         "from uwaga.server.api_errors import ApiError\n"
-        "limiter = RateLimiter(SharedBuckets(Path(sys.argv[1])), clock=lambda: 7.0)\n"
+        "limiter = RateLimiter(Path(sys.argv[1]), clock=lambda: 7.0)\n"
         "let = 0\n"
         "for _ in range(1000):\n"
         "    try: limiter.take(Client('ann', requests_per_minute=1500)); let += 1\n"
@@ -124,7 +124,7 @@ def test_processes_count_a_minute_together(tmp_path: Path):
 
 
 def test_clients_that_share_a_file_have_buckets_of_their_own(tmp_path: Path):
-    limiter = RateLimiter(SharedBuckets(tmp_path / "buckets"), clock=lambda: 7.0)
+    limiter = RateLimiter(tmp_path / "buckets", clock=lambda: 7.0)
     clients = [Client(f"client-{number}", requests_per_minute=1) for number in range(1000)]
     for client in clients:
         limiter.take(client)
@@ -134,16 +134,21 @@ def test_clients_that_share_a_file_have_buckets_of_their_own(tmp_path: Path):
             limiter.take(client)
 
 
-def test_a_full_file_forgets_who_has_not_been_seen_for_longest(tmp_path: Path):
-    buckets = SharedBuckets(tmp_path / "buckets", groups=1)
+def test_a_full_table_forgets_the_least_recently_used_client(tmp_path: Path):
+    now = [0.0]
+    limiter = RateLimiter(tmp_path / "buckets", groups=1, clock=lambda: now[0])
 
-    def put(client: str, then: float) -> TokenBucket | None:
-        with buckets.hold(client, "requests") as held:
-            known, held.bucket = held.bucket, TokenBucket(1.0, then)
-        return known
+    def known(name: str) -> bool:
+        """Whether a client's only request of the minute is spent already."""
+        now[0] += 0.1
+        try:
+            limiter.take(Client(name, requests_per_minute=1))
+        except ApiError:
+            return True
+        return False
 
-    assert [put(f"client-{number}", float(number)) for number in range(1, SLOTS + 1)] == [None] * SLOTS
-    assert put("client-1", 100.0) == TokenBucket(1.0, 1.0)
-    assert put("new", 101.0) is None
-    assert put("client-1", 102.0) == TokenBucket(1.0, 100.0)
-    assert put("client-2", 103.0) is None  # the new one has its place
+    assert not any(known(f"client-{number}") for number in range(1, SLOTS + 1))
+    assert known("client-1")
+    assert not known("new")
+    assert known("client-1")
+    assert not known("client-2")  # the new one had its place

@@ -150,7 +150,7 @@ def test_a_file_is_translated_and_downloaded(tmp_path: Path, translator: uwaga.T
     keys = tmp_path / "keys.json"
     key = {"api_key": add_key(keys, "ann b".replace(" ", "."))} if with_keys else {}
     asked = {"keys": str(keys)} if with_keys else {}
-    with running_server(tmp_path, documents=str(tmp_path / "documents"), **asked) as server:
+    with running_server(tmp_path, state=str(tmp_path / "state"), **asked) as server:
         file = {"file": ("../../of me.txt", "\n".join(TEXTS).encode())}
         fields = {"source": "en", "target": "de", **key}
         made = httpx.post(f"{server.url}/translate_file", data=fields, files=file, timeout=30)

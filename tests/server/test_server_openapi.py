@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
-    kept = {name: str(folder / name) for name in ("suggestions", "glossaries", "documents")}
+    kept = {name: str(folder / name) for name in ("suggestions", "state")}
     with running_server(folder, limits={"characters": 2000, "deadline": 30}, **kept) as running:
         yield running
 

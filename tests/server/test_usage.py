@@ -3,61 +3,91 @@
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
+import sqlalchemy as sql
 
-from uwaga.server.api_errors import QuotaError
-from uwaga.server.stores import open_usage
-from uwaga.server.usage import Usage
-
-
-@pytest.fixture(params=["folder", "database", "process"])
-def where(request, tmp_path):
-    return {"folder": tmp_path, "database": f"sqlite:///{tmp_path}/usage.db", "process": None}[request.param]
+from uwaga.server.api_errors import QuotaError, StorageError
+from uwaga.server.store.database import USAGE, open_database
+from uwaga.server.store.database_usage import DatabaseUsage
+from uwaga.server.store.usage import Usage, UsageStore
 
 
-def test_what_is_counted_is_told_and_owners_are_apart(where):
-    usage = open_usage(where)
+def open_usage(state):
+    return UsageStore() if state is None else DatabaseUsage(open_database(state, None))
+
+
+@pytest.fixture(params=["database", "process"])
+def state(request, tmp_path):
+    return tmp_path if request.param == "database" else None
+
+
+@pytest.mark.parametrize("limit", [0, 1000])
+def test_counts_are_read_again_and_owners_are_apart(state, limit):
+    usage = open_usage(state)
     assert usage.read("ann") == Usage()
-    assert usage.take("ann", 5).characters == 5
-    usage.take("../ann", 7, 1)
+    usage.add("ann", 5, limit=limit)
+    usage.add("../ann", 7, 1, limit=limit)
     assert (usage.read("ann").characters, usage.read("ann").documents) == (5, 0)
     assert (usage.read("../ann").characters, usage.read("../ann").documents) == (7, 1)
-    if where is not None:
-        assert open_usage(where).read("ann") == usage.read("ann")
+    usage.add("../ann", -7, -1, limit=limit)
+    assert (usage.read("../ann").characters, usage.read("../ann").documents) == (0, 0)
+    if state is not None:
+        assert open_usage(state).read("ann") == usage.read("ann")
 
 
-def test_a_limit_is_reached_exactly_and_nothing_is_counted_beyond_it(where):
-    usage = open_usage(where)
-    usage.take("ann", 90, limit=100)
+def test_a_limit_is_reached_exactly_and_nothing_is_counted_beyond_it(state):
+    usage = open_usage(state)
+    usage.add("ann", 90, limit=100)
     with pytest.raises(QuotaError, match="10 of 100"):
-        usage.take("ann", 11, limit=100)
-    assert usage.take("ann", 10, limit=100).characters == 100
+        usage.add("ann", 11, limit=100)
+    usage.add("ann", 10, limit=100)
     with pytest.raises(QuotaError):
-        usage.take("ann", 1, limit=100)
+        usage.add("ann", 1, limit=100)
     assert usage.read("ann").characters == 100
 
 
-def test_threads_lose_no_count(where):
-    usage = open_usage(where)
+@pytest.mark.parametrize("limit", [0, 1000])
+def test_threads_lose_no_count(state, limit):
+    usage = open_usage(state)
 
     def work():
         for _ in range(20):
-            usage.take("ann", 3, 1)
+            usage.add("ann", 3, 1, limit)
+            usage.flush()
 
     threads = [threading.Thread(target=work) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert (usage.read("ann").characters, usage.read("ann").documents) == (240, 80)
 
 
-def test_processes_lose_no_count(tmp_path):
+@pytest.mark.parametrize("limit", [0, 10000])
+def test_processes_lose_no_count(tmp_path, limit):
     code = (
-        "import sys; from uwaga.server.stores import open_usage; usage = open_usage(sys.argv[1])\n"
-        "for _ in range(200): usage.take('ann', 2)"
+        "import sys; from pathlib import Path; from test_usage import open_usage\n"
+        "usage = open_usage(Path(sys.argv[1]))\n"
+        "for _ in range(200): usage.add('ann', 2, limit=int(sys.argv[2]))\n"
+        "usage.flush()"
     )
-    workers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(3)]
-    assert [one.wait() for one in workers] == [0, 0, 0]
+    command = [sys.executable, "-c", code, str(tmp_path), str(limit)]
+    workers = [subprocess.Popen(command, cwd=Path(__file__).parent) for _ in range(3)]
+    assert [worker.wait() for worker in workers] == [0, 0, 0]
     assert open_usage(tmp_path).read("ann").characters == 1200
+
+
+def test_counts_wait_in_memory_while_the_database_is_unavailable(tmp_path, monkeypatch):
+    usage = open_usage(tmp_path)
+    usage.add("ann", 5)
+    with open_database(tmp_path, None).begin() as connection:
+        connection.execute(USAGE.delete())  # holds the lock of the file
+        monkeypatch.setattr(
+            usage, "_engine", sql.create_engine(usage._engine.url, connect_args={"timeout": 0.1})
+        )
+        with pytest.raises(StorageError):
+            usage.flush()
+    usage.add("ann", 2)
+    assert usage.read("ann").characters == 7

@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     keys = {name: add_key(folder / "keys.json", name) for name in ("ann", "bob")}
     keys["poor"] = add_key(folder / "keys.json", "poor", characters=20)
     (folder / "issued").write_text("\n".join(keys.values()))
-    kept = {"glossaries": str(folder / "glossaries"), "documents": str(folder / "documents")}
+    kept = {"state": str(folder / "state")}
     with running_server(folder, keys=str(folder / "keys.json"), **kept) as running:
         yield running
 
@@ -182,7 +182,7 @@ def test_a_server_that_keeps_nothing_says_so(tmp_path: Path):
 
 @pytest.mark.slow
 def test_a_document_outlives_its_server(tmp_path: Path):
-    kept = {"documents": str(tmp_path / "documents")}
+    kept = {"state": str(tmp_path / "state")}
     lines = [f"{one} {number}" for number in range(600) for one in LINES]
     with running_server(tmp_path, **kept) as server:
         sent = httpx.post(

@@ -72,6 +72,24 @@ def file_lock(path: Path, waiting: Callable[[], None] | None = None, wait: bool 
         os.close(handle)
 
 
+@contextlib.contextmanager
+def range_lock(handle: int, start: int, length: int) -> Iterator[None]:
+    """Hold the exclusive lock of some bytes of an open file within the block, after waiting for it.
+
+    The lock is the process's: its threads do not exclude each other.
+
+    Args:
+        handle: of the file, open for writing.
+        start: of the first byte.
+        length: number of bytes.
+    """
+    fcntl.lockf(handle, fcntl.LOCK_EX, length, start)
+    try:
+        yield
+    finally:
+        fcntl.lockf(handle, fcntl.LOCK_UN, length, start)
+
+
 @dataclass(frozen=True)
 class LockOwner:
     """A process that holds a :class:`RunLock`.

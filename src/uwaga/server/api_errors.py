@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from uwaga.errors import (
     BusyError,
@@ -35,6 +38,7 @@ class StorageError(UwagaError):
     """The server cannot keep it now: its disk is full, or its database does not answer."""
 
 
+Result = TypeVar("Result")
 LONGEST_MESSAGE = 600
 """Characters of a message: some quote what a stranger sent."""
 
@@ -86,6 +90,18 @@ def api_error(error: BaseException) -> ApiError:
     return ApiError(
         500, "internal_error", "the server made a mistake; its log has more under the request's id"
     )
+
+
+async def in_thread(work: Callable[..., Result], *args: object) -> Result:
+    """Return the result of a function that may wait for a disk or a database, run in a thread.
+
+    Raises:
+        ApiError: it fails.
+    """
+    try:
+        return await asyncio.to_thread(work, *args)
+    except Exception as error:
+        raise api_error(error) from error
 
 
 _KINDS: tuple[tuple[type[UwagaError], int, str], ...] = (

@@ -20,15 +20,15 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 
 from uwaga import __version__
-from uwaga.server.api_errors import ApiError
+from uwaga.server.api_errors import ApiError, StorageError
 from uwaga.server.auth import KeyRing
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.dialects import libretranslate, v1, v1_documents, v1_glossaries
 from uwaga.server.dialects.deepl import dialect as deepl
+from uwaga.server.dialects.documents import document_suffixes
 from uwaga.server.direct import DirectRoutes, direct_routes
-from uwaga.server.document_upload import document_suffixes
+from uwaga.server.document_worker import DocumentWorker
 from uwaga.server.http import JSON, json_response, request_id
-from uwaga.server.kept import open_stores
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
 from uwaga.server.middleware import Render, RequestMiddleware
@@ -36,11 +36,14 @@ from uwaga.server.models import WORKERS
 from uwaga.server.page import page_router
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
+from uwaga.server.store import open_stores
 from uwaga.server.suggestions import Suggestions
 
 DIALECTS: tuple[Dialect, ...] = (v1.DIALECT, libretranslate.DIALECT, deepl.DIALECT)
 """Those there are, by their names in the settings; the first renders what belongs to none."""
 OPENAPI = "/openapi.json"
+FLUSH = 1.0
+"""Seconds between two writes of counts in memory to the database."""
 DESCRIPTION = "Machine translation by uwaga. Texts in, translations out; everything stays on this server."
 
 
@@ -113,13 +116,16 @@ def create_app(
 def _context(
     service: Service, settings: ServerSettings, metrics: Metrics, limiter: RateLimiter
 ) -> ServerContext:
+    stores = open_stores(settings)
+    worker = None if stores.document_store is None else DocumentWorker(stores, service)
     context = ServerContext(
         settings,
         service,
         limiter=limiter,
         metrics=metrics,
-        kept=open_stores(settings, service),
-        document_suffixes=() if settings.documents is None else document_suffixes(),
+        stores=stores,
+        documents=worker,
+        document_suffixes=() if worker is None else document_suffixes(),
         suggestions=None if settings.suggestions is None else Suggestions(settings.suggestions),
     )
     if settings.keys is None:
@@ -131,19 +137,30 @@ def _lifespan(context: ServerContext) -> Callable[[FastAPI], AbstractAsyncContex
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         """Models are loaded while the server answers already; at the end what was taken is answered."""
-        service, documents = context.service, context.kept.documents
-        starting = asyncio.ensure_future(service.start())
+        service, documents = context.service, context.documents
+        starting, counting = asyncio.ensure_future(service.start()), asyncio.ensure_future(_flush(context))
         if documents is not None:
             documents.start()
         yield
         if documents is not None:
             await documents.stop()
-        starting.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await starting
+        for task in (starting, counting):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        with contextlib.suppress(StorageError):
+            await asyncio.to_thread(context.stores.usage.flush)
         await service.close()
 
     return lifespan
+
+
+async def _flush(context: ServerContext) -> None:
+    """Write what clients have used to the database every second."""
+    while True:
+        await asyncio.sleep(FLUSH)
+        with contextlib.suppress(StorageError):  # the log says so; the counts stay
+            await asyncio.to_thread(context.stores.usage.flush)
 
 
 def _add_handlers(app: FastAPI, render: Render) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,13 +9,14 @@ from dataclasses import dataclass, field
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from uwaga.server.api_errors import ApiError, api_error
+from uwaga.server.api_errors import ApiError, QuotaError, api_error, in_thread
 from uwaga.server.auth import Client, KeyRing
-from uwaga.server.kept import Stores
+from uwaga.server.document_worker import DocumentWorker
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
+from uwaga.server.store import Stores
 from uwaga.server.suggestions import Suggestions
 
 
@@ -24,8 +24,8 @@ from uwaga.server.suggestions import Suggestions
 class ServerContext:
     """One server.
 
-    ``keys``: None lets everybody in. ``suggestions``: None takes none. ``kept``: what the server keeps for
-    its clients.
+    ``keys``: None lets everybody in. ``suggestions``: None takes none. ``documents``: translates stored
+    documents; None without a ``state`` folder.
     """
 
     settings: ServerSettings
@@ -35,7 +35,8 @@ class ServerContext:
     metrics: Metrics = field(default_factory=Metrics)
     suggestions: Suggestions | None = None
     document_suffixes: tuple[str, ...] = ()
-    kept: Stores = field(default_factory=Stores)
+    stores: Stores = field(default_factory=Stores)
+    documents: DocumentWorker | None = None
 
     def owner(self, client: Client) -> str:
         """Whose glossaries, documents and counts a client's are; without keys there is one owner of all."""
@@ -52,7 +53,7 @@ class ServerContext:
         try:
             yield
         except BaseException:
-            await self._count(client, -characters, -documents, 0)
+            await self._count(client, -characters, -documents, client.characters)
             raise
 
     async def spend(self, client: Client, characters: int, documents: int = 0) -> None:
@@ -64,13 +65,13 @@ class ServerContext:
         await self._count(client, characters, documents, client.characters)
 
     async def _count(self, client: Client, characters: int, documents: int, limit: int) -> None:
-        usage, owner = self.kept.usage, self.owner(client)
+        usage, owner = self.stores.usage, self.owner(client)
+        if usage.waits(limit):
+            await in_thread(usage.add, owner, characters, documents, limit)
+            return
         try:
-            if usage.waits:
-                await asyncio.to_thread(usage.take, owner, characters, documents, limit)
-            else:
-                usage.take(owner, characters, documents, limit)
-        except Exception as error:
+            usage.add(owner, characters, documents, limit)
+        except QuotaError as error:
             raise api_error(error) from error
 
     def admit(self, key: str | None, address: str) -> Client:

@@ -1,156 +1,179 @@
-"""Works on the jobs of documents, one after the other, beside the requests of a process."""
+"""Translate stored documents in the background, one after the other, alongside a process's requests."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 
 from uwaga.documents import DocumentOptions, document_job, job_texts
 from uwaga.errors import UwagaError
-from uwaga.server.api_errors import StorageError, api_error
-from uwaga.server.document_jobs import ClaimedJob, DocumentJobs, JobStopped
-from uwaga.server.document_order import DocumentOrder
+from uwaga.server.api_errors import ApiError, StorageError, api_error, in_thread
+from uwaga.server.service import Service
+from uwaga.server.store import Stores
+from uwaga.server.store.documents import ClaimedDocument, DocumentStopped
 
 LOG = logging.getLogger("uwaga.server")
 POLL = 1.0
-"""Seconds until a job is noticed that another process has taken in or has left."""
-LATER = frozenset({"busy", "stopping"})
-"""Codes of problems that pass."""
+"""Seconds until a document is noticed that another process has stored or released."""
+TEMPORARY = frozenset({"busy", "stopping"})
+"""Codes of errors after which a document is tried again."""
 SAMPLE = 4000
-"""Characters of a document by which its language is found out."""
-
-Run = Callable[[ClaimedJob], Awaitable[None]]
-"""Translates a job's document into its output; tells its progress by :meth:`ClaimedJob.progress`."""
-Charge = Callable[[DocumentOrder, int], Awaitable[None]]
-"""Counts the characters of a document; raises where they are too many for its owner."""
+"""Characters of a document from which its language is detected."""
 
 
 class DocumentWorker:
-    """Takes jobs and runs them.
+    """Claims documents and translates them.
 
     Args:
-        jobs: where they lie.
-        run: does the work.
-        charge: told of a document's characters once, before it is translated.
-        most: jobs at once.
+        stores: of the server, with documents.
+        service: translates.
+        tasks: documents translated at once.
     """
 
-    def __init__(self, jobs: DocumentJobs, run: Run, charge: Charge, most: int = 1) -> None:
-        self.jobs, self._run, self._charge, self._most = jobs, run, charge, most
+    def __init__(self, stores: Stores, service: Service, tasks: int = 1) -> None:
+        self._stores, self._service, self._count = stores, service, tasks
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._current: set[ClaimedJob] = set()
+        self._current: set[ClaimedDocument] = set()
         self._stopped = False
 
     def start(self) -> None:
-        """Begin, in the running event loop."""
-        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._most)]
+        """Start working, in the running event loop."""
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._count)]
 
     def wake(self) -> None:
-        """Look for a job at once."""
+        """Look for a document at once."""
         self._wake.set()
 
     async def stop(self) -> None:
-        """Leave the running jobs after the texts that are being translated; others go on with them."""
+        """Stop after the segments being translated, and release the documents for other processes."""
         self._stopped = True
-        for one in self._current:
-            one.stopping = True
+        for claimed in self._current:
+            claimed.stopping = True
         self._wake.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _work(self) -> None:
         while not self._stopped:
             try:
-                claimed = await asyncio.to_thread(self.jobs.take)
+                claimed = await asyncio.to_thread(self._stores.documents.take)
             except UwagaError as error:
                 LOG.error("documents", extra={"reason": str(error)})
                 claimed = None
             if claimed is not None:
                 self._current.add(claimed)
-                await self._one(claimed)
+                await self._process(claimed)
                 self._current.discard(claimed)
                 continue
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), POLL)
 
-    async def _one(self, claimed: ClaimedJob) -> None:
+    async def _process(self, claimed: ClaimedDocument) -> None:
+        """Translate a document, and finish, fail or release it."""
         claimed.stopping = self._stopped
-        extra: dict[str, object] = {"document": claimed.id, "format": claimed.order.format}
+        extra: dict[str, object] = {"document": claimed.id, "format": claimed.spec.format}
         try:
             if claimed.characters is None:
-                await self._count(claimed)
-            await self._translated(claimed)
+                await self._charge(claimed)
+            await self._translate_or_restart(claimed)
         except asyncio.CancelledError:
-            await asyncio.to_thread(claimed.leave)
+            await asyncio.to_thread(claimed.release)
             raise
         except Exception as error:
             if _stopped(error):
-                await asyncio.to_thread(claimed.leave)
+                await asyncio.to_thread(claimed.release)
                 return
-            problem = api_error(_disk(error) or error)
-            if problem.code in LATER:
-                await asyncio.to_thread(claimed.leave)
+            refusal = api_error(_disk_error(error) or error)
+            if refusal.code in TEMPORARY:
+                await asyncio.to_thread(claimed.release)
                 await asyncio.sleep(POLL)
                 return
-            message = problem.message.replace(str(claimed.document), claimed.order.name)
-            message = message.replace(str(claimed.output), claimed.order.name)
-            await asyncio.to_thread(claimed.fail, message, problem.code)
-            if problem.status == 500:
+            message = refusal.message.replace(str(claimed.document), claimed.spec.name)
+            message = message.replace(str(claimed.output), claimed.spec.name)
+            await asyncio.to_thread(claimed.fail, message, refusal.code)
+            if refusal.status == 500:
                 LOG.error("document failed", extra=extra, exc_info=error)
             else:
-                LOG.info("document refused", extra={**extra, "code": problem.code})
+                LOG.info("document refused", extra={**extra, "code": refusal.code})
         else:
             await asyncio.to_thread(claimed.finish)
             LOG.info("document done", extra=extra)
 
-    async def _count(self, claimed: ClaimedJob) -> None:
-        characters = await asyncio.to_thread(_characters, claimed)
-        await asyncio.to_thread(claimed.count, characters)
-        await self._charge(claimed.order, characters)
+    async def _charge(self, claimed: ClaimedDocument) -> None:
+        """Count a document and its characters as used by its owner.
 
-    async def _translated(self, claimed: ClaimedJob) -> None:
-        """Go on where an earlier worker was; from the beginning where its work is of no use any more."""
+        Raises:
+            ApiError: they exceed what the owner may use.
+        """
+        characters, spec = await asyncio.to_thread(lambda: sum(map(len, _texts(claimed)))), claimed.spec
+        await asyncio.to_thread(claimed.count, characters)
+        await in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)
+
+    async def _translate_or_restart(self, claimed: ClaimedDocument) -> None:
+        """Resume where an earlier worker stopped; restart if its journal does not fit any more."""
         resumed = claimed.resumed
         try:
-            await self._run(claimed)
+            await self._translate(claimed)
         except Exception as error:
             if not resumed or _stopped(error) or api_error(error).status >= 500:
                 raise
-            await asyncio.to_thread(claimed.begin_anew)
-            await self._run(claimed)
+            await asyncio.to_thread(claimed.restart)
+            await self._translate(claimed)
+
+    async def _translate(self, claimed: ClaimedDocument) -> None:
+        spec = claimed.spec
+        source = spec.source or await self._detect(claimed)
+        terms = None
+        if spec.glossaries:
+            terms = await in_thread(
+                self._stores.cache.terms, spec.owner, spec.glossaries, source, spec.target
+            )
+        await self._service.run_document(
+            claimed.document,
+            claimed.output,
+            source=source,
+            target=spec.target,
+            format=spec.format,
+            glossary=terms,
+            client=spec.owner,
+            progress=claimed.progress,
+        )
+
+    async def _detect(self, claimed: ClaimedDocument) -> str:
+        detected = await self._service.detect(await in_thread(_sample, claimed))
+        if not detected:
+            message = "the language of the document cannot be detected; name it"
+            raise ApiError(400, "unknown_language", message, "source")
+        return detected[0].code
 
 
-def document_sample(claimed: ClaimedJob) -> str:
+def _sample(claimed: ClaimedDocument) -> str:
     """The first texts of a document.
 
     Raises:
-        DataError, MissingExtraError: it is not what its format says, or a library is missing.
+        DataError, MissingExtraError: it is not in its format, or a library is missing.
     """
-    found: list[str] = []
+    texts: list[str] = []
     size = 0
     for text in _texts(claimed):
-        found.append(text)
+        texts.append(text)
         size += len(text)
         if size >= SAMPLE:
             break
-    return "\n".join(found)[:SAMPLE]
+    return "\n".join(texts)[:SAMPLE]
 
 
-def _characters(claimed: ClaimedJob) -> int:
-    return sum(map(len, _texts(claimed)))
-
-
-def _texts(claimed: ClaimedJob) -> Iterator[str]:
-    order = claimed.order
-    options = DocumentOptions(source=order.source, target=order.target)
-    return job_texts(document_job(claimed.document, claimed.output, order.format, options))
+def _texts(claimed: ClaimedDocument) -> Iterator[str]:
+    spec = claimed.spec
+    options = DocumentOptions(source=spec.source, target=spec.target)
+    return job_texts(document_job(claimed.document, claimed.output, spec.format, options))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, what it was raised from or while handling."""
+    """An error, and the errors that it was raised from or while handling."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -159,11 +182,11 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _stopped(error: BaseException) -> bool:
-    return any(isinstance(one, JobStopped) for one in _causes(error))
+    return any(isinstance(cause, DocumentStopped) for cause in _causes(error))
 
 
-def _disk(error: BaseException) -> StorageError | None:
-    """What a full disk of the server's is to whoever sent a document."""
-    if any(isinstance(one, OSError) for one in _causes(error)):
-        return StorageError("the server cannot keep the translation: its disk is full or refuses")
+def _disk_error(error: BaseException) -> StorageError | None:
+    """What a full disk of the server is to the client."""
+    if any(isinstance(cause, OSError) for cause in _causes(error)):
+        return StorageError("the server cannot store the translation: its disk is full or read-only")
     return None

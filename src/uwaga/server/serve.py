@@ -24,13 +24,14 @@ from uwaga.engine.cpu import usable_cores
 from uwaga.errors import SettingsError
 from uwaga.server.app import create_app
 from uwaga.server.connection import KEEP_ALIVE, WatchedConnection
-from uwaga.server.limits import RateLimiter, SharedBuckets
+from uwaga.server.limits import RateLimiter
 from uwaga.server.logs import set_up_logs
 from uwaga.server.metrics import FOLDER, Metrics, forget_dead_workers
 from uwaga.server.models import ModelPool, loader
 from uwaga.server.served_models import read_served_models
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
+from uwaga.server.store import open_stores
 
 LOG = logging.getLogger("uwaga.server")
 SWITCH = 0.001
@@ -48,7 +49,8 @@ def run_server(settings: ServerSettings) -> None:
         SettingsError: the address cannot be listened at, or no model can be served.
     """
     set_up_logs(settings.log_level)
-    read_served_models(settings.models)  # speaks before a port is taken
+    read_served_models(settings.models)  # errors in the settings come before a port is taken
+    open_stores(settings)
     _raise_open_files()
     bound = _listen(settings.host, settings.port)
     with bound, contextlib.ExitStack() as shared:
@@ -103,7 +105,7 @@ def build_app(settings: ServerSettings, buckets: Path | None = None) -> FastAPI:
     load = loader(threads, settings.workers > 1)
     store = ModelPool(load, settings.memory, limits.waiting, metrics.of_model, settings.nice)
     service = Service(read_served_models(settings.models), store, metrics.answered)
-    limiter = RateLimiter(None if buckets is None else SharedBuckets(buckets))
+    limiter = RateLimiter(buckets)
     return create_app(service, settings, metrics, limiter)
 
 

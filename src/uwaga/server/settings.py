@@ -18,13 +18,18 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 
 
 class ModelSettings(StrictModel):
-    """A model on offer.
+    """A model to serve.
 
-    ``name``: a model folder, a Hugging Face name, ``bundled``, or a pair of languages (``en-pt``) for the
-    best installed model. ``source`` and ``target``: the languages that are offered of it; needed only
-    where the model states none. ``precision``, ``engine`` and ``shortlist`` as
-    :meth:`uwaga.Translator.load` has them. ``threads``: of the engine, None as the server's.
-    ``preload``: load it at start, not at first use.
+    Attributes:
+        name: model folder, Hugging Face name, ``bundled``, or a language pair (``en-pt``) for the best
+            installed model.
+        source: source language to serve; needed only if the model states none.
+        target: target language to serve; needed only if the model states none.
+        precision: as in :func:`uwaga.load`, like ``engine`` and ``shortlist``.
+        engine: ``native`` or ``torch``.
+        shortlist: file of a vocabulary shortlist.
+        threads: engine threads; None for the server's.
+        preload: load at start rather than at first use.
     """
 
     name: Annotated[str, Field(min_length=1)] = "bundled"
@@ -43,13 +48,22 @@ class ModelSettings(StrictModel):
 
 
 class LimitSettings(StrictModel):
-    """What one request may ask for, and one client in a minute.
+    """Limits of requests and of what the server stores.
 
-    ``texts`` and ``characters`` of a request's texts together; ``body_bytes`` of its body and
-    ``document_bytes`` of one with a document. ``requests_per_minute`` and ``characters_per_minute`` of a key,
-    or of an address without one; 0 for any number. ``waiting``: requests that wait for a model before more
-    are refused. ``deadline``: seconds until a request is given up; ``body_seconds``: until its body must be
-    there.
+    Attributes:
+        texts: maximum texts in a request.
+        characters: maximum characters of a request's texts together.
+        body_bytes: maximum size of a request body.
+        document_bytes: maximum size of a request body with a document.
+        requests_per_minute: of a key, or of an address without one; 0 for no limit.
+        characters_per_minute: likewise.
+        waiting: requests that wait for a model before further ones are refused.
+        documents: stored documents of all clients. Beyond the limit the client's oldest downloaded one is
+            deleted; if there is none, the upload is refused.
+        documents_per_client: likewise, of one client.
+        document_hours: hours until a document is deleted.
+        deadline: seconds until a request is abandoned.
+        body_seconds: seconds within which a request body must arrive.
     """
 
     texts: PositiveInt = 512
@@ -59,22 +73,37 @@ class LimitSettings(StrictModel):
     requests_per_minute: NonNegativeInt = 0
     characters_per_minute: NonNegativeInt = 0
     waiting: PositiveInt = 2048
+    documents: PositiveInt = 1000
+    documents_per_client: PositiveInt = 100
+    document_hours: PositiveFloat = 24.0
     deadline: PositiveFloat = 60.0
     body_seconds: PositiveFloat = 30.0
 
 
 class ServerSettings(StrictModel):
-    """A server.
+    """Settings of a server.
 
-    ``models``: on offer, the first of those of the same languages is used. ``threads``: of the engine in each
-    worker, 0 for all cores, shared among the ``workers``. ``nice``: by how much these threads step back, as
-    nice(1) has it, for those that take requests and give answers. ``memory``: MiB that loaded models may take
-    in a worker before those not used for longest are let go, 0 for any. ``keys``: a file of ``uwaga serve
-    keys``; None lets everybody in. ``cors``: origins whose pages may call the server, ``*`` for any.
-    ``glossaries``: a folder, or the URL of an SQL database. ``documents``: a folder for documents that are
-    being translated; None refuses them. ``suggestions``: a file where readers' better translations go; None
-    refuses them. ``dialects``: which are spoken. ``page``: serve the page at ``/``. ``public_url``: how
-    clients reach the server, where answers hold links to itself; None for what a request says.
+    Attributes:
+        models: models to serve; the first of several for the same languages is used.
+        host: address to listen on.
+        port: port to listen on.
+        workers: processes.
+        threads: engine threads in total, divided among the workers; 0 for all cores.
+        nice: niceness of the engine's threads relative to those that serve requests, as for nice(1).
+        memory: MiB of loaded models in a worker beyond which the least recently used ones are unloaded; 0 for
+            no limit.
+        limits: of requests and of what the server stores.
+        keys: file of API keys, see ``uwaga serve keys``; None serves everybody.
+        cors: origins whose pages may call the server, ``*`` for any.
+        state: folder for glossaries and usage (``state.sqlite``) and documents; None stores nothing.
+        database: URL of an SQL database instead of ``state.sqlite``, for several machines; documents then
+            need a ``state`` folder that all machines share.
+        suggestions: file for translations that users suggest; None refuses them.
+        dialects: APIs to serve.
+        page: serve the web page at ``/``.
+        public_url: URL by which clients reach the server, for links in responses; None takes the request's.
+        log_level: least severe messages to log.
+        metrics: serve Prometheus metrics at ``/metrics``.
     """
 
     models: Annotated[list[ModelSettings], Field(min_length=1)] = [ModelSettings()]  # noqa: RUF012
@@ -87,8 +116,8 @@ class ServerSettings(StrictModel):
     limits: LimitSettings = LimitSettings()
     keys: Path | None = None
     cors: list[str] = []  # noqa: RUF012
-    glossaries: str | None = None
-    documents: Path | None = None
+    state: Path | None = None
+    database: str | None = None
     suggestions: Path | None = None
     dialects: list[DialectName] = Field(default_factory=lambda: list(get_args(DialectName)))
     page: bool = True

@@ -16,12 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from uwaga.languages.detection import AUTO
-from uwaga.server.api_errors import ApiError
+from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import ServerContext
-from uwaga.server.document_answer import result_answer
-from uwaga.server.document_upload import document_order
+from uwaga.server.dialects.documents import result_response, store_document
 from uwaga.server.http import address_of, json_response, read_form, while_connected
-from uwaga.server.kept import in_thread
 
 NAME = re.compile(r"([0-9a-f]{32})\.(.{1,255})", re.DOTALL)
 FIRST, LONGEST = 0.05, 1.0
@@ -60,17 +58,17 @@ def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]
     )
     async def translate_file(request: Request) -> Response:
         """Translate a document; the answer comes when it is done, and says where it is."""
-        if context.kept.documents is None:
+        if context.documents is None:
             raise ApiError(403, "disabled", DISABLED)
         async with read_form(request, context.settings.limits.body_bytes) as form:
             key = form.get("api_key")
             client = context.admit(key if isinstance(key, str) else None, address_of(request))
             file, source, target = _given(form)
             told = None if source == AUTO else source
-            order = await document_order(context, client, file.filename or "", told, target)
-            jobs = context.kept.worker().jobs
-            job_id = await in_thread(jobs.add, order, file.file)
-        context.kept.worker().wake()
+            job_id, order = await store_document(
+                context, client, file.file, file.filename or "", told, target
+            )
+            jobs = context.stores.documents
         try:
             async with while_connected(request):
                 await _translated(context, order.owner, job_id)
@@ -92,13 +90,13 @@ def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]
     )
     async def download_file(request: Request, filename: str) -> Response:
         """The translated document; its address, which nobody can guess, is all that is asked for."""
-        if context.kept.documents is None:
+        if context.documents is None:
             raise ApiError(400, "disabled", DISABLED)
-        match, jobs = NAME.fullmatch(filename), context.kept.worker().jobs
+        match, jobs = NAME.fullmatch(filename), context.stores.documents
         if match is None:
             raise ApiError(400, "invalid_request", "Invalid filename", "filename")
         owner = request.query_params.get("of", "")
-        return await result_answer(jobs, owner, match[1])
+        return await result_response(jobs, owner, match[1])
 
 
 def _given(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
@@ -123,7 +121,7 @@ async def _translated(context: ServerContext, owner: str, job_id: str) -> None:
     Raises:
         ApiError: it cannot be.
     """
-    jobs, pause = context.kept.worker().jobs, FIRST
+    jobs, pause = context.stores.documents, FIRST
     while True:
         found = await in_thread(jobs.status, owner, job_id)
         if found.state == "done":

@@ -15,7 +15,7 @@ from uwaga.results.translation import Translation
 from uwaga.results.views import attention_view_data
 from uwaga.search import SearchOverrides
 from uwaga.server.admission import BEARER
-from uwaga.server.api_errors import ApiError, api_error
+from uwaga.server.api_errors import ApiError, api_error, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.dialects import v1_schema as schema
@@ -28,7 +28,6 @@ from uwaga.server.http import (
     request_id,
     while_connected,
 )
-from uwaga.server.kept import in_thread
 from uwaga.server.routing import described_json
 from uwaga.server.service import Detected, TextAnswer, TextRequest
 from uwaga.terms import Glossary
@@ -189,7 +188,7 @@ async def stored_terms(context: ServerContext, client: Client, body: TranslateBo
         raise ApiError(400, "source_missing", message, "source")
     ids, service = (body.glossary_id or "",), context.service
     languages = service.language(body.source or "", "source"), service.language(body.target, "target")
-    return await in_thread(context.kept.shelf().terms, context.owner(client), ids, *languages)
+    return await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
 
 
 def text_request(body: TranslateBody, texts: Sequence[str], client: str, deadline: float) -> TextRequest:

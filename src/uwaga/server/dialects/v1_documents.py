@@ -11,15 +11,14 @@ from starlette.responses import Response, StreamingResponse
 
 from uwaga.languages.detection import AUTO
 from uwaga.server.admission import BEARER
+from uwaga.server.api_errors import in_thread
 from uwaga.server.context import ServerContext
+from uwaga.server.dialects.documents import result_response, store_document
 from uwaga.server.dialects.v1 import ERRORS, NOT_FOUND
 from uwaga.server.dialects.v1_schema import ErrorAnswer
-from uwaga.server.document_answer import result_answer
-from uwaga.server.document_order import DocumentStatus
-from uwaga.server.document_upload import document_order
 from uwaga.server.http import json_response, read_upload
-from uwaga.server.kept import in_thread
 from uwaga.server.routing import FILE_ANSWER, described_upload
+from uwaga.server.store.documents import DocumentStatus
 
 LanguageCode = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
 
@@ -42,21 +41,20 @@ def router(context: ServerContext) -> APIRouter:
     async def upload(request: Request) -> Response:
         """Take in a document that is to be translated; `GET /v1/documents/{id}` tells how far it is."""
         client = BEARER.client(context, request)
-        worker = context.kept.worker()
+        context.stores.documents  # noqa: B018 (refuse before the upload is read)
         async with read_upload(request, DocumentForm) as (asked, file):
             source = None if asked.source in (None, AUTO) else asked.source
             ids = () if asked.glossary_id is None else (asked.glossary_id,)
-            order = await document_order(context, client, file.filename or "", source, asked.target, ids)
-            job_id = await in_thread(worker.jobs.add, order, file.file)
-        worker.wake()
-        return json_response({"id": job_id}, 202)
+            name = file.filename or ""
+            document_id, _ = await store_document(context, client, file.file, name, source, asked.target, ids)
+        return json_response({"id": document_id}, 202)
 
     @routes.get("/{document_id}", summary="How far a document is")
     async def status(request: Request, document_id: str) -> Response:
         """Its state, how many of its texts are done, and why it failed if it did."""
         owner = BEARER.owner(context, request)
         return json_response(
-            document_response(await in_thread(context.kept.worker().jobs.status, owner, document_id))
+            document_response(await in_thread(context.stores.documents.status, owner, document_id))
         )
 
     @routes.get(
@@ -68,13 +66,13 @@ def router(context: ServerContext) -> APIRouter:
     async def result(request: Request, document_id: str) -> Response:
         """The translated document, as often as it is asked for while it is kept."""
         owner = BEARER.owner(context, request)
-        return await result_answer(context.kept.worker().jobs, owner, document_id)
+        return await result_response(context.stores.documents, owner, document_id)
 
     @routes.delete("/{document_id}", status_code=204, summary="Delete a document")
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation; one that is being translated is left."""
         owner = BEARER.owner(context, request)
-        await in_thread(context.kept.worker().jobs.remove, owner, document_id)
+        await in_thread(context.stores.documents.remove, owner, document_id)
         return Response(status_code=204)
 
     return routes

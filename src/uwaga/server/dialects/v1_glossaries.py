@@ -11,14 +11,12 @@ from starlette.responses import Response
 
 from uwaga.errors import DataError
 from uwaga.server.admission import BEARER
-from uwaga.server.api_errors import ApiError
+from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import ServerContext
 from uwaga.server.dialects.v1 import ERRORS, NOT_FOUND
-from uwaga.server.glossary_entries import GlossaryEntry, check_entries
 from uwaga.server.http import json_response, read_json
-from uwaga.server.kept import in_thread
 from uwaga.server.routing import described_json
-from uwaga.server.stored_glossary import Dictionary, StoredGlossary
+from uwaga.server.store.glossary import Dictionary, GlossaryEntry, StoredGlossary, check_entries
 from uwaga.terms.term import SEPARATOR, forms
 
 MOST_ENTRIES = 100_000
@@ -68,21 +66,21 @@ def router(context: ServerContext) -> APIRouter:
         made: StoredGlossary = await in_thread(
             StoredGlossary.new, body.name, [_dictionary(one) for one in body.dictionaries]
         )
-        await in_thread(context.kept.store().add, owner, made)
+        await in_thread(context.stores.glossaries.add, owner, made)
         return json_response(glossary_response(made), 201)
 
     @routes.get("", summary="All glossaries")
     async def every(request: Request) -> Response:
         """All glossaries of the key, without their entries."""
         owner = BEARER.owner(context, request)
-        found: list[StoredGlossary] = await in_thread(context.kept.store().all, owner)
+        found: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
         return json_response({"glossaries": [glossary_response(one) for one in found]})
 
     @routes.get("/{glossary_id}", summary="A glossary with its entries")
     async def one(request: Request, glossary_id: str) -> Response:
         """A glossary with its entries."""
         owner = BEARER.owner(context, request)
-        found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
+        found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
         return json_response(glossary_response(found, entries=True))
 
     @routes.patch("/{glossary_id}", openapi_extra=described_json(ChangeBody), summary="Change a glossary")
@@ -98,14 +96,14 @@ def router(context: ServerContext) -> APIRouter:
                 made = made.with_dictionary(one)
             return made
 
-        made = await in_thread(context.kept.store().change, owner, glossary_id, changed)
+        made = await in_thread(context.stores.glossaries.change, owner, glossary_id, changed)
         return json_response(glossary_response(made))
 
     @routes.delete("/{glossary_id}", status_code=204, summary="Delete a glossary")
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
         owner = BEARER.owner(context, request)
-        await in_thread(context.kept.store().remove, owner, glossary_id)
+        await in_thread(context.stores.glossaries.remove, owner, glossary_id)
         return Response(status_code=204)
 
     return routes

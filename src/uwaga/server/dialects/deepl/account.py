@@ -14,9 +14,9 @@ from starlette.responses import Response
 from uwaga.languages.codes import base_language
 from uwaga.languages.names import language_name
 from uwaga.server.admission import DEEPL
+from uwaga.server.api_errors import in_thread
 from uwaga.server.context import ServerContext
 from uwaga.server.http import Names, Parameters, json_response, read_fields
-from uwaga.server.kept import in_thread
 from uwaga.server.routing import described_query
 from uwaga.server.service import Service
 
@@ -137,7 +137,7 @@ def add_account(routes: APIRouter, context: ServerContext) -> None:
     async def usage(request: Request) -> Response:
         """Characters and documents since the key was first used, and its limit."""
         client = DEEPL.client(context, request)
-        found = await in_thread(context.kept.usage.read, context.owner(client))
+        found = await in_thread(context.stores.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED
         started = datetime.fromtimestamp(found.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         product = {"product_type": "translate", "billing_unit": "characters"}

@@ -7,21 +7,20 @@ import time
 
 from fastapi import APIRouter
 from pydantic import Field
+from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.languages.codes import same_language
 from uwaga.server.admission import DEEPL
-from uwaga.server.api_errors import ApiError
+from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import ServerContext
 from uwaga.server.dialects.deepl.texts import Formality, checked_glossaries, refuse_unsupported
-from uwaga.server.document_answer import result_answer
-from uwaga.server.document_order import DocumentOrder, DocumentStatus, key_sum
-from uwaga.server.document_upload import document_order
+from uwaga.server.dialects.documents import result_response, store_document
 from uwaga.server.http import Flag, Names, Parameters, json_response, read_fields, read_upload
-from uwaga.server.kept import in_thread
 from uwaga.server.routing import described, described_upload
+from uwaga.server.store.documents import DocumentStatus, key_hash
 
 STATES = {"queued": "queued", "running": "translating", "done": "done", "failed": "error"}
 
@@ -55,7 +54,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
     async def upload(request: Request) -> Response:
         """Take in a document that is to be translated."""
         client = DEEPL.client(context, request)
-        worker = context.kept.worker()
+        context.stores.documents  # noqa: B018 (refuse before the upload is read)
         async with read_upload(request, DocumentParameters) as (asked, file):
             named = {
                 "style_id": asked.style_id,
@@ -64,9 +63,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
             }
             refuse_unsupported(asked.formality, named)
             key = secrets.token_hex(32).upper()
-            order = await _order(context, client, asked, file.filename or "", key)
-            job_id = await in_thread(worker.jobs.add, order, file.file)
-        worker.wake()
+            job_id = await _stored(context, client, asked, file, key)
         return json_response({"document_id": job_id.upper(), "document_key": key})
 
     @routes.post("/v2/document/{document_id}", openapi_extra=described(KeyParameters), summary="Status")
@@ -74,7 +71,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
         """How far a document is."""
         owner = DEEPL.owner(context, request)
         asked = await read_fields(request, KeyParameters)
-        jobs = context.kept.worker().jobs
+        jobs = context.stores.documents
         found = await in_thread(jobs.status, owner, document_id, asked.document_key)
         return json_response(status_response(found))
 
@@ -85,7 +82,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
         """The translated document, as often as it is asked for while it is kept."""
         owner = DEEPL.owner(context, request)
         asked = await read_fields(request, KeyParameters)
-        return await result_answer(context.kept.worker().jobs, owner, document_id, asked.document_key)
+        return await result_response(context.stores.documents, owner, document_id, asked.document_key)
 
 
 def status_response(found: DocumentStatus) -> dict[str, object]:
@@ -104,18 +101,18 @@ def _seconds_left(found: DocumentStatus) -> int:
     """What is left, if it goes on as it has so far."""
     if not found.done:
         return max(1, found.of // 50)
-    return round((time.time() - found.since) * (found.of - found.done) / found.done)
+    return round((time.time() - found.started) * (found.of - found.done) / found.done)
 
 
-async def _order(
-    context: ServerContext, client: Client, asked: DocumentParameters, file_name: str, key: str
-) -> DocumentOrder:
-    """What is to be done with a document.
+async def _stored(
+    context: ServerContext, client: Client, asked: DocumentParameters, file: UploadFile, key: str
+) -> str:
+    """Store a document, and return its id.
 
     Raises:
         ApiError: its format or its languages are not on offer, or a glossary is not there.
     """
-    name = asked.filename or file_name
+    name = asked.filename or file.filename or ""
     wanted = asked.output_format
     if wanted is not None and not name.lower().endswith(f".{wanted.lower()}"):
         message = "output_format not supported: a document stays what it is."
@@ -125,4 +122,5 @@ async def _order(
         raise ApiError(400, "unsupported_languages", message, "target_lang")
     ids = checked_glossaries(asked.glossary_id, asked.glossary_ids, asked.source_lang)
     languages = asked.source_lang, asked.target_lang
-    return await document_order(context, client, name, *languages, ids, key_sum(key))
+    stored = await store_document(context, client, file.file, name, *languages, ids, key_hash(key))
+    return stored[0]

@@ -10,14 +10,18 @@ from starlette.responses import Response
 from uwaga.errors import DataError
 from uwaga.languages.codes import base_language
 from uwaga.server.admission import DEEPL
-from uwaga.server.api_errors import ApiError
+from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import ServerContext
 from uwaga.server.dialects.deepl.account import glossary_pairs
-from uwaga.server.glossary_entries import EntriesFormat, read_entries, written_entries
 from uwaga.server.http import Parameters, json_response, read_fields
-from uwaga.server.kept import in_thread
 from uwaga.server.routing import described, described_query
-from uwaga.server.stored_glossary import Dictionary, StoredGlossary
+from uwaga.server.store.glossary import (
+    Dictionary,
+    EntriesFormat,
+    StoredGlossary,
+    read_entries,
+    written_entries,
+)
 
 TSV = "text/tab-separated-values"
 INVALID_ENTRIES = "Invalid glossary entries provided"
@@ -85,7 +89,7 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
     async def every(request: Request) -> Response:
         """The glossaries of one pair of languages."""
         owner = DEEPL.owner(context, request)
-        found: list[StoredGlossary] = await in_thread(context.kept.store().all, owner)
+        found: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
         return json_response({"glossaries": [_told_2(one) for one in found if len(one.dictionaries) == 1]})
 
     @routes.get("/v2/glossaries/{glossary_id}", summary="A glossary")
@@ -113,7 +117,7 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
         owner = DEEPL.owner(context, request)
-        await in_thread(context.kept.store().remove, owner, glossary_id)
+        await in_thread(context.stores.glossaries.remove, owner, glossary_id)
         return Response(status_code=NO_CONTENT)
 
 
@@ -129,14 +133,14 @@ def _add_version_3(routes: APIRouter, context: ServerContext) -> None:
     async def every(request: Request) -> Response:
         """All glossaries."""
         owner = DEEPL.owner(context, request)
-        found: list[StoredGlossary] = await in_thread(context.kept.store().all, owner)
+        found: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
         return json_response({"glossaries": [_told_3(one) for one in found]})
 
     @routes.get("/v3/glossaries/{glossary_id}", summary="A glossary")
     async def one(request: Request, glossary_id: str) -> Response:
         """What a glossary is."""
         owner = DEEPL.owner(context, request)
-        found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
+        found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
         return json_response(_told_3(found))
 
     @routes.patch("/v3/glossaries/{glossary_id}", openapi_extra=described(ChangeParameters))
@@ -155,14 +159,14 @@ def _add_version_3(routes: APIRouter, context: ServerContext) -> None:
             return made
 
         return json_response(
-            _told_3(await in_thread(context.kept.store().change, owner, glossary_id, changed))
+            _told_3(await in_thread(context.stores.glossaries.change, owner, glossary_id, changed))
         )
 
     @routes.delete("/v3/glossaries/{glossary_id}", status_code=NO_CONTENT, summary="Delete a glossary")
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
         owner = DEEPL.owner(context, request)
-        await in_thread(context.kept.store().remove, owner, glossary_id)
+        await in_thread(context.stores.glossaries.remove, owner, glossary_id)
         return Response(status_code=NO_CONTENT)
 
 
@@ -174,7 +178,7 @@ def _add_dictionaries(routes: APIRouter, context: ServerContext) -> None:
         """The entries of one dictionary, as TSV in JSON."""
         owner = DEEPL.owner(context, request)
         asked = await read_fields(request, PairParameters)
-        found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
+        found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
         one: Dictionary = await in_thread(found.dictionary, asked.source_lang, asked.target_lang)
         told = {"source_lang": one.source, "target_lang": one.target, "entries": written_entries(one.entries)}
         return json_response({"dictionaries": [{**told, "entries_format": "tsv"}]})
@@ -185,7 +189,7 @@ def _add_dictionaries(routes: APIRouter, context: ServerContext) -> None:
         owner = DEEPL.owner(context, request)
         new = _dictionary(context, await read_fields(request, DictionaryParameters))
         made: StoredGlossary = await in_thread(
-            context.kept.store().change, owner, glossary_id, lambda old: old.with_dictionary(new)
+            context.stores.glossaries.change, owner, glossary_id, lambda old: old.with_dictionary(new)
         )
         return json_response(_told(made.dictionary(new.source, new.target)))
 
@@ -195,7 +199,7 @@ def _add_dictionaries(routes: APIRouter, context: ServerContext) -> None:
         owner = DEEPL.owner(context, request)
         asked = await read_fields(request, PairParameters)
         await in_thread(
-            context.kept.store().change,
+            context.stores.glossaries.change,
             owner,
             glossary_id,
             lambda old: old.without_dictionary(asked.source_lang, asked.target_lang),
@@ -209,7 +213,7 @@ async def _made(
     made: StoredGlossary = await in_thread(
         StoredGlossary.new, name, [_dictionary(context, one) for one in asked]
     )
-    await in_thread(context.kept.store().add, owner, made)
+    await in_thread(context.stores.glossaries.add, owner, made)
     return made
 
 
@@ -233,7 +237,7 @@ def _dictionary(context: ServerContext, asked: DictionaryParameters) -> Dictiona
 
 async def _of_one_pair(context: ServerContext, request: Request, glossary_id: str) -> StoredGlossary:
     owner = DEEPL.owner(context, request)
-    found: StoredGlossary = await in_thread(context.kept.store().get, owner, glossary_id)
+    found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
     if len(found.dictionaries) != 1:
         raise ApiError(404, "not_found", "the glossary is of several pairs of languages: ask /v3/glossaries")
     return found

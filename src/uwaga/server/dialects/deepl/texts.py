@@ -18,12 +18,11 @@ from uwaga.markup.outline import XmlOutline
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
 from uwaga.server.admission import DEEPL
-from uwaga.server.api_errors import ApiError, api_error
+from uwaga.server.api_errors import ApiError, api_error, in_thread
 from uwaga.server.context import ServerContext
 from uwaga.server.dialects.deepl.account import listed_code
 from uwaga.server.dialects.v1_schema import USUAL_BEAM
 from uwaga.server.http import Flag, Names, Parameters, Several, json_response, read_fields, while_connected
-from uwaga.server.kept import in_thread
 from uwaga.server.routing import described
 from uwaga.server.service import TextRequest
 from uwaga.terms import Glossary
@@ -122,7 +121,7 @@ def add_translate(routes: APIRouter, context: ServerContext) -> None:
         glossary = None
         if ids:
             languages = asked.source_lang, asked.target_lang
-            glossary = await in_thread(context.kept.shelf().terms, context.owner(client), ids, *languages)
+            glossary = await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
         made = text_request(asked, client.name, context.settings.limits.deadline, glossary)
         async with context.spending(client, characters), while_connected(request):
             found = await _translated(context, asked, made)

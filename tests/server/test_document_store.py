@@ -1,4 +1,4 @@
-"""Laws of the jobs of documents: whole or not there, gone on with, bounded, and nobody else's."""
+"""Laws of stored documents: whole or absent, resumed, bounded, and reached by their owner alone."""
 
 import asyncio
 import io
@@ -17,16 +17,31 @@ from hypothesis import strategies as st
 
 from uwaga.documents import DocumentOptions, document_job, run_document_job
 from uwaga.server.api_errors import ApiError, NotReadyError, NotStoredError, QuotaError, StorageError
-from uwaga.server.document_answer import result_answer
-from uwaga.server.document_jobs import ATTEMPTS, DocumentJobs, DocumentLimits, JobStopped
-from uwaga.server.document_order import DocumentOrder, key_sum, shown_name
-from uwaga.server.job_files import NO_DOCUMENT
+from uwaga.server.dialects.documents import result_response
+from uwaga.server.store.database import open_database
+from uwaga.server.store.documents import (
+    ATTEMPTS,
+    NO_DOCUMENT,
+    DocumentLimits,
+    DocumentSpec,
+    DocumentStopped,
+    DocumentStore,
+    key_hash,
+    shown_name,
+)
 
-ORDER = DocumentOrder("ann", "words.txt", "txt", "de", "en")
+SPEC = DocumentSpec("ann", "words.txt", "txt", "de", "en")
+
+
+class Documents(DocumentStore):
+    """Documents in a folder with their own database."""
+
+    def __init__(self, state, *limits):
+        super().__init__(open_database(state, None), state / "documents", *limits)
 
 
 def add(jobs, content=b"one\n\ntwo\n", **more):
-    return jobs.add(replace(ORDER, **more), io.BytesIO(content))
+    return jobs.add(replace(SPEC, **more), io.BytesIO(content))
 
 
 def shouted(claimed, batch=2, wait=0.0):
@@ -36,17 +51,17 @@ def shouted(claimed, batch=2, wait=0.0):
         time.sleep(wait)
         return [tuple(part.upper() if isinstance(part, str) else part for part in one) for one in inlines]
 
-    job = document_job(claimed.document, claimed.output, claimed.order.format, DocumentOptions())
+    job = document_job(claimed.document, claimed.output, claimed.spec.format, DocumentOptions())
     run_document_job(replace(job, batch=batch), translate, claimed.progress)
 
 
 def test_a_job_goes_from_queued_over_running_to_done(tmp_path):
-    jobs = DocumentJobs(tmp_path)
+    jobs = Documents(tmp_path)
     job_id = add(jobs)
     assert jobs.status("ann", job_id).state == "queued"
     with pytest.raises(NotReadyError):
         jobs.result("ann", job_id)
-    claimed = DocumentJobs(tmp_path).take()
+    claimed = Documents(tmp_path).take()
     assert jobs.status("ann", job_id).state == "running"
     assert jobs.take() is None
     shouted(claimed)
@@ -57,11 +72,11 @@ def test_a_job_goes_from_queued_over_running_to_done(tmp_path):
     jobs.remove("ann", job_id)
     with pytest.raises(NotStoredError):
         jobs.status("ann", job_id)
-    assert not [one for one in tmp_path.rglob("*") if one.is_file() and one.name != ".lock"]
+    assert not list((tmp_path / "documents").iterdir())
 
 
 def test_a_job_that_fails_says_why_and_leaves_no_result(tmp_path):
-    jobs = DocumentJobs(tmp_path)
+    jobs = Documents(tmp_path)
     job_id = add(jobs)
     claimed = jobs.take()
     claimed.fail("no such thing", "invalid")
@@ -72,7 +87,7 @@ def test_a_job_that_fails_says_why_and_leaves_no_result(tmp_path):
     assert jobs.take() is None
 
 
-class Removed(DocumentJobs):
+class Removed(Documents):
     """Jobs whose owner removes one while its result is looked for."""
 
     after = "result"
@@ -105,16 +120,16 @@ def test_a_result_that_is_removed_while_it_is_asked_for_is_not_found(tmp_path, a
     jobs.after = after
     job_id = translated(jobs)
     with pytest.raises(ApiError) as found:
-        asyncio.run(result_answer(jobs, "ann", job_id))
+        asyncio.run(result_response(jobs, "ann", job_id))
     assert (found.value.status, found.value.message) == (404, NO_DOCUMENT)
 
 
 def test_a_result_that_is_removed_while_it_is_sent_is_sent_whole(tmp_path):
-    jobs = DocumentJobs(tmp_path)
+    jobs = Documents(tmp_path)
     job_id = translated(jobs)
 
     async def sent():
-        answer = await result_answer(jobs, "ann", job_id)
+        answer = await result_response(jobs, "ann", job_id)
         jobs.remove("ann", job_id)
         assert answer.headers["content-length"] == "9"
         return b"".join([block async for block in answer.body_iterator])
@@ -123,19 +138,20 @@ def test_a_result_that_is_removed_while_it_is_sent_is_sent_whole(tmp_path):
 
 
 def test_only_the_owner_with_the_key_reaches_a_job(tmp_path):
-    jobs = DocumentJobs(tmp_path)
-    job_id = add(jobs, key=key_sum("secret"))
+    jobs = Documents(tmp_path)
+    job_id = add(jobs, key=key_hash("secret"))
     for owner, key in (("bob", "secret"), ("ann", None), ("ann", ""), ("ann", "Secret"), ("", "secret")):
-        for attempt in (jobs.status, jobs.result, jobs.remove):
+        for attempt in (jobs.status, jobs.result, *([jobs.remove] if key is not None else [])):
             with pytest.raises(NotStoredError):
                 attempt(owner, job_id, key)
     assert jobs.status("ann", job_id, "secret").id == job_id
-    assert "secret" not in "".join(one.read_text() for one in tmp_path.rglob("*.json") if one.is_file())
+    assert not any(b"secret" in one.read_bytes() for one in tmp_path.rglob("*") if one.is_file())
+    jobs.remove("ann", job_id)  # by the owner's API key alone
 
 
 @pytest.mark.parametrize("job_id", ["", "..", "../open", "0" * 31, "0" * 33, "g" * 32, "0" * 32, "\0" * 32])
 def test_ids_that_are_none_are_not_found(tmp_path, job_id):
-    jobs = DocumentJobs(tmp_path)
+    jobs = Documents(tmp_path)
     add(jobs)
     for attempt in (jobs.status, jobs.result, jobs.remove):
         with pytest.raises(NotStoredError):
@@ -153,17 +169,16 @@ def test_a_strangers_file_name_is_harmless_to_show(name):
 
 
 def test_names_never_become_paths(tmp_path):
-    jobs = DocumentJobs(tmp_path / "jobs")
+    jobs = Documents(tmp_path / "jobs")
     for name in ("../../evil.txt", "/etc/passwd", "a\0b.txt", "x" * 4000, "\ud800.txt"):
         job_id = add(jobs, name=name, owner=name)
         assert jobs.status(name, job_id).state == "queued"
     assert [one.name for one in tmp_path.iterdir()] == ["jobs"]
-    assert {one.name for one in (tmp_path / "jobs").rglob("*")} >= {"document", "order.json"}
     assert not any("evil" in one.name or "passwd" in one.name for one in tmp_path.rglob("*"))
 
 
 def test_numbers_are_bounded_of_an_owner_and_of_all(tmp_path):
-    jobs = DocumentJobs(tmp_path, DocumentLimits(most=5, most_of_owner=2))
+    jobs = Documents(tmp_path, DocumentLimits(total=5, per_owner=2))
     first = add(jobs)
     add(jobs)
     with pytest.raises(QuotaError, match="2 documents"):
@@ -172,13 +187,27 @@ def test_numbers_are_bounded_of_an_owner_and_of_all(tmp_path):
         add(jobs, owner=owner)
     with pytest.raises(QuotaError, match="no more"):
         add(jobs, owner="dan")
-    assert not list((tmp_path / "new").iterdir())
+    assert len(list((tmp_path / "documents").iterdir())) == jobs.waiting() == 5
     jobs.remove("ann", first)
     add(jobs, owner="dan")
 
 
+def test_the_oldest_downloaded_document_makes_room(tmp_path):
+    jobs = Documents(tmp_path, DocumentLimits(per_owner=2))
+    first, second = translated(jobs), translated(jobs)
+    with pytest.raises(QuotaError):
+        add(jobs)
+    jobs.result("ann", second)
+    jobs.result("ann", first)
+    add(jobs)
+    with pytest.raises(NotStoredError):
+        jobs.status("ann", first)
+    assert jobs.status("ann", second).state == "done"
+    assert len(list((tmp_path / "documents").iterdir())) == 2
+
+
 def test_what_is_too_old_goes_but_not_what_is_worked_on(tmp_path):
-    jobs = DocumentJobs(tmp_path, DocumentLimits(age=0.05))
+    jobs = Documents(tmp_path, DocumentLimits(age=0.05))
     done, running, queued = (add(jobs, owner=name) for name in ("a", "b", "c"))
     jobs.take().fail("so be it", "no")
     claimed = jobs.take()
@@ -188,53 +217,55 @@ def test_what_is_too_old_goes_but_not_what_is_worked_on(tmp_path):
         with pytest.raises(NotStoredError):
             jobs.status(owner, job_id)
     assert jobs.status("b", running).state == "running"
-    claimed.leave()
+    claimed.release()
 
 
 def test_an_owner_with_many_documents_does_not_hold_up_another(tmp_path):
-    jobs = DocumentJobs(tmp_path)
+    jobs = Documents(tmp_path)
     for _ in range(3):
         add(jobs)
     late = add(jobs, owner="bob")
     first = jobs.take()
-    assert first.order.owner == "ann"
+    assert first.spec.owner == "ann"
     assert jobs.take().id == late
 
 
 def test_a_removed_job_that_is_worked_on_is_left_and_goes(tmp_path):
-    jobs = DocumentJobs(tmp_path)
+    jobs = Documents(tmp_path)
     job_id = add(jobs)
     claimed = jobs.take()
-    DocumentJobs(tmp_path).remove("ann", job_id)
+    Documents(tmp_path).remove("ann", job_id)
     with pytest.raises(NotStoredError):
         jobs.status("ann", job_id)
-    with pytest.raises(JobStopped):
+    with pytest.raises(DocumentStopped):
         shouted(claimed)
-    claimed.leave()
-    assert not list((tmp_path / "open").iterdir()) + list((tmp_path / "closed").iterdir())
+    claimed.release()
+    assert not list((tmp_path / "documents").iterdir())
 
 
 def test_a_job_that_is_left_goes_on_where_it_was(tmp_path):
-    jobs = DocumentJobs(tmp_path)
+    jobs = Documents(tmp_path)
     job_id = add(jobs, b"\n\n".join(b"line %d" % at for at in range(20)))
     for _ in range(3 * ATTEMPTS):
         claimed = jobs.take()
         claimed.stopping = True
-        with pytest.raises(JobStopped):
+        with pytest.raises(DocumentStopped):
             shouted(claimed)
-        claimed.leave()
+        claimed.release()
     assert jobs.status("ann", job_id).state != "failed"
 
 
 def test_a_job_that_kills_its_workers_is_given_up(tmp_path):
-    jobs = DocumentJobs(tmp_path)
+    jobs = Documents(tmp_path)
     job_id = add(jobs)
     code = (
-        "import os, sys; from pathlib import Path; from uwaga.server.document_jobs import DocumentJobs\n"
-        "assert DocumentJobs(Path(sys.argv[1])).take() is not None; os.kill(os.getpid(), 9)"
+        "import os, sys; from pathlib import Path; from test_document_store import Documents\n"
+        "assert Documents(Path(sys.argv[1])).take() is not None; os.kill(os.getpid(), 9)"
     )
     for _ in range(ATTEMPTS):
-        assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == -9
+        assert (
+            subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd="tests/server").returncode == -9
+        )
     assert jobs.take() is None
     assert jobs.status("ann", job_id).code == "gave_up"
 
@@ -243,8 +274,8 @@ WORKER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from test_document_jobs import DocumentJobs, shouted
-jobs = DocumentJobs(Path(sys.argv[1]))
+from test_document_store import Documents, shouted
+jobs = Documents(Path(sys.argv[1]))
 print("ready", flush=True)
 while (claimed := jobs.take()) is not None:
     shouted(claimed, batch=5, wait=0.01)
@@ -253,7 +284,7 @@ while (claimed := jobs.take()) is not None:
 
 
 def test_two_workers_are_killed_again_and_again_and_every_document_is_whole(tmp_path):
-    jobs, rng = DocumentJobs(tmp_path), random.Random(3)
+    jobs, rng = Documents(tmp_path), random.Random(3)
     contents = {}
     for number in range(4):
         content = b"\n\n".join(b"line %d of %d" % (at, number) for at in range(300))
@@ -290,7 +321,7 @@ def test_two_workers_are_killed_again_and_again_and_every_document_is_whole(tmp_
 
 
 def test_a_full_disk_is_told_and_nothing_half_written_is_left(tmp_path):
-    jobs = DocumentJobs(tmp_path)
+    jobs = Documents(tmp_path)
     kept = add(jobs)
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -302,13 +333,24 @@ def test_a_full_disk_is_told_and_nothing_half_written_is_left(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
         signal.signal(signal.SIGXFSZ, ignored)
     assert str(tmp_path) not in str(told.value)
-    assert not list((tmp_path / "new").iterdir())
+    assert [one.name for one in (tmp_path / "documents").iterdir()] == [kept]
     assert jobs.status("ann", kept).state == "queued"
 
 
-def test_a_killed_upload_is_cleared_away(tmp_path, monkeypatch):
-    jobs = DocumentJobs(tmp_path)
-    (tmp_path / "new" / ("0" * 32)).mkdir()
-    monkeypatch.setattr("uwaga.server.document_jobs.FILLING", -1.0)
+def test_a_folder_that_a_killed_upload_has_left_is_removed(tmp_path, monkeypatch):
+    jobs = Documents(tmp_path)
+    kept = add(jobs)
+    (tmp_path / "documents" / ("0" * 32)).mkdir()
+    monkeypatch.setattr("uwaga.server.store.documents.ABANDONED", -1.0)
     jobs.sweep()
-    assert not list((tmp_path / "new").iterdir())
+    assert [one.name for one in (tmp_path / "documents").iterdir()] == [kept]
+
+
+def test_a_document_whose_worker_was_killed_before_it_could_say_so_is_done(tmp_path):
+    jobs = Documents(tmp_path)
+    job_id = add(jobs)
+    claimed = jobs.take()
+    shouted(claimed)
+    claimed._lock.close()  # as the system does when the process ends
+    assert jobs.take() is None
+    assert jobs.status("ann", job_id).state == "done"

@@ -1,0 +1,128 @@
+"""Upload and download of documents, for every dialect."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote
+
+from starlette.background import BackgroundTask
+from starlette.responses import Response, StreamingResponse
+
+from uwaga.documents import find_format, formats
+from uwaga.errors import SettingsError
+from uwaga.server.api_errors import ApiError, NotStoredError, in_thread
+from uwaga.server.auth import Client
+from uwaga.server.context import ServerContext
+from uwaga.server.store.documents import NO_DOCUMENT, DocumentSpec, DocumentStore, shown_name
+
+BLOCK = 1 << 16
+
+
+async def store_document(
+    context: ServerContext,
+    client: Client,
+    content: IO[bytes],
+    name: str,
+    source: str | None,
+    target: str,
+    glossaries: tuple[str, ...] = (),
+    key: str = "",
+) -> tuple[str, DocumentSpec]:
+    """Check an uploaded document and store it for translation.
+
+    Args:
+        context: of the server.
+        client: whose it is.
+        content: of the file.
+        name: the client's file name; its ending gives the format.
+        source: source language; None to detect it.
+        target: target language.
+        glossaries: ids of stored glossaries.
+        key: hash of a key for this document alone.
+
+    Returns:
+        The document's id, and how it is translated.
+
+    Raises:
+        ApiError: its format or languages are not supported, a glossary does not exist, or it cannot be
+            stored.
+    """
+    shown = shown_name(name)
+    try:
+        format_ = find_format(Path(shown)).name
+    except SettingsError:
+        message = (
+            f"unknown file type {Path(shown).suffix!r}; supported: {', '.join(context.document_suffixes)}"
+        )
+        raise ApiError(400, "unsupported_format", message, "file") from None
+    service, owner = context.service, context.owner(client)
+    to = service.language(target, "target")
+    known = None if source is None else service.language(source, "source")
+    if known is not None:
+        if service.graph.route(known, to) is None:
+            raise ApiError(
+                400, "unsupported_languages", f"no model here translates {known} to {to}", "target"
+            )
+        if glossaries:
+            await in_thread(context.stores.cache.terms, owner, glossaries, known, to)
+    elif glossaries:
+        raise ApiError(400, "source_missing", "a glossary needs the language of the document", "source")
+    spec = DocumentSpec(owner, shown, format_, to, known, glossaries, key, client.characters)
+    document_id = await in_thread(context.stores.documents.add, spec, content)
+    if context.documents is not None:
+        context.documents.wake()
+    return document_id, spec
+
+
+async def result_response(
+    store: DocumentStore, owner: str, document_id: str, key: str | None = None
+) -> Response:
+    """Return a translated document as a download.
+
+    Args:
+        store: of the documents.
+        owner: whose it is.
+        document_id: of the document.
+        key: the document's own key; None if it has none.
+
+    Raises:
+        ApiError: the owner has no such document (404), or it is not translated (409).
+    """
+
+    def opened() -> Response:
+        path = store.result(owner, document_id, key)
+        return file_response(path, store.status(owner, document_id, key).spec.name)
+
+    return await in_thread(opened)
+
+
+def file_response(path: Path, name: str) -> Response:
+    """Return a file as a download. It is opened now, so that deleting it does not cut the response off.
+
+    Args:
+        path: of the file.
+        name: as the client knows it.
+
+    Raises:
+        NotStoredError: it has been deleted.
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise NotStoredError(NO_DOCUMENT) from None
+    headers = {
+        "content-length": str(os.fstat(file.fileno()).st_size),
+        "content-disposition": f"attachment; filename*=utf-8''{quote(name, safe='')}",
+    }
+    blocks = iter(partial(file.read, BLOCK), b"")
+    kind = "application/octet-stream"
+    return StreamingResponse(blocks, headers=headers, media_type=kind, background=BackgroundTask(file.close))
+
+
+def document_suffixes() -> tuple[str, ...]:
+    """Return the file name endings of the supported formats, with the dot."""
+    every = {suffix for one in formats().values() for suffix in one.suffixes}
+    return tuple(sorted(suffix for suffix in every if suffix.startswith(".")))

@@ -1,0 +1,82 @@
+"""What the server stores for its clients: glossaries, usage, documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from uwaga.server.api_errors import ApiError
+from uwaga.server.settings import ServerSettings
+from uwaga.server.store.usage import UsageStore
+
+if TYPE_CHECKING:
+    from uwaga.server.store.documents import DocumentStore
+    from uwaga.server.store.glossaries import GlossaryCache, GlossaryStore
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The stores of a server.
+
+    Attributes:
+        usage: in the process's memory alone without a database.
+        glossary_cache: None without a database.
+        document_store: None without a ``state`` folder.
+    """
+
+    usage: UsageStore = field(default_factory=UsageStore)
+    glossary_cache: GlossaryCache | None = None
+    document_store: DocumentStore | None = None
+
+    @property
+    def cache(self) -> GlossaryCache:
+        """Glossaries ready for translation.
+
+        Raises:
+            ApiError: the server stores none.
+        """
+        if self.glossary_cache is None:
+            raise ApiError(501, "not_available", "this server stores no glossaries: `state` is not set")
+        return self.glossary_cache
+
+    @property
+    def glossaries(self) -> GlossaryStore:
+        """Stored glossaries.
+
+        Raises:
+            ApiError: the server stores none.
+        """
+        return self.cache.store
+
+    @property
+    def documents(self) -> DocumentStore:
+        """Stored documents.
+
+        Raises:
+            ApiError: the server stores none.
+        """
+        if self.document_store is None:
+            raise ApiError(501, "not_available", "this server translates no documents: `state` is not set")
+        return self.document_store
+
+
+def open_stores(settings: ServerSettings) -> Stores:
+    """Open the stores that the settings name.
+
+    Raises:
+        SettingsError: a folder or the database cannot be written; names it and the setting.
+        MissingExtraError: SQLAlchemy or the database's driver is not installed.
+    """
+    if settings.state is None and settings.database is None:
+        return Stores()
+    from uwaga.server.store.database import open_database  # SQLAlchemy: 0.2 s and 10 MiB
+    from uwaga.server.store.database_usage import DatabaseUsage
+    from uwaga.server.store.documents import DocumentLimits, DocumentStore
+    from uwaga.server.store.glossaries import GlossaryCache, GlossaryStore
+
+    engine, limits, documents = open_database(settings.state, settings.database), settings.limits, None
+    if settings.state is not None:
+        age = limits.document_hours * 3600.0
+        stored = DocumentLimits(limits.documents, limits.documents_per_client, age)
+        documents = DocumentStore(engine, settings.state / "documents", stored)
+    return Stores(DatabaseUsage(engine), GlossaryCache(GlossaryStore(engine)), documents)

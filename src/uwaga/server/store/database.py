@@ -1,0 +1,170 @@
+"""The server's tables, in SQLite or another SQL database.
+
+With SQLite, readers and one writer do not wait for each other (write-ahead log), and a killed process leaves
+no half-written row. A power failure may undo the last commits; it never damages the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from uwaga.errors import MissingExtraError, SettingsError
+from uwaga.server.api_errors import StorageError
+
+try:
+    import sqlalchemy as sql
+    from sqlalchemy import event, exc
+except ImportError as error:
+    raise MissingExtraError("`state` and `database` need SQLAlchemy: pip install 'uwaga[serve]'") from error
+
+LOG = logging.getLogger("uwaga.server")
+FILE = "state.sqlite"
+ATTEMPTS = 50
+"""Attempts of a change that other processes come before."""
+BUSY = 30
+"""Seconds to wait for another process's write to SQLite."""
+LONGEST = 16 << 20
+"""Maximum characters of a stored glossary, for databases with several sizes of text."""
+
+METADATA = sql.MetaData()
+GLOSSARIES = sql.Table(
+    "uwaga_glossaries",
+    METADATA,
+    sql.Column("id", sql.String(36), primary_key=True),
+    sql.Column("owner", sql.String(64), nullable=False, index=True),
+    sql.Column("version", sql.String(32), nullable=False),
+    sql.Column("content", sql.Text(LONGEST), nullable=False),
+)
+USAGE = sql.Table(
+    "uwaga_usage",
+    METADATA,
+    sql.Column("owner", sql.String(64), primary_key=True),
+    sql.Column("characters", sql.BigInteger, nullable=False),
+    sql.Column("documents", sql.BigInteger, nullable=False),
+    sql.Column("since", sql.BigInteger, nullable=False),
+)
+DOCUMENTS = sql.Table(
+    "uwaga_documents",
+    METADATA,
+    sql.Column("id", sql.String(32), primary_key=True),
+    sql.Column("owner", sql.String(64), nullable=False, index=True),
+    sql.Column("spec", sql.Text, nullable=False),
+    sql.Column("state", sql.String(8), nullable=False, index=True),
+    sql.Column("done", sql.Integer, nullable=False, default=0),
+    sql.Column("total", sql.Integer, nullable=False, default=0),
+    sql.Column("characters", sql.BigInteger),
+    sql.Column("error", sql.Text, nullable=False, default=""),
+    sql.Column("code", sql.String(64), nullable=False, default=""),
+    sql.Column("created", sql.Float(53), nullable=False),
+    sql.Column("started", sql.Float(53), nullable=False, default=0.0),
+    sql.Column("ended", sql.Float(53), nullable=False, default=0.0),
+    sql.Column("attempts", sql.Integer, nullable=False, default=0),
+    sql.Column("journal", sql.BigInteger, nullable=False, default=0),
+    sql.Column("downloaded", sql.Boolean, nullable=False, default=False),
+)
+
+
+def open_database(state: Path | None, database: str | None) -> sql.Engine:
+    """Open the server's database and create missing tables.
+
+    Args:
+        state: the folder of ``state.sqlite``, created if missing; None where ``database`` is given.
+        database: the URL of another database, such as ``postgresql://user:password@host/name``.
+
+    Raises:
+        SettingsError: the folder or the database cannot be written; names it and the setting.
+        MissingExtraError: the database's driver is not installed.
+    """
+    if state is not None:
+        make_folder(state, "state")
+    try:
+        url = sql.make_url(database) if database else sql.URL.create("sqlite", database=f"{state}/{FILE}")
+    except exc.ArgumentError:
+        message = "database: not an SQL URL; one is DIALECT://USER:PASSWORD@HOST/NAME"
+        raise SettingsError(message) from None
+    sqlite = url.get_backend_name() == "sqlite"
+    try:
+        engine = sql.create_engine(
+            url,
+            pool_pre_ping=not sqlite,
+            hide_parameters=True,
+            connect_args={"timeout": BUSY} if sqlite else {},
+        )
+    except (ModuleNotFoundError, exc.NoSuchModuleError) as error:
+        raise MissingExtraError(f"database: its driver is not installed: {error}") from None
+    if sqlite:
+        event.listen(engine, "connect", _use_write_ahead_log)
+    try:
+        _create_tables(engine)
+    except exc.SQLAlchemyError as error:
+        engine.dispose()
+        setting, place = ("database", url.render_as_string()) if database else ("state", f"{state}/{FILE}")
+        message = f"{setting}: cannot write to {place}: {_reason(error)}; set `{setting}` to a place that can"
+        raise SettingsError(f"{message} be written") from None
+    return engine
+
+
+def make_folder(folder: Path, setting: str) -> None:
+    """Create a folder in which the server writes.
+
+    Raises:
+        SettingsError: it cannot be created or written; names it and the setting.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f"{setting}: cannot write to {folder}: {error.strerror}; set `{setting}` to a writable folder"
+        ) from None
+
+
+@contextlib.contextmanager
+def storage_errors() -> Iterator[None]:
+    """Raise what fails in the database or on the disk as :class:`StorageError`; the log says why.
+
+    Clients see neither the address of the database nor a path.
+    """
+    try:
+        yield
+    except exc.SQLAlchemyError as error:
+        LOG.error("storage", extra={"reason": _reason(error)})
+        raise StorageError("the server's database is unavailable; its log says why") from None
+    except OSError as error:
+        LOG.error("storage", extra={"reason": str(error)})
+        reason = error.strerror or type(error).__name__
+        raise StorageError(f"the server cannot store this now: {reason}") from None
+
+
+def owner_key(owner: str) -> str:
+    """Return what stands for an owner in the tables: 64 hexadecimal digits, whatever the name holds."""
+    return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _create_tables(engine: sql.Engine) -> None:
+    try:
+        METADATA.create_all(engine)
+    except exc.SQLAlchemyError:  # another process may have created one at the same time
+        METADATA.create_all(engine)
+    with engine.begin() as connection:  # fails where the database can only be read
+        connection.execute(USAGE.delete().where(USAGE.c.owner == ""))
+
+
+def _use_write_ahead_log(connection: object, record: object) -> None:
+    cursor = connection.cursor()  # type: ignore[attr-defined]
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()
+
+
+def _reason(error: exc.SQLAlchemyError) -> str:
+    """The first line of a driver's message, without statement and parameters."""
+    original = error.orig if isinstance(error, exc.DBAPIError) else error
+    lines = str(original).splitlines()
+    return f"{type(original).__name__}: {lines[0] if lines else ''}"[:300]

@@ -1,0 +1,78 @@
+"""Characters and documents that each client has used, counted in the process's memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from uwaga.server.api_errors import QuotaError
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Characters and documents used since the client was first seen, at ``since`` (seconds since 1970)."""
+
+    characters: int = 0
+    documents: int = 0
+    since: int = 0
+
+    def plus(self, characters: int, documents: int, limit: int = 0) -> Usage:
+        """Return the usage with further characters and documents.
+
+        Args:
+            characters: further characters; a negative number gives some back.
+            documents: further documents.
+            limit: maximum characters in total; 0 for none.
+
+        Raises:
+            QuotaError: the total would exceed the limit.
+        """
+        if limit and characters > 0 and self.characters + characters > limit:
+            left = max(0, limit - self.characters)
+            raise QuotaError(f"quota exceeded: {left} of {limit} characters left, {characters} requested")
+        since = self.since or int(time.time())
+        return Usage(self.characters + characters, self.documents + documents, since)
+
+
+class UsageStore:
+    """Usage of each owner in this process, until it ends."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Usage] = {}
+        self._lock = threading.Lock()
+
+    def read(self, owner: str) -> Usage:
+        """Return what an owner has used.
+
+        Raises:
+            StorageError: the database is unavailable.
+        """
+        return self._counts.get(owner, Usage())
+
+    def add(self, owner: str, characters: int, documents: int = 0, limit: int = 0) -> None:
+        """Count characters and documents, atomically.
+
+        Args:
+            owner: whose.
+            characters: further characters; a negative number gives some back.
+            documents: further documents.
+            limit: maximum characters in total; 0 for none.
+
+        Raises:
+            QuotaError: the total would exceed the limit; nothing is counted.
+            StorageError: the database is unavailable.
+        """
+        with self._lock:
+            self._counts[owner] = self._counts.get(owner, Usage()).plus(characters, documents, limit)
+
+    def waits(self, limit: int) -> bool:
+        """Return whether :meth:`add` with this limit waits for a database and belongs in a thread."""
+        return False
+
+    def flush(self) -> None:
+        """Write counts that are in memory alone to the database, if there is one.
+
+        Raises:
+            StorageError: the database is unavailable; the counts stay in memory.
+        """
