@@ -192,49 +192,48 @@ def memory(folder: Path, given: argparse.Namespace, how: list[str]) -> list[dict
 
 def ceiling(folder: Path, rows: int) -> dict[str, float]:
     """Rows a second that one process reads and writes, with workers that give back every text at once."""
-    from uwaga.jobs.corpora.assemble import JobModels
-    from uwaga.jobs.tables.job import batch_job, run_batch
-    from uwaga.jobs.tables.pool import WorkerPool
-    from uwaga.jobs.tables.rows import Columns, TextColumn, TranslatedCell
-    from uwaga.jobs.tables.work import Identity, Task, Work
-    from uwaga.translator.loading import LoadOptions
+    from uwaga.jobs.engine import PartRecord, run_job
+    from uwaga.jobs.table import batch_job
+    from uwaga.jobs.table_formats import Columns, TextColumn
+    from uwaga.jobs.translation import Task, TranslatedText, TranslationSpec, WorkerFingerprint
+    from uwaga.jobs.workers import WorkerPool, Workers
 
     class Echo:
-        def __init__(self, own: Identity) -> None:
-            self.own = own
+        def __init__(self, fingerprint: WorkerFingerprint) -> None:
+            self.fingerprint = fingerprint
 
-        def begin(self) -> Identity:
-            return self.own
+        def begin(self) -> WorkerFingerprint:
+            return self.fingerprint
 
-        def translate(self, task: Task) -> list[TranslatedCell]:
-            return [TranslatedCell(text, -1.0) for text in task.texts]
+        def translate(self, task: Task) -> list[TranslatedText]:
+            return [TranslatedText(text, -1.0) for text in task.texts]
 
         def close(self) -> None:
             pass
 
-    class Pool:
-        def pool(self, work: Work, own: Identity) -> WorkerPool:
-            return WorkerPool(lambda: Echo(own), 2, own)
+    class EchoWorkers(Workers):
+        def pool(self, spec: TranslationSpec, fingerprint: WorkerFingerprint) -> WorkerPool:
+            return WorkerPool(lambda: Echo(fingerprint), 2, fingerprint)
 
-    class Quiet:
-        def begin(self, rows: int, total: int, done: float) -> None: ...
+    class Silent:
+        def begin(self, rows: int, share: float, total: int | None) -> None: ...
 
-        def advance(self, rows: int, done: float) -> None: ...
+        def finish_part(self, name: str, record: PartRecord, share: float) -> None: ...
 
-    work, found = Work(JobModels(("bundled",), LoadOptions(), {})), {}
+    speeds = {}
     for kind in ("text", "jsonl", "parquet"):
-        source, columns = lake_of(folder, kind, rows), Columns((), False)
+        source, columns = table_of(folder, kind, rows), Columns((), False)
         if kind != "text":
             columns = Columns((TextColumn("text", "de"),), score=True)
-        job = batch_job(str(source), str(folder / f"echo-{kind}"), work, columns)
+        job = batch_job(str(source), str(folder / f"echo-{kind}"), TranslationSpec(), columns)
         started = time.process_time()
-        run_batch(job, Pool(), Quiet())  # type: ignore[arg-type]
-        found[kind] = rows / (time.process_time() - started)
-        print(f"{kind:>24} {found[kind]:10,.0f} rows read and written a CPU second", flush=True)
-    return found
+        run_job(job, EchoWorkers(), Silent())
+        speeds[kind] = rows / (time.process_time() - started)
+        print(f"{kind:>24} {speeds[kind]:10,.0f} rows read and written a CPU second", flush=True)
+    return speeds
 
 
-def lake_of(folder: Path, kind: str, rows: int) -> Path:
+def table_of(folder: Path, kind: str, rows: int) -> Path:
     """The same lines as text, as JSON Lines or as Parquet, with a number beside them."""
     text, other = folder / "ceiling.txt", folder / f"ceiling.{kind}"
     write_lines(text, rows, False)

@@ -1,19 +1,20 @@
-"""Small lakes, and jobs over them."""
+"""Small tables, and jobs over them."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
-from uwaga.jobs.corpora.assemble import JobModels
-from uwaga.jobs.tables.job import batch_job, run_batch
-from uwaga.jobs.tables.rows import Columns, TextColumn
-from uwaga.jobs.tables.work import Work
-from uwaga.jobs.tables.workers import Workers
+from uwaga.jobs.engine import run_job
+from uwaga.jobs.table import batch_job
+from uwaga.jobs.table_formats import Columns, TextColumn
+from uwaga.jobs.translation import TranslationSpec
+from uwaga.jobs.workers import Workers
 from uwaga.translator import Translator
 from uwaga.translator.loading import LoadOptions
 
-GREEDY = JobModels(("bundled",), LoadOptions(threads=1), {"beam": 1})
+GREEDY = TranslationSpec(("bundled",), LoadOptions(threads=1), {"beam": 1})
 WORDS = ("a dog", "two men", "the girl", "an old woman", "some people", "a child")
 VERBS = ("runs", "sleeps", "plays", "sings", "looks at a car", "sits on the grass")
 
@@ -39,23 +40,23 @@ class Watch:
         self.rows = self.before = 0
         self.then = then or (lambda rows: None)
 
-    def begin(self, rows: int, total: int, done: float) -> None:
+    def begin(self, rows: int, share: float, total: int | None) -> None:
         self.before = rows
 
-    def advance(self, rows: int, done: float) -> None:
-        self.rows += rows
+    def finish_part(self, name: str, record, share: float) -> None:
+        self.rows += record.rows
         self.then(self.rows)
 
 
 def run(source, target, *, columns=(), part_rows=10, count=None, ray=None, watch=None, **shape):
-    """Do a job; its record."""
-    wanted = Columns(
+    """Run a job and return its manifest."""
+    chosen = Columns(
         tuple(TextColumn.parse(one) for one in columns), shape.get("score", False), "alignment" in shape
     )
-    work = Work(GREEDY, wanted.alignment)
-    job = batch_job(str(source), str(target), work, wanted, part_rows=part_rows)
+    spec = replace(GREEDY, alignment=chosen.alignment)
+    job = batch_job(str(source), str(target), spec, chosen, part_rows=part_rows)
     with Workers(count, ray) as workers:
-        return run_batch(job, workers, watch or Watch())
+        return run_job(job, workers, watch or Watch())
 
 
 def parts(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""``uwaga backtranslate``: sources for text of the target language."""
+"""``uwaga backtranslate``: translate text of the target language back, as sources for training."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from uwaga.cli import options as the
 if TYPE_CHECKING:
     from uwaga.search import SearchOverrides
 
-Backwards = Annotated[
+ReverseModel = Annotated[
     str,
     typer.Argument(
-        help="A model of the other direction, from the language of the text to that of the sources; "
+        help="A model of the opposite direction, from the language of the text to that of the sources; "
         "named as for `uwaga translate --model`.",
         show_default=False,
     ),
@@ -25,16 +25,15 @@ Monolingual = Annotated[
     list[Path],
     typer.Argument(
         metavar="TEXT...",
-        help="Files of text in the target language, a sentence a line; plain, .gz, .zst or .xz.",
+        help="Text files in the target language, one sentence per line; plain, .gz, .zst or .xz.",
         show_default=False,
     ),
 ]
 Column = Annotated[
-    int, typer.Option(min=0, help="The column of a TSV that holds the text, from 1; 0 is the whole line.")
+    int, typer.Option(min=0, help="Column of a TSV file with the text, counted from 1; 0 is the whole line.")
 ]
 Tag = Annotated[
-    str,
-    typer.Option(help="A word that every source begins with, such as <BT>.", show_default="none"),
+    str, typer.Option(help="Word to put at the start of every source, such as <BT>.", show_default="none")
 ]
 
 EXAMPLES = """
@@ -44,17 +43,17 @@ EXAMPLES = """
 
         uwaga backtranslate runs/deen/model news.de.gz -o sampled --sample --seed 7
 
-        uwaga backtranslate opus-mt-de-en wiki-*.de.zst -o wiki --sample --top-k 10 --shard-size 50000
+        uwaga backtranslate opus-mt-de-en wiki-*.de.zst -o wiki --sample --top-k 10 --part-rows 50000
 
-        zcat pairs.tsv.gz wiki/part-*.tsv.gz | gzip > both.tsv.gz    # real pairs and synthetic ones
+        zcat pairs.tsv.gz wiki/part-*.tsv.gz | gzip > both.tsv.gz    # real and synthetic pairs
 """
 
 
 @the.examples(EXAMPLES)
 def backtranslate(
-    model: Backwards,
+    model: ReverseModel,
     text: Monolingual,
-    output: jobs.Shards,
+    output: jobs.Parts,
     tag: Tag = "",
     column: Column = 0,
     beam: the.Beam = None,
@@ -66,8 +65,8 @@ def backtranslate(
     top_p: the.TopP = None,
     seed: jobs.DrawSeed = 1,
     split: the.Split = the.SplitChoice.auto,
-    shard_size: jobs.ShardSize = 10_000,
-    join: jobs.Joined = None,
+    part_rows: jobs.PartRows = 10_000,
+    join: jobs.Join = None,
     batch_tokens: the.BatchTokens = None,
     source: the.SourceLanguage = None,
     target: the.TargetLanguage = None,
@@ -80,17 +79,18 @@ def backtranslate(
 ) -> None:
     """Translate text of the target language back into the source language, as pairs to train on.
 
-    The translation becomes the source, what people wrote stays the target. `--sample` draws translations
-    instead of searching the best, which teaches more where there is much text; `--tag` lets the model tell
-    synthetic sources from real ones. Line n of the shards is line n of the text; a job that was stopped is
-    gone on with by the same command, and ends with the same bytes.
+    The translation becomes the source, and the human-written text stays the target. `--sample` draws
+    translations instead of searching for the best, which teaches more when there is much text; `--tag` lets
+    the model tell synthetic sources from real ones. Line n of the parts is line n of the text. Rerun the same
+    command to resume an interrupted job; the result has the same bytes.
     """
-    from uwaga.jobs.corpora.assemble import JobModels, backtranslate_job
+    from uwaga.jobs.corpus import backtranslate_job
+    from uwaga.jobs.translation import TranslationSpec
     from uwaga.translator.loading import LoadOptions
 
-    asked: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
-    asked |= {"sample": sample, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory)
-    models = JobModels((model,), wanted, asked, split.value, batch_tokens)
-    job = backtranslate_job(output, models, text, column=column, tag=tag, shard_size=shard_size)
-    jobs.run(job, join, "translating back")
+    search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
+    search |= {"sample": sample, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    load = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory)
+    spec = TranslationSpec((model,), load, search, split.value, batch_tokens)
+    job = backtranslate_job(output, spec, text, column=column, tag=tag, part_rows=part_rows)
+    jobs.run_corpus(job, join, "back-translating")

@@ -1,32 +1,21 @@
-"""``uwaga batch``: a lake of rows, on local cores or a Ray cluster."""
+"""``uwaga batch``: translate columns of large tables, on local cores or a Ray cluster."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwaga.cli import jobs
 from uwaga.cli import options as the
-from uwaga.cli.errors import INTERRUPTED
-from uwaga.cli.meter import duration
 
 if TYPE_CHECKING:
-    from uwaga.cli.meter import Update
-    from uwaga.jobs.tables.manifest import BatchManifest
     from uwaga.search import SearchOverrides
 
-NAMED = 20
-"""Failures that are said one by one."""
-SECONDS = 10.0
-"""Between two lines about how far the job is, where there is no bar."""
 
-
-class LakeFormat(StrEnum):
-    """What rows lie in."""
+class TableFormatChoice(StrEnum):
+    """File formats of tables."""
 
     parquet = "parquet"
     jsonl = "jsonl"
@@ -37,7 +26,7 @@ From = Annotated[
     str,
     typer.Argument(
         metavar="IN",
-        help="A file or a folder of Parquet, JSON Lines or text, or a URL such as s3://bucket/folder.",
+        help="A file or folder of Parquet, JSON Lines or text, or a URL such as s3://bucket/folder.",
         show_default=False,
     ),
 ]
@@ -45,8 +34,8 @@ To = Annotated[
     str,
     typer.Argument(
         metavar="OUT",
-        help="A folder, or a URL, for the parts and their manifest.json. The same command goes on with a job "
-        "that was stopped.",
+        help="Folder or URL for the parts and their manifest.json. Rerun the same command to resume an "
+        "interrupted job.",
         show_default=False,
     ),
 ]
@@ -55,41 +44,39 @@ ColumnNames = Annotated[
     typer.Option(
         "--column",
         "-c",
-        help="A column to translate, into NAME_translated, or NAME=OTHER into OTHER; again: more.",
+        help="Column to translate; output goes to NAME_translated, or to OTHER with NAME=OTHER. Repeatable.",
         show_default=False,
     ),
 ]
 FormatName = Annotated[
-    LakeFormat | None, typer.Option("--format", help="What IN holds.", show_default="as names end")
+    TableFormatChoice | None,
+    typer.Option("--format", help="Format of IN.", show_default="inferred from the file names"),
 ]
-Score = Annotated[bool, typer.Option("--score", help="A column with the score of each translation too.")]
-Links = Annotated[
-    bool, typer.Option("--alignment", help="A column with word links too, as Moses writes them: 0-0 1-2.")
+Score = Annotated[bool, typer.Option("--score", help="Add a column with the score of each translation.")]
+Alignment = Annotated[
+    bool, typer.Option("--alignment", help="Add a column with word alignments in Moses format: 0-0 1-2.")
 ]
 SourceCode = Annotated[
     str | None,
     typer.Option(
         "--from",
-        help="The language of the texts. With --to and without --model: translate with the best installed "
-        "model between the two, or with several one after the other.",
+        help="Language of the texts. With --to and without --model: use the best installed model between the "
+        "two, or a chain of models.",
         show_default=False,
     ),
-]
-PartRows = Annotated[
-    int, typer.Option(min=1, help="Rows of a part: what a worker that is lost does again, at most.")
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Processes, each with a model; with --ray actors.",
-        show_default="one with all cores; with --ray one a core",
+        help="Processes, each with its own model; with --ray, actors.",
+        show_default="one with all cores; with --ray one per core",
     ),
 ]
 Ray = Annotated[
     str | None,
     typer.Option(
-        help="Work on a Ray cluster: auto (the running one), HOST:PORT, or local, one of these cores.",
+        help="Use a Ray cluster: auto (the running one), HOST:PORT, or local (a new one on this machine).",
         show_default=False,
     ),
 ]
@@ -101,7 +88,7 @@ EXAMPLES = """
 
         uwaga batch reviews/ out --column title --column body --workers 8
 
-        uwaga batch s3://lake/reviews s3://lake/reviews-de --column text --ray auto
+        uwaga batch s3://shop/reviews s3://shop/reviews-de --column text --ray auto
 """
 
 
@@ -112,8 +99,8 @@ def batch(
     column: ColumnNames = None,
     format_: FormatName = None,
     score: Score = False,
-    alignment: Links = False,
-    part_rows: PartRows = 10_000,
+    alignment: Alignment = False,
+    part_rows: jobs.PartRows = 10_000,
     workers: Workers = None,
     ray: Ray = None,
     model: the.Models = None,
@@ -135,105 +122,33 @@ def batch(
     threads: the.Threads = 0,
     memory: the.Memory = "fast",
 ) -> None:
-    """Translate a lake: columns of Parquet or JSON Lines, or texts line by line, of any size.
+    """Translate large tables: columns of Parquet or JSON Lines files, or lines of text files.
 
-    Every row that goes in comes out once, in order: null and empty texts stay so, and what cannot be
-    translated is named in an error column. The parts do not depend on the workers, nor on whether the job was
-    stopped on the way.
+    Every input row is written once, in order. Null and empty texts stay as they are; texts that cannot be
+    translated are reported in an error column. The output is the same for any number of workers, and whether
+    or not the job was interrupted and resumed.
     """
-    from uwaga.jobs.corpora.assemble import JobModels
-    from uwaga.jobs.tables.job import batch_job, run_batch
-    from uwaga.jobs.tables.rows import Columns, TextColumn
-    from uwaga.jobs.tables.work import Work
-    from uwaga.jobs.tables.workers import Workers
+    from uwaga.jobs.table import batch_job
+    from uwaga.jobs.table_formats import Columns, TextColumn
+    from uwaga.jobs.translation import TranslationSpec
     from uwaga.translator.loading import LoadOptions
 
-    asked: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
-    wanted = LoadOptions(device, dtype, threads, engine, from_, to, shortlist, memory, adapter)
-    models = JobModels(tuple(model or ()), wanted, asked, split.value, batch_tokens)
-    terms = None if glossary is None else str(glossary)
-    work = Work(models, alignment, tuple(via or ()), terms, glossary_mode.value)
-    columns = Columns(tuple(TextColumn.parse(one) for one in column or ()), score, alignment)
-    kind = None if format_ is None else format_.value
-    job = batch_job(source, target, work, columns, format_name=kind, part_rows=part_rows)
-    if (chosen := work.chosen()) is not None and len(chosen.legs) > 1:
-        typer.echo(f"note: {chosen}, one after the other", err=True)
-    with Workers(workers, ray) as pool, _BatchTeller() as progress:
-        try:
-            manifest = run_batch(job, pool, progress)
-        except KeyboardInterrupt:
-            typer.echo(f"{job.target.name} holds the parts that are done; the same command goes on", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-    _summarise(job.target.name, manifest, progress.pace)
-
-
-class _BatchTeller:
-    """Tells how far a job is: a bar where somebody sees it, else a line now and then."""
-
-    def __init__(self) -> None:
-        self._stack = contextlib.ExitStack()
-        self._update: Update = lambda done, rows: None
-        self._rows = self._total = 0
-        self._done = self._begun = 0.0
-        self._started = self._told = time.monotonic()
-        self._first: tuple[float, int] | None = None
-
-    def __enter__(self) -> _BatchTeller:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
-
-    def begin(self, rows: int, total: int, done: float) -> None:
-        """So many rows, and of all bytes so many, were done before."""
-        from uwaga.cli.meter import bytes_and_lines
-
-        if rows:
-            typer.echo(f"going on: {rows:,} rows are done", err=True)
-        self._total, self._begun = total, done
-        self._started = self._told = time.monotonic()
-        self._update = self._stack.enter_context(bytes_and_lines(total, "translating"))
-
-    def advance(self, rows: int, done: float) -> None:
-        """So many rows more are done; of all bytes so many."""
-        self._rows += rows
-        self._done = max(self._done, done)
-        self._update(int(self._done), self._rows)
-        now = time.monotonic()
-        self._first = self._first or (now, self._rows)
-        if sys.stderr.isatty() or now - self._told < SECONDS:
-            return
-        self._told = now
-        share = min(1.0, self._done / max(1, self._total))
-        spent = max(now - self._started, 1e-9)
-        speed = self._rows / spent
-        left = spent * (self._total - self._done) / max(1.0, self._done - self._begun)
-        how = f"{speed:,.0f} rows/s, {share:.0%} of the input, {duration(max(0.0, left))} left"
-        typer.echo(f"{self._rows:,} rows, {how}", err=True)
-
-    @property
-    def pace(self) -> list[str]:
-        """What plans a larger job: rows a second behind the first part, and when that was there."""
-        if self._first is None or self._rows == self._first[1]:
-            return []
-        first, rows = self._first
-        speed = (self._rows - rows) / max(time.monotonic() - first, 1e-9)
-        return [f"{speed:,.0f} rows/s behind the first part, which took {first - self._started:.1f} s"]
-
-
-def _summarise(place: str, manifest: BatchManifest, pace: list[str]) -> None:
-    """How many rows and parts there are, what is wrong with some, and how fast they came."""
-    empty, failed, cut = (manifest.total(what) for what in ("empty", "failed", "cut"))
-    notes = [f"{manifest.total('rows'):,} rows in {len(manifest.parts):,} parts"]
-    notes += [f"{empty:,} empty"] if empty else []
-    notes += [f"{failed:,} failed"] if failed else []
-    notes += [f"{cut:,} cut at the length limit"] if cut else []
-    notes += pace
-    shown = 0
-    for name, part in manifest.parts.items():
-        for row, why in part.failures[: max(0, NAMED - shown)]:
-            typer.echo(f"error: {name}, row {row} of its file: {why}", err=True)
-            shown += 1
-    if failed > shown:
-        typer.echo("more are named in manifest.json and in the error columns", err=True)
-    typer.echo(f"{place}: {', '.join(notes)}", err=True)
+    search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
+    spec = TranslationSpec(
+        tuple(model or ()),
+        LoadOptions(device, dtype, threads, engine, from_, to, shortlist, memory, adapter),
+        search,
+        split.value,
+        batch_tokens,
+        alignment,
+        tuple(via or ()),
+        None if glossary is None else str(glossary),
+        glossary_mode.value,
+    )
+    columns = Columns(tuple(map(TextColumn.parse, column or ())), score, alignment)
+    name = None if format_ is None else format_.value
+    job = batch_job(source, target, spec, columns, format_name=name, part_rows=part_rows)
+    if (route := spec.route()) is not None and len(route.legs) > 1:
+        typer.echo(f"note: a chain of models: {route}", err=True)
+    manifest, reporter = jobs.run(job, "translating", "row", workers, ray)
+    reporter.summarise(job.target.name, manifest)

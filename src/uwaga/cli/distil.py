@@ -1,4 +1,4 @@
-"""``uwaga distil``: a teacher's translations as targets for a student."""
+"""``uwaga distil``: translate a corpus with a teacher model to train a student on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ChooseBy(StrEnum):
-    """Which candidate becomes the target."""
+    """How the target is chosen among the candidates."""
 
     reference = "reference"
     mbr = "mbr"
@@ -28,39 +28,39 @@ ModelsAndCorpus = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL... CORPUS",
-        help="The teacher, or several, which work together; last the corpus: a TSV of source and reference, "
-        "TMX, JSON Lines, Parquet, a file of sources, or a Moses prefix; compressed or not.",
+        help="The teacher, or several as an ensemble; then the corpus: a TSV of source and reference, TMX, "
+        "JSON Lines, Parquet, a file of sources, or a Moses prefix; may be compressed.",
         show_default=False,
     ),
 ]
 Reference = Annotated[
     Path | None,
     typer.Option(
-        "--reference", "-r", help="The references, line by line, of a corpus of sources.", show_default=False
+        "--reference", "-r", help="File of references, aligned with a corpus of sources.", show_default=False
     ),
 ]
 Choose = Annotated[
     ChooseBy,
     typer.Option(
-        help="The candidate that becomes the target: the one most like the reference; the one most like all "
-        "others, by minimum Bayes risk; the model's own best."
+        help="Which candidate becomes the target: the one closest to the reference, the one of minimum Bayes "
+        "risk (closest to the other candidates), or the model's best."
     ),
 ]
 Utility = Annotated[
     the.UtilityChoice | None,
     typer.Option(
-        help="What like means: bleu, of words, or chrf, of letters.", show_default="bleu; chrf for mbr"
+        help="Similarity metric: bleu (words) or chrf (characters).", show_default="bleu; chrf for mbr"
     ),
 ]
 Candidates = Annotated[
-    int, typer.Option("--nbest", "-n", min=1, help="Candidates of a source; a beam is widened to as many.")
+    int, typer.Option("--nbest", "-n", min=1, help="Candidates per source; the beam is widened to hold them.")
 ]
 Pool = Annotated[
     bool,
     typer.Option(
         "--pool",
-        help="Put the candidates of several models together instead of averaging their probabilities: for "
-        "models that do not share a vocabulary.",
+        help="Search with each model alone and pool the candidates, instead of an ensemble: for models that "
+        "do not share a vocabulary.",
     ),
 ]
 
@@ -82,7 +82,7 @@ EXAMPLES = """
 @the.examples(EXAMPLES)
 def distil(
     models_and_corpus: ModelsAndCorpus,
-    output: jobs.Shards,
+    output: jobs.Parts,
     reference: Reference = None,
     choose: Choose = ChooseBy.reference,
     utility: Utility = None,
@@ -97,8 +97,8 @@ def distil(
     top_p: the.TopP = None,
     seed: jobs.DrawSeed = 1,
     split: the.Split = the.SplitChoice.auto,
-    shard_size: jobs.ShardSize = 10_000,
-    join: jobs.Joined = None,
+    part_rows: jobs.PartRows = 10_000,
+    join: jobs.Join = None,
     batch_tokens: the.BatchTokens = None,
     source: the.SourceLanguage = None,
     target: the.TargetLanguage = None,
@@ -109,22 +109,28 @@ def distil(
     threads: the.Threads = 0,
     memory: the.Memory = "fast",
 ) -> None:
-    """Translate a corpus with a teacher, for a smaller student to learn from (sequence-level distillation).
+    """Translate a corpus with a teacher model to train a smaller one on (sequence-level distillation).
 
-    Of a teacher's n-best list the candidate most like the reference becomes the target: what the teacher can
-    say, and near to what a person said. Line n of the shards is line n of the corpus; a line that cannot be
-    translated has no target, which training leaves out. A job that was stopped is gone on with by the same
-    command, and ends with the same bytes.
+    The candidate of the teacher's n-best list that is closest to the reference becomes the target. Line n of
+    the parts is line n of the corpus; a line that cannot be translated has no target, and training skips it.
+    Rerun the same command to resume an interrupted job; the result has the same bytes.
     """
-    from uwaga.jobs.corpora.assemble import Choosing, JobModels, distil_job
+    from uwaga.jobs.corpus import distil_job
+    from uwaga.jobs.distillation import TargetChoice
+    from uwaga.jobs.translation import TranslationSpec
     from uwaga.translator.loading import LoadOptions
 
     *models, corpus = models_and_corpus
     if not models:
-        raise SettingsError(f"one argument, {corpus!r}: give a model, or several, and last the corpus")
-    asked: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
-    asked |= {"sample": sample, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory)
-    teachers = JobModels(tuple(models), wanted, asked, split.value, batch_tokens, pool)
-    how = Choosing(choose.value, utility.value if utility else None, nbest)
-    jobs.run(distil_job(output, teachers, Path(corpus), reference, how, shard_size), join, "distilling")
+        raise SettingsError(f"one argument, {corpus!r}: give a model, or several, and then the corpus")
+    search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
+    search |= {"sample": sample, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    spec = TranslationSpec(
+        tuple(models),
+        LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory),
+        search,
+        split.value,
+        batch_tokens,
+        choice=TargetChoice(choose.value, utility.value if utility else None, nbest, pool),
+    )
+    jobs.run_corpus(distil_job(output, spec, Path(corpus), reference, part_rows), join, "distilling")

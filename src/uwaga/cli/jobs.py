@@ -1,4 +1,4 @@
-"""What the verbs that write shards have in common: their options, and what is told on the way."""
+"""Options and progress reports shared by the verbs that run resumable jobs."""
 
 from __future__ import annotations
 
@@ -12,114 +12,155 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli.errors import INTERRUPTED
-from uwaga.cli.meter import duration
+from uwaga.cli.meter import duration, share_meter
 
 if TYPE_CHECKING:
-    from uwaga.jobs.corpora import Job, Manifest, ShardRecord
-    from uwaga.jobs.corpora.lines import JobLine
+    from uwaga.jobs.corpus import CorpusJob
+    from uwaga.jobs.engine import Job, Manifest, PartRecord
 
-NAMED = 20
-"""Failures that are said one by one; the others are in the manifest."""
+REPORTED_FAILURES = 20
+"""Failures that are reported one by one; the manifest lists more."""
+REPORT_INTERVAL = 10.0
+"""Seconds between two progress lines where there is no progress bar."""
 
-Shards = Annotated[
+Parts = Annotated[
     Path,
     typer.Option(
         "--output",
         "-o",
-        help="The folder for the shards, part-00000.tsv.gz and so on, and their manifest.json. The same "
-        "command goes on with one that was stopped.",
+        help="Folder for the parts (part-00000.tsv.gz, ...) and their manifest.json. Rerun the same command "
+        "to resume an interrupted job.",
         show_default=False,
     ),
 ]
-ShardSize = Annotated[
-    int, typer.Option(min=1, help="Lines of a shard: what a job that is killed does again, at most.")
+PartRows = Annotated[
+    int, typer.Option(min=1, help="Rows per part: the most that an interrupted job or a lost worker redoes.")
 ]
-Joined = Annotated[
+Join = Annotated[
     Path | None,
     typer.Option(
         "--join",
-        help="At the end, all shards in one file too, compressed if called .gz, .zst or .xz.",
+        help="Also write all parts to this file at the end; compressed if its name ends in .gz, .zst or .xz.",
         show_default=False,
     ),
 ]
-DrawSeed = Annotated[int, typer.Option("--seed", help="Of sampling: it and the text decide the draws.")]
+DrawSeed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
 
 
-def run(job: Job, joined: Path | None, verb: str) -> None:
-    """Do a job, telling how far it is, and say what came of it.
+class JobReporter:
+    """Reports the progress of a job: a bar on a terminal, otherwise a line now and then.
 
-    Raises:
-        UwagaError: as :func:`uwaga.jobs.corpora.run_job`.
+    Args:
+        verb: what the job does, such as ``translating``.
+        unit: name of a row of the input.
     """
-    from uwaga.jobs.corpora import check_joined, join_shards, run_job
 
-    if joined is not None:
-        check_joined(job, joined)
-    with _Teller(verb) as progress:
-        try:
-            manifest = run_job(job, progress)
-        except KeyboardInterrupt:
-            typer.echo(f"{job.folder} holds the shards that are done; the same command goes on", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-    if joined is not None:
-        join_shards(job.folder, manifest, joined)
-    _summarise(job.folder if joined is None else joined, manifest)
-
-
-class _Teller:
-    """Tells how far a job is: a bar where somebody sees it, else a line for each shard."""
-
-    def __init__(self, verb: str) -> None:
-        self._verb = verb
+    def __init__(self, verb: str, unit: str) -> None:
+        self._verb, self._unit = verb, unit
         self._stack = contextlib.ExitStack()
-        self._update: Callable[[int], None] = lambda done: None
-        self._now = self._left = self._failed = 0
-        self._started = time.monotonic()
+        self._update: Callable[[float, int], None] = lambda share, rows: None
+        self._rows = self._texts = self._failed = 0
+        self._share = self._share_before = 0.0
+        self._total: int | None = None
+        self._started = self._reported = time.monotonic()
+        self._first_part: tuple[float, int] | None = None
 
-    def __enter__(self) -> _Teller:
+    def __enter__(self) -> JobReporter:
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def begin(self, done: int, total: int) -> None:
-        """So many lines of all were done before."""
-        from uwaga.cli.meter import counter
+    def begin(self, rows: int, share: float, total: int | None) -> None:
+        """``rows`` rows of ``total``, ``share`` of the input, were finished by an earlier run."""
+        if rows:
+            typer.echo(f"resuming: {rows:,} {self._unit}s already done", err=True)
+        self._share = self._share_before = share
+        self._total = total
+        self._started = self._reported = time.monotonic()
+        self._update = self._stack.enter_context(share_meter(self._verb))
 
-        if done:
-            typer.echo(f"going on: {done:,} of {total:,} lines are done", err=True)
-        self._left = total - done
-        self._started = time.monotonic()
-        self._update = self._stack.enter_context(counter(self._left, self._verb))
+    def add_texts(self, count: int) -> None:
+        """Count texts of an unfinished part that were translated."""
+        self._texts += count
+        shares_per_row = (self._share - self._share_before) / self._rows if self._rows else 0.0
+        shares_per_row = 1 / self._total if self._total else shares_per_row
+        self._update(self._share + self._texts * shares_per_row, self._rows + self._texts)
 
-    def advance(self, lines: int) -> None:
-        """So many lines more are done."""
-        self._now += lines
-        self._update(self._now)
-
-    def fail(self, line: JobLine, why: str) -> None:
-        """A line could not be worked on."""
-        self._failed += 1
-        if self._failed <= NAMED:
-            typer.echo(f"error: {why}; its pair is left without it", err=True)
-        if self._failed == NAMED:
-            typer.echo("more such lines are named in manifest.json alone", err=True)
-
-    def finish_shard(self, name: str, record: ShardRecord) -> None:
-        """A shard has been written."""
-        if sys.stderr.isatty():
+    def finish_part(self, name: str, record: PartRecord, share: float) -> None:
+        """A part was written; with it ``share`` of the input is finished."""
+        self._rows += record.rows
+        self._texts = max(0, self._texts - record.rows)
+        self._share = max(self._share, share)
+        self._update(self._share, self._rows)
+        now = time.monotonic()
+        self._first_part = self._first_part or (now, self._rows)
+        self._report_failures(name, record)
+        if sys.stderr.isatty() or now - self._reported < REPORT_INTERVAL:
             return
-        speed = self._now / max(time.monotonic() - self._started, 1e-9)
-        left = (self._left - self._now) / max(speed, 1e-9)
-        typer.echo(f"{name}: {record.lines:,} lines, {speed:,.0f} lines/s, {duration(left)} left", err=True)
+        self._reported = now
+        spent = max(now - self._started, 1e-9)
+        left = spent * (1 - self._share) / max(self._share - self._share_before, 1e-9)
+        typer.echo(
+            f"{self._rows:,} {self._unit}s, {self._rows / spent:,.0f} {self._unit}s/s, {self._share:.0%} of "
+            f"the input, {duration(max(0.0, left))} left",
+            err=True,
+        )
+
+    def summarise(self, place: str, manifest: Manifest) -> None:
+        """Print the number of rows and parts, the rows without a translation, and the speed."""
+        notes = [f"{manifest.total('rows'):,} {self._unit}s in {len(manifest.parts):,} parts"]
+        for name, label in (("empty", "empty"), ("failed", "failed"), ("cut", "cut at the length limit")):
+            count = sum(int(getattr(part, name)) for part in manifest.parts.values())
+            notes += [f"{count:,} {label}"] if count else []
+        if self._first_part is not None and self._rows > self._first_part[1]:
+            end, rows = self._first_part  # the first part includes loading the models
+            speed = (self._rows - rows) / max(time.monotonic() - end, 1e-9)
+            notes.append(f"{speed:,.0f} {self._unit}s/s after the first part ({end - self._started:.1f} s)")
+        typer.echo(f"{place}: {', '.join(notes)}", err=True)
+
+    def _report_failures(self, name: str, record: PartRecord) -> None:
+        for row, error in record.failures[: max(0, REPORTED_FAILURES - self._failed)]:
+            where = "" if error.startswith(f"{self._unit} {row}") else f"{self._unit} {row}: "
+            typer.echo(f"error: {name}: {where}{error}", err=True)
+        before, self._failed = self._failed, self._failed + record.failed
+        if before <= REPORTED_FAILURES < self._failed:
+            typer.echo("error: further failures are listed in manifest.json only", err=True)
 
 
-def _summarise(place: Path, manifest: Manifest) -> None:
-    """How many pairs there are, and what is wrong with the other lines."""
-    lines, empty = manifest.total("lines"), manifest.total("empty")
-    failed, cut = manifest.total("failed"), manifest.total("cut")
-    notes = [f"{lines - empty - failed:,} pairs of {lines:,} lines"]
-    notes += [f"{empty:,} empty"] if empty else []
-    notes += [f"{failed:,} failed"] if failed else []
-    notes += [f"{cut:,} cut at the length limit"] if cut else []
-    typer.echo(f"{place}: {', '.join(notes)}", err=True)
+def run(
+    job: Job, verb: str, unit: str, workers: int | None = None, ray: str | None = None
+) -> tuple[Manifest, JobReporter]:
+    """Run a job with progress reports.
+
+    Raises:
+        UwagaError: as :func:`uwaga.jobs.engine.run_job`.
+        typer.Exit: the user interrupted the job.
+    """
+    from uwaga.jobs.engine import run_job
+    from uwaga.jobs.workers import Workers
+
+    with JobReporter(verb, unit) as reporter, Workers(workers, ray, reporter.add_texts) as pool:
+        try:
+            return run_job(job, pool, reporter), reporter
+        except KeyboardInterrupt:
+            typer.echo(
+                f"{job.target.name} holds the finished parts; run the same command to resume", err=True
+            )
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def run_corpus(job: CorpusJob, join: Path | None, verb: str) -> None:
+    """Run a job over a corpus, join its parts if asked for, and print a summary.
+
+    Raises:
+        UwagaError: as :func:`uwaga.jobs.engine.run_job` and :func:`uwaga.jobs.corpus.check_join`.
+    """
+    from uwaga.jobs.corpus import check_join, join_parts
+
+    if join is not None:
+        check_join(job, join)
+    manifest, reporter = run(job, verb, "line")
+    if join is not None:
+        join_parts(job.folder, manifest, join)
+    reporter.summarise(str(join or job.folder), manifest)

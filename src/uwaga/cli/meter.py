@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from uwaga.cli.lines import Chunk
 
 COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
+SHARE_STEPS = 10_000
 
 Update = Callable[[int, int], None]
 """Called with how far the work is, in the units of its total, and how many lines are done."""
@@ -71,10 +72,10 @@ def counter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
 
 
 @contextlib.contextmanager
-def bytes_and_lines(total: int, verb: str) -> Iterator[Update]:
-    """A function to be called with how many of ``total`` bytes, and how many lines, are done."""
-    with _bar(verb, total) as update:
-        yield update
+def share_meter(verb: str) -> Iterator[Callable[[float, int], None]]:
+    """A function to call with the share of the work, from 0 to 1, and the number of lines that are done."""
+    with _bar(verb, SHARE_STEPS) as update:
+        yield lambda share, lines: update(int(SHARE_STEPS * min(1.0, share)), lines)
 
 
 @contextlib.contextmanager

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
-from uwaga.jobs.corpora.assemble import JobModels
-from uwaga.jobs.tables.work import Work, identity
+from uwaga.jobs.translation import TranslationSpec, worker_fingerprint
 from uwaga.translator.loading import LoadOptions
 
 JOINT = tiny.tokeniser()
@@ -27,7 +26,7 @@ def call(verb: str, *words: object, fails: bool = False) -> str:
 
 
 def both(source: Path, folder: Path, *words: object) -> tuple[list[str], list[str]]:
-    """The rows of a lake by two processes, and of ``uwaga translate``."""
+    """The rows of a table by two processes, and of ``uwaga translate``."""
     call("batch", source, folder / "out", "--part-rows", 7, "--workers", 2, *words)
     call("translate", "--input", source, "--output", folder / "out.txt", *words)
     return text_out(folder / "out"), (folder / "out.txt").read_text(encoding="utf-8").splitlines()
@@ -69,7 +68,7 @@ def test_terms_are_held_to_and_another_glossary_is_another_job(source: Path, tmp
     terms.write_text("dog\tBello\n", encoding="utf-8")
     words = ("--part-rows", 7, "--glossary", terms, "--beam", 1)
     said = call("batch", source, tmp_path / "out", *words, fails=True)
-    assert "begun with settings.glossary = " in said
+    assert "started with settings.glossary = " in said
     assert "cannot be read" in call("batch", source, tmp_path / "new", "--glossary", "no.tsv", fails=True)
 
 
@@ -82,17 +81,19 @@ def test_two_languages_choose_models_one_after_the_other(source: Path, machine: 
     assert found == expected
     said = call("batch", source, machine / "no", "--from", "qab", "--to", "qaa", fails=True)
     assert "no installed model translates qab to qaa" in said
-    assert "not auto" in call("batch", source, machine / "no", "--from", "auto", "--to", "qab", fails=True)
+    assert "auto is not supported" in call(
+        "batch", source, machine / "no", "--from", "auto", "--to", "qab", fails=True
+    )
 
 
 def test_a_worker_that_chooses_other_models_is_refused(machine: Path) -> None:
-    work = Work(JobModels((), LoadOptions(source_language="qaa", target_language="qab"), {}))
-    assert Work.from_dict(work.to_dict()) == work
-    own = identity(work)
+    spec = TranslationSpec((), LoadOptions(source_language="qaa", target_language="qab"), {})
+    assert TranslationSpec.from_dict(spec.to_dict()) == spec
+    own = worker_fingerprint(spec)
     assert len(own.models) == 2
     install(machine / "data", "qaa", "qab", 3)
-    with pytest.raises(ModelError, match=r"has other models for these languages \(1 one after the other"):
-        own.check(identity(work))
+    with pytest.raises(ModelError, match="selects a chain of 1 models for these languages"):
+        own.check(worker_fingerprint(spec))
 
 
 def test_an_adapter_is_merged_into_the_model_that_it_names(source: Path, machine: Path) -> None:
@@ -107,7 +108,7 @@ def test_an_adapter_is_merged_into_the_model_that_it_names(source: Path, machine
 
 
 def test_another_file_beside_the_model_is_named() -> None:
-    own = identity(Work(JobModels(("bundled",), LoadOptions(), {})))
-    other = own._replace(beside={**own.beside, "glossary": "f" * 64}, where="node b")
-    with pytest.raises(ModelError, match="node b has another glossary under this name"):
+    own = worker_fingerprint(TranslationSpec())
+    other = own._replace(files={**own.files, "glossary": "f" * 64}, location="node b")
+    with pytest.raises(ModelError, match="node b has a different glossary"):
         own.check(other)

@@ -15,11 +15,11 @@ import pytest
 from table_jobs import GREEDY, Watch, bytes_out, json_out, parts, run, sentences, text_out, translated
 from typer.testing import CliRunner
 
-import uwaga.jobs.tables.local
 from uwaga.cli.main import app
 from uwaga.errors import DataError, ModelError, SettingsError
-from uwaga.jobs.tables.pool import WorkerPool
-from uwaga.jobs.tables.work import Identity, Task, Work, identity
+from uwaga.jobs.table_formats import Columns, TextColumn
+from uwaga.jobs.translation import Task, WorkerFingerprint, WorkerLostError, worker_fingerprint
+from uwaga.jobs.workers import LocalWorker, ProcessWorker, WorkerPool
 
 MORE = ["", "   ", "One. Two! Three? " * 3, "Open {file} now."]
 
@@ -122,19 +122,24 @@ def test_a_job_that_is_killed_goes_on_and_ends_with_the_same_bytes(tmp_path: Pat
     command = ["batch", str(source), str(tmp_path / "out"), "--part-rows", "2", "--beam", "1"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
-    assert "rows/s behind the first part" in done.output
+    assert "rows/s after the first part" in done.output
     assert bytes_out(tmp_path / "out") == bytes_out(tmp_path / "whole")
     again = CliRunner().invoke(app, command)
     assert "120 rows in 60 parts" in again.output
 
 
-def test_parts_that_are_gone_or_of_another_size_are_made_again(tmp_path: Path) -> None:
+def test_missing_parts_are_written_again_and_changed_ones_refused(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(30)) + "\n", encoding="utf-8")
     run(source, tmp_path / "out", part_rows=5)
     before = bytes_out(tmp_path / "out")
     (tmp_path / "out/part-00001.txt").unlink()
-    (tmp_path / "out/part-00004.txt").write_text("half", encoding="utf-8")
+    changed = tmp_path / "out/part-00004.txt"
+    for content in ("half", before[changed.name].decode().upper()):
+        changed.write_text(content, encoding="utf-8")
+        with pytest.raises(DataError, match=r"part-00004\.txt: changed since"):
+            run(source, tmp_path / "out", part_rows=5)
+    changed.unlink()
     watch = Watch()
     assert run(source, tmp_path / "out", part_rows=5, watch=watch).finished
     assert bytes_out(tmp_path / "out") == before
@@ -146,10 +151,8 @@ def test_blocks_of_a_worker_that_is_killed_are_done_again(tmp_path: Path, monkey
     source.write_text("\n".join(sentences(60)) + "\n", encoding="utf-8")
     run(source, tmp_path / "whole", part_rows=3)
     begun = []
-    begin = uwaga.jobs.tables.local.ProcessWorker.begin
-    monkeypatch.setattr(
-        uwaga.jobs.tables.local.ProcessWorker, "begin", lambda self: (begun.append(self.pid), begin(self))[1]
-    )
+    begin = ProcessWorker.begin
+    monkeypatch.setattr(ProcessWorker, "begin", lambda self: (begun.append(self.pid), begin(self))[1])
     victims = iter([9, 30])
     next_ = [next(victims)]
 
@@ -163,32 +166,35 @@ def test_blocks_of_a_worker_that_is_killed_are_done_again(tmp_path: Path, monkey
     assert bytes_out(tmp_path / "out") == bytes_out(tmp_path / "whole")
 
 
-class _Lost(uwaga.jobs.tables.local.OwnWorker):
-    def begin(self) -> Identity:
-        return identity(Work(GREEDY))
+class _Lost(LocalWorker):
+    def __init__(self) -> None:
+        super().__init__(GREEDY, lambda count: None)
+
+    def begin(self) -> WorkerFingerprint:
+        return worker_fingerprint(GREEDY)
 
     def translate(self, task: Task):
-        raise uwaga.jobs.tables.pool.WorkerLostError("killed")
+        raise WorkerLostError("killed")
 
 
 def test_a_block_that_ends_every_worker_is_named() -> None:
-    pool = WorkerPool(lambda: _Lost(Work(GREEDY)), 2, identity(Work(GREEDY)))
-    pool.put(Task(7, [71, 80], ["a", "b"]))
-    with pytest.raises(DataError, match="5 workers were lost over the rows 71 to 80 of part 7"):
+    pool = WorkerPool(_Lost, 2, worker_fingerprint(GREEDY))
+    pool.put(Task(7, "row", [71, 80], ["a", "b"], []))
+    with pytest.raises(DataError, match="5 workers were lost on the rows 71 to 80 of part 7"):
         pool.take()
     pool.close()
 
 
-@pytest.mark.parametrize(("change", "why"), [("uwaga", "has uwaga 0.0.9"), ("models", "has another model")])
+@pytest.mark.parametrize(("change", "why"), [("uwaga", "has uwaga"), ("models", "has a different model")])
 def test_a_worker_that_differs_is_refused(change: str, why: str) -> None:
-    own = identity(Work(GREEDY))
-    other = own._replace(where="node b", **{change: "0.0.9" if change == "uwaga" else ("f" * 64,)})
+    own = worker_fingerprint(GREEDY)
+    other = own._replace(location="node b", **{change: "0.0.9" if change == "uwaga" else ("f" * 64,)})
 
     class Other(_Lost):
-        def begin(self) -> Identity:
+        def begin(self) -> WorkerFingerprint:
             return other
 
-    pool = WorkerPool(lambda: Other(Work(GREEDY)), 1, own)
+    pool = WorkerPool(Other, 1, own)
     with pytest.raises(ModelError, match=f"node b {why}"):
         pool.take()
     pool.close()
@@ -210,20 +216,20 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path: Path) -> None:
     (lake / "a.bin").touch()
     assert "no such file" in refused(tmp_path / "missing.txt", out)
     assert "unknown format" in refused(lake, out)
-    assert "no column 'txt'; there are: id, text, de" in refused(lines, out, "--column", "txt")
-    assert "has a column de already" in refused(lines, out, "--column", "text=de")
-    assert "say which to translate, with --column" in refused(lines, out)
-    assert "one is in the other" in refused(lake, lake / "out")
-    assert "one is in the other" in refused(lines, tmp_path)
+    assert "no column 'txt'; its columns: id, text, de" in refused(lines, out, "--column", "txt")
+    assert "already has a column de" in refused(lines, out, "--column", "text=de")
+    assert "choose which to translate with --column" in refused(lines, out)
+    assert "one is inside the other" in refused(lake, lake / "out")
+    assert "one is inside the other" in refused(lines, tmp_path)
     assert "OUT is the folder" in refused(lines, lake / "a.bin", "--column", "text")
-    assert "it holds a.bin and no manifest.json" in refused(lines, lake, "--column", "text")
+    assert "it holds a.bin but no manifest.json" in refused(lines, lake, "--column", "text")
     assert "give NAME" in refused(lines, out, "--column", "text=")
     (lake / "c.txt").touch()
     (lake / "d.jsonl").touch()
     assert "holds files of jsonl and text" in refused(lake, out)
     text = tmp_path / "a.txt"
     text.write_text("A dog.\n", encoding="utf-8")
-    assert "plain text has lines alone" in refused(text, out, "--score")
+    assert "plain text has no columns" in refused(text, out, "--score")
     assert not out.exists()
 
 
@@ -249,13 +255,12 @@ def test_a_folder_of_another_job_is_refused_by_name(tmp_path: Path) -> None:
     run(source, tmp_path / "out")
     before = bytes_out(tmp_path / "out")
     words = ("--beam", 1, "--part-rows", 10)
-    assert "begun with beam = 1, not 2" in refused(source, tmp_path / "out", "--beam", 2).replace(
-        "settings.", ""
-    )
+    message = refused(source, tmp_path / "out", "--beam", 2)
+    assert "started with settings.beam = 1, and is now asked for with 2" in message
     source.write_text("Two dogs.\n", encoding="utf-8")
-    assert f"{tmp_path / 'out'}: its job was begun with input" in refused(source, tmp_path / "out", *words)
+    assert f"{tmp_path / 'out'}: was started with input" in refused(source, tmp_path / "out", *words)
     (tmp_path / "out/manifest.json").write_text('{"kind": "distil"}', encoding="utf-8")
-    assert "job of another kind" in refused(source, tmp_path / "out", *words)
+    assert "manifest.json: " in refused(source, tmp_path / "out", *words)
     assert bytes_out(tmp_path / "out") == before
 
 
@@ -303,7 +308,7 @@ def test_a_file_that_is_mended_is_gone_on_with(count: int | None, tmp_path: Path
     whole, good = bytes_out(tmp_path / "whole"), (lake / "b.txt").read_bytes()
     spoilt = good.replace(lines[18].encode(), b"\xff" + b" A dog." * 300)
     (lake / "b.txt").write_bytes(spoilt)
-    with pytest.raises(DataError, match=r"b\.txt: line 9 is not UTF-8 .* same command goes on"):
+    with pytest.raises(DataError, match=r"b\.txt: line 9 is not UTF-8 .* same command to resume"):
         run(lake, tmp_path / "out", part_rows=3, count=count)
     made = bytes_out(tmp_path / "out")
     assert made == dict(list(whole.items())[:6])  # all blocks before the damage
@@ -312,7 +317,7 @@ def test_a_file_that_is_mended_is_gone_on_with(count: int | None, tmp_path: Path
     (lake / "b.txt").write_bytes(good)
     other = (lake / "c.txt").read_bytes()
     (lake / "c.txt").write_bytes(other + b"\nMore.")
-    with pytest.raises(SettingsError, match="begun with input"):
+    with pytest.raises(SettingsError, match="started with input"):
         run(lake, tmp_path / "out", part_rows=3, count=count)
     assert bytes_out(tmp_path / "out") == made
     (lake / "c.txt").write_bytes(other)
@@ -349,15 +354,13 @@ def test_one_process_at_a_time_writes(tmp_path: Path) -> None:
 
 
 def test_column_names_are_checked() -> None:
-    from uwaga.jobs.tables.rows import Columns, TextColumn
-
-    with pytest.raises(SettingsError, match="two new columns would be called x"):
+    with pytest.raises(SettingsError, match="two new columns would be named x"):
         Columns((TextColumn("a", "x"), TextColumn("b", "x"))).names()
 
 
 def test_ray_is_imported_by_nobody_else() -> None:
     code = (
-        "import sys, uwaga, uwaga.cli.batch, uwaga.jobs.tables.workers, uwaga.jobs.tables.job\n"
+        "import sys, uwaga, uwaga.cli.batch, uwaga.jobs.workers, uwaga.jobs.table\n"
         "uwaga.load().translate('A dog.')\nassert 'ray' not in sys.modules and 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError
-from uwaga.jobs.tables import work
-from uwaga.jobs.tables.formats import FORMATS
-from uwaga.jobs.tables.rows import BlockLimit, Columns, SourceFile, TextColumn, TranslatedCell
+from uwaga.jobs import translation
+from uwaga.jobs.table_formats import FORMATS, BlockLimit, Columns, SourceFile, TextColumn
+from uwaga.jobs.translation import TranslatedText
 
 TEXT = Columns((TextColumn("line", "translation"),))
 ROWS = Columns((TextColumn("text", "de"),), score=True)
@@ -75,7 +75,7 @@ def test_a_file_read_from_any_block_on_gives_the_same_blocks(kind: str, tmp_path
     whole = list(reader.read(file, columns, 0, BlockLimit(6, 250)))
     assert [text for rows in whole for text in rows.texts[0]] == texts
     assert len({rows.count for rows in whole}) > 1  # some end by their bytes
-    cells = [[TranslatedCell("x", 0.5)] * rows.count for rows in whole]
+    cells = [[TranslatedText("x", 0.5)] * rows.count for rows in whole]
     shares = [rows.share for rows in whole]
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0, abs=0.2)
@@ -117,9 +117,8 @@ def test_windows_part_the_texts_and_are_small_unless_a_text_is_not(
     sizes: list[int], most: int, letters: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "WINDOW", most)
-        patch.setattr(work, "WINDOW_LETTERS", letters)
-        found = [sizes[start:end] for start, end in work._windows(["x" * size for size in sizes])]
+        patch.setattr(translation, "WINDOW_CHARACTERS", letters)
+        found = list(translation.windows(sizes, sizes, most))
     assert [size for window in found for size in window] == sizes
     assert all(len(one) == 1 or (len(one) <= most and sum(one) <= letters) for one in found)
 
@@ -135,7 +134,7 @@ def test_a_line_of_json_keeps_what_it_held_as_it_was_written(tmp_path: Path) -> 
         reader.write(
             rows,
             ROWS,
-            [[TranslatedCell("ä", -0.5), TranslatedCell(None), TranslatedCell(None), TranslatedCell(None)]],
+            [[TranslatedText("ä", -0.5), TranslatedText(None), TranslatedText(None), TranslatedText(None)]],
         )
         .decode()
         .split("\n")
@@ -151,9 +150,9 @@ def test_a_line_of_json_keeps_what_it_held_as_it_was_written(tmp_path: Path) -> 
     [
         (b"a\xff\n", "text", "line 1 is not UTF-8 at byte 2"),
         (b'{"text": "a"}\n{"text": \n', "jsonl", "line 2 is not JSON"),
-        (b"[1]\n", "jsonl", "line 1 is no JSON object"),
+        (b"[1]\n", "jsonl", "line 1 is not a JSON object"),
         (gzip.compress(b"a line\n" * 999)[:-9], "text", "cut short or damaged"),
-        (b"PAR1 and no more", "parquet", "no Parquet file"),
+        (b"PAR1 and no more", "parquet", "not a Parquet file"),
     ],
     ids=["utf-8", "json", "object", "gzip", "parquet"],
 )

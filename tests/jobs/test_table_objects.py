@@ -87,7 +87,7 @@ def test_an_object_store_that_fails_and_is_slow_gives_the_same_rows(
     for name, content in files.items():
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "in" / name).write_bytes(content)
-    filled("s3://lake/in", files)
+    filled("s3://table/in", files)
     run(tmp_path / "in", tmp_path / "whole", part_rows=9)
     faults.every, faults.slow = 4, 0.05
 
@@ -96,13 +96,13 @@ def test_an_object_store_that_fails_and_is_slow_gives_the_same_rows(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run("s3://lake/in", "s3://lake/out", part_rows=9, watch=Watch(stop))
+        run("s3://table/in", "s3://table/out", part_rows=9, watch=Watch(stop))
     watch = Watch()
-    manifest = run("s3://lake/in", "s3://lake/out", part_rows=9, watch=watch)
+    manifest = run("s3://table/in", "s3://table/out", part_rows=9, watch=watch)
     assert watch.before >= 60
     assert faults.failed > 10
     faults.every, faults.slow = 0, 0.0
-    store = open_store("s3://lake/out")
+    store = open_store("s3://table/out")
     made = {}
     for one in store.files():
         with store.open(one.name) as file:
@@ -118,9 +118,9 @@ def test_parquet_in_an_object_store(faults, tmp_path: Path) -> None:
 
     table = pyarrow.table({"text": sentences(30)})
     pyarrow.parquet.write_table(table, tmp_path / "in.parquet", row_group_size=8)
-    filled("s3://lake/one", {"in.parquet": (tmp_path / "in.parquet").read_bytes()})
+    filled("s3://table/one", {"in.parquet": (tmp_path / "in.parquet").read_bytes()})
     run(tmp_path / "in.parquet", tmp_path / "whole", columns=["text"], score=True)
-    run("s3://lake/one/in.parquet", tmp_path / "out", columns=["text"], score=True)
+    run("s3://table/one/in.parquet", tmp_path / "out", columns=["text"], score=True)
     assert bytes_out(tmp_path / "out") == bytes_out(tmp_path / "whole")
 
 
@@ -131,19 +131,19 @@ def test_a_store_that_refuses_is_said_in_a_line_without_its_keys(faults, tmp_pat
     assert done.exit_code == 1
     [line] = done.output.strip().splitlines()
     assert "s3://nobucket/in: no such file" in line
-    filled("s3://lake/two", {"a.txt": b"A dog.\n"})
+    filled("s3://table/two", {"a.txt": b"A dog.\n"})
     faults.every = 1
     try:
-        done = CliRunner().invoke(app, ["batch", "s3://lake/two", str(tmp_path / "out")])
+        done = CliRunner().invoke(app, ["batch", "s3://table/two", str(tmp_path / "out")])
     finally:
         faults.every = 0
     assert done.exit_code == 1
     [line] = done.output.strip().splitlines()
-    assert "s3://lake/two: the object store" in line
+    assert "s3://table/two: the object store" in line
     assert SECRET not in line
     assert (
-        "one is in the other"
-        in CliRunner().invoke(app, ["batch", "s3://lake/two", "s3://lake/two/out"]).output
+        "one is inside the other"
+        in CliRunner().invoke(app, ["batch", "s3://table/two", "s3://table/two/out"]).output
     )
 
 

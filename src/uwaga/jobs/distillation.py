@@ -1,0 +1,98 @@
+"""Sequence-level knowledge distillation (Kim & Rush 2016): a teacher's translations as a student's targets.
+
+The student is trained on ``-log p(ŷ | x)`` with the teacher's best ``ŷ`` in the place of the reference
+(their §3.2), or with the candidate of the teacher's n-best list ``T`` that is most similar to the reference
+``y``, ``ỹ = argmax_{t ∈ T} sim(t, y)`` (sequence-level interpolation, §3.3). Without references, the
+candidate of the least Bayes risk can stand in (:mod:`uwaga.search.mbr`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from uwaga.errors import SettingsError
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions
+from uwaga.search.mbr import Utility, rank_by_utility, utilities
+from uwaga.settings.checks import check_one_of
+
+Choose = Literal["reference", "mbr", "model"]
+CHOICES: tuple[Choose, ...] = get_args(Choose)
+
+
+@dataclass(frozen=True)
+class TargetChoice:
+    """How one of the teachers' candidates becomes the target.
+
+    Attributes:
+        choose: ``reference``: the candidate most similar to any reference of the line; ``mbr``: the one of
+            the highest expected utility, each teacher having equal weight; ``model``: the teacher's own best.
+        utility: the measure of similarity; None is ``chrf`` for ``mbr`` and ``bleu`` otherwise.
+        nbest: candidates per teacher; with ``model`` only the best is searched for.
+        pool: several models are separate teachers whose candidates are put together, instead of an ensemble:
+            for models that do not share a vocabulary.
+
+    Raises:
+        SettingsError: no such choice; or a pool is to choose its own best, but scores of different models
+            are not comparable.
+    """
+
+    choose: Choose = "reference"
+    utility: Utility | None = None
+    nbest: int = 8
+    pool: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the choice and fill in the defaults that depend on it."""
+        check_one_of("choose", self.choose, CHOICES)
+        if self.choose == "model" and self.pool:
+            raise SettingsError(
+                "a pool of models has no best candidate of its own, as scores of different models are not "
+                "comparable: choose by reference or mbr"
+            )
+        object.__setattr__(self, "utility", self.utility or ("chrf" if self.choose == "mbr" else "bleu"))
+        object.__setattr__(self, "nbest", 1 if self.choose == "model" else self.nbest)
+
+    def widened(self, options: SearchOptions) -> SearchOptions:
+        """Return search options that give as many candidates; the beam is widened to hold them."""
+        beam = options.beam if options.sample else max(options.beam, self.nbest)
+        return replace(options, nbest=self.nbest, beam=beam)
+
+
+def choose_target(
+    choice: TargetChoice, translations: Sequence[Translation], references: Sequence[str], sampled: bool
+) -> Translation:
+    """Return the candidate that becomes the target, or a failed translation if every teacher failed.
+
+    Args:
+        choice: how to choose.
+        translations: (teachers,) of the line, each with its alternatives.
+        references: of the line.
+        sampled: whether the candidates were drawn, so that each has the same weight.
+    """
+    lists = [[best, *best.alternatives] for best in translations if best.error is None]
+    candidates = [candidate for nbest in lists for candidate in nbest]
+    if not candidates:
+        return translations[0]
+    if choice.choose == "model" or len(candidates) == 1:
+        return candidates[0]
+    assert choice.utility is not None
+    texts = [candidate.text for candidate in candidates]
+    if choice.choose == "reference":
+        return candidates[int(utilities(texts, references, choice.utility).max(axis=1).argmax())]
+    weights = [weight for nbest in lists for weight in _weights(nbest, sampled)]
+    return candidates[rank_by_utility(texts, weights, choice.utility)[0][0]]
+
+
+def _weights(nbest: Sequence[Translation], sampled: bool) -> list[float]:
+    """Return the probability of each candidate among those of its teacher: equal for samples."""
+    if sampled:
+        return [1.0] * len(nbest)
+    top = max(candidate.log_prob for candidate in nbest)
+    if not math.isfinite(top):
+        return [1 / len(nbest)] * len(nbest)
+    shares = [math.exp(candidate.log_prob - top) for candidate in nbest]
+    return [share / sum(shares) for share in shares]

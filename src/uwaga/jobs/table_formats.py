@@ -1,0 +1,467 @@
+"""File formats of tables: Parquet, JSON Lines and plain text, read in blocks of rows and written as parts."""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any, Literal, NamedTuple, Protocol, get_args
+
+from uwaga.errors import DataError, MissingExtraError, SettingsError, reason, shown
+from uwaga.files.lines import damage, decompressed
+from uwaga.files.store import StoredFile
+from uwaga.jobs.translation import TranslatedText
+from uwaga.settings.checks import check_one_of
+
+FormatName = Literal["parquet", "jsonl", "text"]
+SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "text"}
+COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
+LONGEST_ROW = 1 << 26
+"""Bytes of a line; a longer one is not a row, and must not fill the memory."""
+BATCH_ROWS, BATCH_BYTES = 512, 1 << 22  # read of a Parquet file at once: rows, and about how many bytes
+PAGE_BYTES = 1 << 20  # of a column read at once, or a page; without a limit it is the whole row group
+FIXED_BYTES = 8  # size counted for a value of fixed length
+
+
+class TextColumn(NamedTuple):
+    """A column of texts and the column of their translations."""
+
+    source: str
+    target: str
+
+    @classmethod
+    def parse(cls, text: str) -> TextColumn:
+        """Parse ``NAME``, whose translations go to ``NAME_translated``, or ``NAME=OTHER``.
+
+        Raises:
+            SettingsError: a name is empty.
+        """
+        source, equals, target = text.partition("=")
+        if not source or (equals and not target):
+            raise SettingsError(f"--column {text}: give NAME, or NAME=COLUMN_OF_TRANSLATIONS")
+        return cls(source, target or f"{source}_translated")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns to translate, and which columns to add besides their translations.
+
+    For translations in ``de`` these are ``de_score``, ``de_alignment`` and, always, ``de_error``.
+    """
+
+    columns: tuple[TextColumn, ...]
+    score: bool = False
+    alignment: bool = False
+
+    def added(self, column: TextColumn, cell: TranslatedText) -> Iterator[tuple[str, str | float | None]]:
+        """Yield the name and value of each column added to a row, in order."""
+        yield column.target, cell.text
+        if self.score:
+            yield f"{column.target}_score", cell.score
+        if self.alignment:
+            yield f"{column.target}_alignment", cell.alignment
+        yield f"{column.target}_error", cell.error
+
+    def names(self) -> list[str]:
+        """Return the names of all added columns.
+
+        Raises:
+            SettingsError: two have the same name.
+        """
+        names = [name for column in self.columns for name, _ in self.added(column, TranslatedText(None))]
+        for name in names:
+            if names.count(name) > 1:
+                raise SettingsError(
+                    f"two new columns would be named {name}: choose other names with --column NAME=OTHER"
+                )
+        return names
+
+
+class BlockLimit:
+    """Ends a block after ``rows`` rows, or with the row that brings it to ``size`` bytes.
+
+    Where a block ends depends on its own rows alone, so reading may start at any block.
+    """
+
+    def __init__(self, rows: int, size: int) -> None:
+        self.rows, self.size = rows, size
+        self._rows = self._size = 0
+
+    def ends_after(self, size: int) -> bool:
+        """Return whether the block ends after the next row, which has ``size`` bytes."""
+        self._rows += 1
+        self._size += size
+        full = self._rows >= self.rows or self._size >= self.size
+        if full:
+            self._rows = self._size = 0
+        return full
+
+
+@dataclass(frozen=True)
+class BlockRows:
+    """Rows of one file that become one part.
+
+    Attributes:
+        first: index of the first row in its file.
+        count: number of rows.
+        texts: (columns, rows) the texts to translate; None where there is none.
+        share: of the file that has been read up to their end.
+        content: the rows as they were read, for the format that writes them again.
+        faults: (column, row) → why a cell is not a text.
+    """
+
+    first: int
+    count: int
+    texts: Sequence[Sequence[str | None]]
+    share: float
+    content: object = None
+    faults: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+
+class SourceFile(NamedTuple):
+    """A file to read: its name for messages, its size in bytes, and how to open it."""
+
+    name: str
+    size: int
+    open: Callable[[], io.BufferedReader]
+
+
+class TableFormat(Protocol):
+    """A file format with rows."""
+
+    name: str
+    suffix: str
+
+    def check(self, file: SourceFile, columns: Columns) -> None:
+        """Check that the columns to translate exist and the columns to add do not.
+
+        Raises:
+            DataError: names the column and those the file has.
+        """
+        ...
+
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
+        """Yield the rows of a file from index ``first`` on, block by block.
+
+        Raises:
+            DataError: the file cannot be read as its format; names file and row.
+        """
+        ...
+
+    def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
+        """Return the part with the rows and (columns, rows) their translations."""
+        ...
+
+
+class _Line(NamedTuple):
+    text: str
+    share: float
+    size: int
+
+
+class TextFormat:
+    """One text per line; parts hold the translations alone, line by line."""
+
+    name, suffix = "text", ".txt"
+
+    def check(self, file: SourceFile, columns: Columns) -> None:
+        for _ in islice(_lines(file, 0), 1):  # fails if the file cannot be opened
+            pass
+
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
+        for start, lines in _blocks(file, first, limit):
+            texts = [line.text.replace("\r", " ") for line in lines]
+            yield BlockRows(start, len(lines), [texts], lines[-1].share)
+
+    def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
+        texts = ((cell.text or "").replace("\n", " ").replace("\r", " ") for cell in cells[0])
+        return "".join(f"{text}\n" for text in texts).encode()
+
+
+class JsonLinesFormat:
+    """One JSON object per line; the line stays as it was written, and the new keys are appended to it."""
+
+    name, suffix = "jsonl", ".jsonl"
+
+    def check(self, file: SourceFile, columns: Columns) -> None:
+        for line in _lines(file, 0):
+            if not line.text.strip():
+                continue
+            row = _json_object(line.text, file.name, 0)
+            for column in columns.columns:
+                if column.source not in row:
+                    keys = ", ".join(row) or "none"
+                    raise DataError(f"{file.name}: no column {shown(column.source)}; its columns: {keys}")
+            for name in columns.names():
+                if name in row:
+                    raise DataError(
+                        f"{file.name}: already has a column {name}: use another with --column NAME=OTHER"
+                    )
+            return
+
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
+        for start, lines in _blocks(file, first, limit):
+            texts: list[list[str | None]] = [[] for _ in columns.columns]
+            faults: dict[tuple[int, int], str] = {}
+            for index, line in enumerate(lines):
+                row = _json_object(line.text, file.name, start + index) if line.text.strip() else {}
+                for place, column in enumerate(columns.columns):
+                    value = row.get(column.source)
+                    if value is not None and not isinstance(value, str):
+                        faults[place, index] = f"{column.source} holds {shown(value)}, not text"
+                        value = None
+                    texts[place].append(value)
+            content = [line.text for line in lines]
+            yield BlockRows(start, len(lines), texts, lines[-1].share, content, faults)
+
+    def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
+        written: list[str] = []
+        assert isinstance(rows.content, list)
+        for index, line in enumerate(rows.content):
+            if not line.strip():
+                written.append(line)
+                continue
+            added = [
+                f"{json.dumps(name, ensure_ascii=False)}: {_json(value)}"
+                for column, translated in zip(columns.columns, cells, strict=True)
+                for name, value in columns.added(column, translated[index])
+            ]
+            start = line.rstrip()[:-1].rstrip()  # without the closing brace
+            written.append(f"{start}{'' if start.endswith('{') else ', '}{', '.join(added)}}}")
+        return "".join(f"{line}\n" for line in written).encode()
+
+
+def _json(value: str | float | None) -> str:
+    """Return a value as JSON; lone surrogates, which UTF-8 cannot encode, are escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if any("\ud800" <= letter <= "\udfff" for letter in text) else text
+
+
+def _json_object(line: str, name: str, row: int) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        raise DataError(f"{name}: line {row + 1} is not JSON: {shown(line)}") from None
+    if not isinstance(value, dict):
+        raise DataError(f"{name}: line {row + 1} is not a JSON object: {shown(line)}")
+    return value
+
+
+def _blocks(file: SourceFile, first: int, limit: BlockLimit) -> Iterator[tuple[int, list[_Line]]]:
+    """Yield the lines from index ``first`` on in blocks, each with the index of its first line."""
+    block: list[_Line] = []
+    for line in _lines(file, first):
+        block.append(line)
+        if limit.ends_after(line.size):
+            yield first, block
+            first, block = first + len(block), []
+    if block:
+        yield first, block
+
+
+def _lines(file: SourceFile, first: int) -> Iterator[_Line]:
+    """Yield the lines from index ``first`` on without LF or CR LF; a byte order mark is dropped."""
+    number = 0
+    plain = file.open()
+    try:
+        with decompressed(plain, file.name) as content:
+            while raw := content.readline(LONGEST_ROW):
+                number += 1
+                if len(raw) == LONGEST_ROW and not raw.endswith(b"\n"):
+                    raise DataError(
+                        f"{file.name}: line {number} is longer than {LONGEST_ROW >> 20} MB; is it text?"
+                    )
+                if number == 1:
+                    raw = raw.removeprefix(b"\xef\xbb\xbf")
+                if number <= first:
+                    continue
+                try:
+                    text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise DataError(
+                        f"{file.name}: line {number} is not UTF-8 at byte {error.start + 1}"
+                    ) from None
+                yield _Line(text, min(1.0, plain.tell() / max(1, file.size)), len(raw))
+    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        raise damage(file.name, error, f"after line {number}") from None
+    finally:
+        plain.close()
+
+
+class ParquetFormat:
+    """Parquet files; every column is kept, and the new ones are appended.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+
+    name, suffix = "parquet", ".parquet"
+
+    def __init__(self) -> None:
+        try:
+            import pyarrow
+            import pyarrow.compute
+            import pyarrow.parquet
+        except ImportError:
+            raise MissingExtraError("Parquet files need pyarrow: pip install 'uwaga[batch]'") from None
+        self._arrow: Any = pyarrow
+
+    def check(self, file: SourceFile, columns: Columns) -> None:
+        with file.open() as content:
+            self._check_schema(self._open(file, content).schema_arrow, file.name, columns)
+
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
+        with file.open() as content:
+            table = self._open(file, content)
+            self._check_schema(table.schema_arrow, file.name, columns)
+            total, row = table.metadata.num_rows, first
+            block: list[Any] = []
+            try:
+                for batch in self._batches(table, first):
+                    start = 0
+                    for end, size in enumerate(self._sizes(batch), start=1):
+                        if limit.ends_after(size):
+                            block.append(batch.slice(start, end - start))
+                            yield self._rows(block, table.schema_arrow, columns, row, total)
+                            row, block, start = row + sum(part.num_rows for part in block), [], end
+                    if start < batch.num_rows:
+                        block.append(batch.slice(start))
+                if block:
+                    yield self._rows(block, table.schema_arrow, columns, row, total)
+            except (DataError, GeneratorExit):
+                raise
+            except (OSError, ValueError, self._arrow.ArrowException) as error:
+                raise DataError(
+                    f"{file.name}: damaged or incomplete Parquet file: {reason(error)} (after row {row}); "
+                    "fetch it again"
+                ) from None
+
+    def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
+        arrow: Any = self._arrow
+        table: Any = rows.content
+        for column, translated in zip(columns.columns, cells, strict=True):
+            values = [dict(columns.added(column, cell)) for cell in translated]
+            for name, _ in columns.added(column, TranslatedText(None)):
+                is_score = columns.score and name == f"{column.target}_score"
+                kind = arrow.float64() if is_score else arrow.string()
+                table = table.append_column(name, arrow.array([value[name] for value in values], kind))
+        file = io.BytesIO()
+        arrow.parquet.write_table(table, file, row_group_size=max(1, rows.count))
+        return file.getvalue()
+
+    def _open(self, file: SourceFile, content: io.BufferedReader) -> Any:
+        try:
+            return self._arrow.parquet.ParquetFile(content, pre_buffer=False, buffer_size=PAGE_BYTES)
+        except (OSError, ValueError, self._arrow.ArrowException) as error:
+            raise DataError(f"{file.name}: not a Parquet file: {reason(error)}") from None
+
+    def _check_schema(self, schema: Any, name: str, columns: Columns) -> None:
+        types = self._arrow.types
+        existing = list(schema.names)
+        for column in columns.columns:
+            if existing.count(column.source) != 1:
+                how = "no column" if column.source not in existing else "several columns"
+                raise DataError(f"{name}: {how} {shown(column.source)}; its columns: {', '.join(existing)}")
+            kind = schema.field(column.source).type
+            inner = kind.value_type if types.is_dictionary(kind) else kind
+            if not (types.is_string(inner) or types.is_large_string(inner) or types.is_null(inner)):
+                raise DataError(f"{name}: the column {column.source} holds {kind}, not text")
+        for new in columns.names():
+            if new in existing:
+                raise DataError(f"{name}: already has a column {new}: use another with --column NAME=OTHER")
+
+    def _batches(self, table: Any, first: int) -> Iterator[Any]:
+        """Yield batches from a row on, without reading the row groups before it."""
+        for number in range(table.metadata.num_row_groups):
+            group = table.metadata.row_group(number)
+            if first >= group.num_rows:
+                first -= group.num_rows
+                continue
+            mean = max(1, group.total_byte_size // max(1, group.num_rows))
+            rows = max(1, min(BATCH_ROWS, BATCH_BYTES // mean))
+            for batch in table.iter_batches(rows, row_groups=[number], use_threads=False):
+                skipped = min(first, batch.num_rows)
+                first -= skipped
+                if skipped < batch.num_rows:
+                    yield batch.slice(skipped)
+
+    def _sizes(self, batch: Any) -> list[int]:
+        """Return (rows,) the size of each row: the lengths of its strings and a constant for other values."""
+        compute, types = self._arrow.compute, self._arrow.types
+        sizes = [FIXED_BYTES * batch.num_columns] * batch.num_rows
+        for array in batch.columns:
+            kind = array.type
+            if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind):
+                lengths = compute.binary_length(array).to_pylist()
+                sizes = [size + (length or 0) for size, length in zip(sizes, lengths, strict=True)]
+        return sizes
+
+    def _rows(self, batches: list[Any], schema: Any, columns: Columns, first: int, total: int) -> BlockRows:
+        table = self._arrow.Table.from_batches(batches, schema).combine_chunks()
+        texts = [table.column(column.source).to_pylist() for column in columns.columns]
+        share = (first + table.num_rows) / max(1, total)
+        return BlockRows(first, table.num_rows, texts, share, table)
+
+
+FORMATS: Mapping[str, Callable[[], TableFormat]] = {
+    "parquet": ParquetFormat,
+    "jsonl": JsonLinesFormat,
+    "text": TextFormat,
+}
+
+
+def find_format(
+    location: str, files: Sequence[StoredFile], name: str | None
+) -> tuple[TableFormat, list[StoredFile]]:
+    """Return the format of an input and those of its files that hold data.
+
+    Files and folders whose names begin with ``_`` or ``.`` are skipped: other programs use them as markers. A
+    file that was named itself, with an unknown suffix, is text.
+
+    Args:
+        location: name of the input, for messages.
+        files: all files of the input.
+        name: the format; None to infer it from the suffixes, in which case files with others are skipped.
+
+    Raises:
+        DataError: there are no files, or several formats.
+        SettingsError: there is no such format.
+        MissingExtraError: the format needs a library that is not installed.
+    """
+    if name is not None:
+        check_one_of("format", name, get_args(FormatName))
+    data = [file for file in files if not any(part[:1] in "_." for part in file.name.split("/"))]
+    if not data:
+        raise DataError(f"{location}: no such file, or a folder without files")
+    formats = {file.name: _format_of(file.name) for file in data}
+    if len(files) == 1 and is_itself(location, data[0]):
+        [inferred] = formats.values()
+        return FORMATS[name or inferred or "text"](), data
+    inferred_names = sorted({inferred for inferred in formats.values() if inferred is not None})
+    if not inferred_names:
+        raise DataError(
+            f"{location}: unknown format: no file name ends in {', '.join(SUFFIXES)}; the first is "
+            f"{data[0].name}"
+        )
+    listed = " and ".join(inferred_names)
+    if name is None and len(inferred_names) > 1:
+        raise DataError(f"{location}: holds files of {listed}: choose with --format {inferred_names[0]}")
+    if name is not None and name not in inferred_names:
+        raise DataError(f"{location}: holds no files of {name}, but of {listed}")
+    chosen = name or inferred_names[0]
+    return FORMATS[chosen](), [file for file in data if formats[file.name] == chosen]
+
+
+def is_itself(location: str, file: StoredFile) -> bool:
+    """Return whether a location is this file, not a folder that contains it."""
+    return PurePosixPath(location).name == file.name
+
+
+def _format_of(name: str) -> str | None:
+    path = PurePosixPath(name.lower())
+    return SUFFIXES.get((path.with_suffix("") if path.suffix in COMPRESSED else path).suffix)

@@ -1,0 +1,403 @@
+"""How the workers of a job translate, and the fingerprint that all workers of a job must share."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from uwaga import __version__, errors
+from uwaga.checkpoints import registry as formats
+from uwaga.checkpoints.adapter import CONFIG
+from uwaga.errors import ModelError, SettingsError, UwagaError
+from uwaga.jobs.distillation import TargetChoice, choose_target
+from uwaga.library.hub import find_model
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.translator.by_language import ChosenModels, choose_for
+from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, named_by
+from uwaga.translator.marked import translate_marked
+from uwaga.translator.pivot import PivotTranslator
+from uwaga.translator.segmentation import Split
+from uwaga.translator.text_markup import TextMarkup
+from uwaga.translator.translator import Translator
+
+if TYPE_CHECKING:
+    from uwaga.terms.apply import GlossaryMode
+
+WINDOW, WINDOW_CHARACTERS = 2048, 1 << 19
+"""Most candidates in memory at once, and most characters of their sources."""
+
+Scalar = str | int | float | bool | None
+Setting = Scalar | tuple[str, ...]
+
+
+class Task(NamedTuple):
+    """The texts of a block.
+
+    ``rows`` (texts,) number them in messages, each called a ``unit``; ``references`` (texts,) are the known
+    translations of each, for distillation.
+    """
+
+    number: int
+    unit: str
+    rows: list[int]
+    texts: list[str]
+    references: list[list[str]]
+
+
+class TranslatedText(NamedTuple):
+    """The translation of a text, or None and the error.
+
+    ``score`` and ``alignment`` (Moses format) are None for a text without anything to translate;
+    ``truncated`` says that a limit cut the translation.
+    """
+
+    text: str | None
+    score: float | None = None
+    alignment: str | None = None
+    error: str | None = None
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class TranslationSpec:
+    """How the texts of a job are translated, in a form that travels between processes.
+
+    Attributes:
+        models: names as :meth:`uwaga.translator.Translator.load` takes them; empty for the bundled model,
+            the base model of an adapter, or the installed models between the two languages.
+        load: how to load each model.
+        search: search options; None keeps a model's own.
+        split: when a text is translated sentence by sentence.
+        batch_tokens: source tokens per batch; no result depends on it.
+        alignment: whether to align words.
+        via: codes of the languages between source and target.
+        glossary: file of terms.
+        glossary_mode: as in :meth:`uwaga.translator.Translator.with_glossary`.
+        choice: for distillation: how one of several candidates becomes the target.
+    """
+
+    models: tuple[str, ...] = ()
+    load: LoadOptions = LoadOptions()  # noqa: RUF009 (immutable)
+    search: SearchOverrides = field(default_factory=SearchOverrides)
+    split: Split = "auto"
+    batch_tokens: int | None = None
+    alignment: bool = False
+    via: tuple[str, ...] = ()
+    glossary: str | None = None
+    glossary_mode: GlossaryMode = "forced"
+    choice: TargetChoice | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the specification as JSON values."""
+        load = self.load._asdict()
+        load |= {name: str(value) for name, value in load.items() if isinstance(value, Path)}
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {**values, "load": load, "choice": self.choice and asdict(self.choice)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TranslationSpec:
+        """Create a specification from the values of :meth:`to_dict`."""
+        sequences = {name: tuple(values[name]) for name in ("models", "via")}
+        choice = values["choice"] and TargetChoice(**values["choice"])
+        return cls(**{**values, **sequences, "load": LoadOptions(**values["load"]), "choice": choice})
+
+    def with_threads(self, threads: int) -> TranslationSpec:
+        """Return the same specification with another number of threads, on which no result depends."""
+        return replace(self, load=self.load._replace(threads=threads))
+
+    def settings(self) -> dict[str, Setting]:
+        """Return the options that affect the result, not threads, memory and batches; files by their SHA-256.
+
+        Raises:
+            ModelError: a file cannot be read.
+            SettingsError: a number is infinite or not a number.
+        """
+        search = {name: value for name, value in self.search.items() if isinstance(value, Scalar)}
+        values: dict[str, Setting] = {
+            **({} if self.choice is None else asdict(self.choice)),
+            **search,
+            "split": self.split,
+            "from": self.load.source_language,
+            "to": self.load.target_language,
+            "via": self.via,
+            "precision": self.load.dtype,
+            "engine": self.load.engine,
+            "device": self.load.device,
+            **self.file_sums(),
+            "glossary_mode": None if self.glossary is None else self.glossary_mode,
+        }
+        for name, value in values.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise SettingsError(f"{name} must be a finite number, not {value}")
+        return values
+
+    def file_sums(self) -> dict[str, str | None]:
+        """Return the SHA-256 of the files that affect the result besides the models; None for unused ones.
+
+        Raises:
+            ModelError: a file cannot be read.
+        """
+        adapter = self.load.adapter
+        return {
+            "adapter": None if adapter is None else file_sum(Path(adapter) / CONFIG),  # has its weights' sum
+            "shortlist": file_sum(self.load.shortlist),
+            "glossary": file_sum(self.glossary),
+        }
+
+    def route(self) -> ChosenModels | None:
+        """Return the installed models that the two languages select; None if a model is named or bundled.
+
+        Raises:
+            ModelError, SettingsError: as :func:`uwaga.translator.by_language.choose_for`.
+        """
+        return choose_for(self._names() or None, self.load, self.via or None)
+
+    def locations(self) -> list[tuple[str, Path]]:
+        """Return the name and location of each model.
+
+        Raises:
+            ModelError, SettingsError: as :meth:`route`.
+        """
+        route = self.route()
+        if route is not None:
+            return [(leg.model.name, Path(leg.model.place)) for leg in route.legs]
+        return [(name, find_model(name)) for name in self._names() or ["bundled"]]
+
+    def translators(self) -> list[tuple[Translator | PivotTranslator, SearchOptions]]:
+        """Load the models: one translator, or for a pool of teachers one each.
+
+        Raises:
+            ModelError, SettingsError, DataError, MissingExtraError: as
+                :meth:`uwaga.translator.Translator.load` and its ``with_glossary``.
+        """
+        pooled = self.choice is not None and self.choice.pool
+        groups = [(name,) for name in self.models] if pooled else [self.models]
+        return [replace(self, models=names)._translator() for names in groups]
+
+    def _names(self) -> list[str]:
+        """Return the models that are named, by themselves or by an adapter."""
+        adapter = self.load.adapter
+        return list(self.models) or ([] if adapter is None else [str(named_by(adapter, None))])
+
+    def _translator(self) -> tuple[Translator | PivotTranslator, SearchOptions]:
+        names, route = self._names(), self.route()
+        loaded: Translator | PivotTranslator
+        try:
+            loaded = Translator.load(names or None, *self.load) if route is None else route.load(self.load)
+        except SettingsError as error:
+            if self.choice is not None and "must share their vocabularies" in str(error):
+                raise SettingsError(f"{error}, or add --pool to search with each alone") from None
+            raise
+        translator = loaded.between().with_glossary(self.glossary, self.glossary_mode)
+        overrides: SearchOverrides = {**self.search, "nbest": 1, "alignment": self.alignment}
+        options = translator.options(**{**overrides, "batch_tokens": self.batch_tokens})
+        return translator, options if self.choice is None else self.choice.widened(options)
+
+
+class WorkerFingerprint(NamedTuple):
+    """Identifies what a worker translates with: its version of uwaga and SHA-256 sums of models and files.
+
+    All workers of a job must agree but for ``location``, which messages name.
+    """
+
+    uwaga: str
+    models: tuple[str, ...]
+    files: dict[str, str | None]
+    location: str
+
+    @classmethod
+    def from_values(cls, values: Sequence[Any]) -> WorkerFingerprint:
+        """Create a fingerprint from its values as they travel between processes."""
+        version, models, files, location = values
+        return cls(version, tuple(models), dict(files), location)
+
+    def check(self, other: WorkerFingerprint) -> None:
+        """Refuse a worker that would translate differently.
+
+        Raises:
+            ModelError: its version of uwaga, its models or its files differ; names where it runs.
+        """
+        if other.uwaga != self.uwaga:
+            raise ModelError(
+                f"{other.location} has uwaga {other.uwaga}, but {self.location} has {self.uwaga}: install "
+                "the same version on all nodes"
+            )
+        if len(other.models) != len(self.models):
+            raise ModelError(
+                f"{other.location} selects a chain of {len(other.models)} models for these languages, but "
+                f"{self.location} one of {len(self.models)}: install the same models on all nodes"
+            )
+        sums = [("model", *pair) for pair in zip(self.models, other.models, strict=True)]
+        sums += [(what, sha or "", other.files.get(what) or "") for what, sha in self.files.items()]
+        for what, ours, theirs in sums:
+            if ours != theirs:
+                raise ModelError(
+                    f"{other.location} has a different {what} under this name (SHA-256 {theirs[:12]}, but "
+                    f"{ours[:12]} on {self.location}): copy the same file to all nodes"
+                )
+
+
+def worker_fingerprint(spec: TranslationSpec) -> WorkerFingerprint:
+    """Return the fingerprint of this process.
+
+    Raises:
+        ModelError: there is no such model.
+    """
+    models = tuple(model_sum(path) for _, path in spec.locations())
+    location = f"{socket.gethostname()} (process {os.getpid()})"
+    return WorkerFingerprint(__version__, models, spec.file_sums(), location)
+
+
+class WorkerLostError(Exception):
+    """A worker ended unexpectedly: its process was killed or its node failed.
+
+    ``ready`` says that it had loaded its models.
+    """
+
+    def __init__(self, message: str, ready: bool = False) -> None:
+        super().__init__(message)
+        self.ready = ready
+
+
+class TaskTranslator:
+    """The loaded models of a specification.
+
+    Raises:
+        ModelError, SettingsError, DataError, MissingExtraError: as :meth:`TranslationSpec.translators`.
+    """
+
+    def __init__(self, spec: TranslationSpec) -> None:
+        self._spec = spec
+        self._translators = spec.translators()
+
+    def translate(
+        self, task: Task, on_texts: Callable[[int], None] = lambda count: None
+    ) -> list[TranslatedText]:
+        """Translate the texts of a task; one that fails does not affect the others.
+
+        Args:
+            task: the texts.
+            on_texts: called with the number of texts that were translated since the last call.
+
+        Returns:
+            (texts,) the translations.
+        """
+        order = sorted(range(len(task.texts)), key=lambda index: -len(task.texts[index]))
+        most = max(1, WINDOW // (self._spec.choice.nbest if self._spec.choice else 1))
+        translated: dict[int, TranslatedText] = {}
+        for window in windows(order, [len(task.texts[index]) for index in order], most):
+            lists = [
+                translate_marked(
+                    translator,
+                    [task.texts[index] for index in window],
+                    [f"{task.unit} {task.rows[index]}" for index in window],
+                    options,
+                    TextMarkup.of(),
+                    split=self._spec.split,
+                    on_error="return",
+                )
+                for translator, options in self._translators
+            ]
+            for index, *translations in zip(window, *lists, strict=True):
+                translated[index] = self._result(task, index, translations)
+            on_texts(len(window))
+        return [translated[index] for index in range(len(task.texts))]
+
+    def _result(self, task: Task, index: int, translations: Sequence[Translation]) -> TranslatedText:
+        if self._spec.choice is None:
+            [best] = translations
+        else:
+            sampled = self._translators[0][1].sample
+            best = choose_target(self._spec.choice, translations, task.references[index], sampled)
+        if best.error is not None:
+            return TranslatedText(None, error=str(best.error))
+        links = None if best.alignment is None else str(best.alignment)
+        return TranslatedText(best.text, best.score, links, truncated=best.truncated)
+
+
+def windows(items: Sequence[int], sizes: Sequence[int], most: int) -> Iterator[Sequence[int]]:
+    """Cut items into runs of at most ``most``, and of :data:`WINDOW_CHARACTERS` unless one alone has more.
+
+    Args:
+        items: to cut.
+        sizes: (items,) their characters.
+        most: items in a run.
+    """
+    start = total = 0
+    for index, size in enumerate(sizes):
+        total += size
+        if index > start and (index - start >= most or total > WINDOW_CHARACTERS):
+            yield items[start:index]
+            start, total = index, size
+    if items:
+        yield items[start:]
+
+
+def pack_error(error: UwagaError) -> list[str]:
+    """Return an error as JSON values."""
+    return [type(error).__name__, str(error)]
+
+
+def unpack_error(packed: Sequence[str]) -> UwagaError:
+    """Return the error of :func:`pack_error`."""
+    kind = getattr(errors, packed[0], None)
+    if isinstance(kind, type) and issubclass(kind, UwagaError):
+        return kind(packed[1])
+    return UwagaError(packed[1])
+
+
+def file_sum(path: str | Path | None) -> str | None:
+    """Return the SHA-256 of a file; None, and the word that means no shortlist, stand for themselves.
+
+    Raises:
+        ModelError: the file cannot be read.
+    """
+    if path is None or str(path) == NO_SHORTLIST:
+        return None if path is None else str(path)
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def model_sum(location: Path) -> str:
+    """Return the SHA-256 of a model: of its file, or of the names and contents of its folder's files.
+
+    Args:
+        location: as :func:`uwaga.library.hub.find_model` returns it.
+
+    Raises:
+        ModelError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        for path in _model_files(location):
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            digest.update(f"{path.name if path != location else ''}\0{content}\n".encode())
+    except OSError as error:
+        raise ModelError(f"{error.filename}: cannot be read: {error.strerror}") from None
+    return digest.hexdigest()
+
+
+def _model_files(location: Path) -> list[Path]:
+    """Return the files of a model's folder that a format of the registry reads; all if none is known."""
+    if location.is_file():
+        return [location]
+    files = formats.files()
+    patterns = (*files.beside, *files.weights, *files.rather_not)
+    known = {
+        path
+        for pattern in patterns
+        for path in location.glob(pattern)
+        if path.is_file() and path.suffix != ".md"  # a card describes the model and changes nothing
+    }
+    return sorted(known or {path for path in location.iterdir() if path.is_file()})
