@@ -152,7 +152,7 @@ def test_bad_bytes_and_long_lines_are_faults(tmp_path):
         (b"", "no sentence pair in it"),
         (b"same\tsame\n" * 3, "none of 3 lines is left; 'identical' took 3 .*line 1"),
         (b"\x7fELF\0\0\0\0" * 99, "binary"),
-        (gzip.compress(b"a\tb\n" * 999, mtime=0)[:30], "cut short or damaged"),
+        (gzip.compress(b"a\tb\n" * 999, mtime=0)[:30], "truncated or damaged"),
     ],
 )
 def test_what_cannot_be_cleaned_leaves_no_file(tmp_path, content, match):

@@ -167,10 +167,10 @@ def test_cut_and_damaged_packings(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"cut{ending}"
     for cut in (20, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
-        with pytest.raises(DataError, match=rf"cut\{ending}.*(cut short or damaged)"):
+        with pytest.raises(DataError, match=rf"cut\{ending}.*(truncated or damaged)"):
             read([path])
     path.write_bytes(whole[: len(whole) // 2] + bytes(64) + whole[len(whole) // 2 + 64 :])
-    with pytest.raises(DataError, match="cut short or damaged"):
+    with pytest.raises(DataError, match="truncated or damaged"):
         read([path])
 
 

@@ -267,7 +267,7 @@ def test_cut_files(tmp_path: Path, kind: str, ending: str) -> None:
     path = tmp_path / f"c{kind}{ending}"
     for cut in (20, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
-        with pytest.raises(DataError, match="cut short or damaged"):
+        with pytest.raises(DataError, match="truncated or damaged"):
             read(path)
 
 

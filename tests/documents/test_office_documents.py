@@ -142,14 +142,14 @@ def bomb():
 
 
 HOSTILE = [
-    ("a.docx", b"PK\x03\x04 nothing", "no whole archive"),
-    ("a.docx", docx("<w:p>")[:-40], "no whole archive"),
+    ("a.docx", b"PK\x03\x04 nothing", "zip archive"),
+    ("a.docx", docx("<w:p>")[:-40], "zip archive"),
     ("a.docx", docx("<w:p>"), "no well-formed XML"),
     ("a.docx", bomb(), "would unpack from"),
     ("a.docx", packed({"a.txt": "x"}), "no Word document"),
     ("a.odt", packed({"a.txt": "x"}), "no OpenDocument"),
     ("a.epub", packed({"a.txt": "x"}), "no EPUB"),
-    ("a.epub", packed({"META-INF/container.xml": "x", "../evil.xhtml": "x"}), "no name inside"),
+    ("a.epub", packed({"META-INF/container.xml": "x", "../evil.xhtml": "x"}), "member name"),
     (
         "a.epub",
         packed({"META-INF/container.xml": "x", "a.xhtml": '<!DOCTYPE h [<!ENTITY a "b">]><p>x</p>'}),

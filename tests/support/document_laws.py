@@ -45,11 +45,9 @@ def texts(path_or_name, content: bytes | None = None, options=None, format=None)
         readers = found.members(archive)
         return [
             one
-            for info in archive.members
-            if info.filename in readers
-            for one in _texts(
-                readers[info.filename](DocumentSource(str(path), archive.read(info.filename), options)).pieces
-            )
+            for name in archive.members
+            if name in readers
+            for one in _texts(readers[name](DocumentSource(str(path), archive.read(name), options)).pieces)
         ]
 
 

@@ -1,1 +1,3 @@
-"""Files and networks: atomic writes, locks, archives with bounds, lines, object stores, HTTP."""
+"""Files and networks: atomic writes, locks, untrusted files and archives, lines, object stores, HTTP,
+retries.
+"""

@@ -1,4 +1,4 @@
-"""Lines of plain or compressed text files, as bytes or as text, with every kind of damage reported."""
+"""Lines of plain or compressed text files, as bytes or as text; damage is reported with its place."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import IO, Any, cast
 from uwaga.errors import DataError, MissingExtraError
 from uwaga.files.store import is_url, open_stream
 
-LONGEST_LINE = 1 << 20  # bytes; what is longer is no sentence, and must not fill the memory
+LONGEST_LINE = 1 << 20  # bytes; a longer line is not a sentence, and must not fill the memory
 SAMPLE = 1 << 16
 BLOCK = 1 << 17
 GZIP_LEVEL = 6
-MOST_CONTROL = 0.01  # share of control bytes in a text's beginning
+MAX_CONTROL = 0.01  # share of control bytes at the beginning of a text
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f"))
 
 
 class _ZstdFile(io.RawIOBase):
-    """Zstandard frames one after another; unlike zstandard's own reader, it notices a cut file."""
+    """Reads concatenated Zstandard frames; unlike the reader of zstandard, it detects a truncated file."""
 
     def __init__(self, path: str | Path, file: io.BufferedReader) -> None:
         self._library = _zstandard(path, "reading")
@@ -65,16 +65,16 @@ class _ZstdFile(io.RawIOBase):
         return True
 
 
-class _Unpacked(io.BufferedReader):
-    """A decompressing file that closes what it reads from."""
+class _Decompressed(io.BufferedReader):
+    """A decompressing file that also closes the compressed one."""
 
-    def __init__(self, unpacking: io.RawIOBase, packed: io.BufferedReader) -> None:
-        super().__init__(unpacking, BLOCK)
-        self._packed = packed
+    def __init__(self, decompressing: io.RawIOBase, compressed: io.BufferedReader) -> None:
+        super().__init__(decompressing, BLOCK)
+        self._compressed = compressed
 
     def close(self) -> None:
         super().close()
-        self._packed.close()
+        self._compressed.close()
 
 
 _COMPRESSED: tuple[tuple[bytes, Callable[[str | Path, io.BufferedReader], Any]], ...] = (
@@ -86,26 +86,26 @@ _COMPRESSED: tuple[tuple[bytes, Callable[[str | Path, io.BufferedReader], Any]],
 
 
 def open_bytes(path: str | Path) -> io.BufferedReader:
-    """A file's decompressed bytes. What it is (gzip, zstd, xz, bzip2, plain) is told by its first bytes.
+    """Open a file for reading decompressed; its first bytes say whether it is gzip, zstd, xz, bzip2 or plain.
 
     Args:
-        path: of a local file or pipe, or as a ``str`` the URL of an object, read as a stream.
+        path: a local file or pipe, or, as a ``str``, the URL of an object.
 
     Raises:
-        DataError: missing, unreadable, or a compressed pipe.
-        MissingExtraError: a zstd file, and zstandard is not installed; or a URL, and what reads it is not.
+        DataError: it is missing, unreadable, or a compressed pipe.
+        MissingExtraError: zstandard, or the library that reads the URL, is not installed.
     """
     plain = open_stream(path)
     return decompressed(plain, path, not is_url(path) and not Path(path).is_file())
 
 
 def decompressed(plain: io.BufferedReader, path: str | Path, piped: bool = False) -> io.BufferedReader:
-    """What is in an open file, which is closed with it; :func:`open_bytes` tells how and what it raises.
+    """Decompress an open file as :func:`open_bytes` does; closing the result closes the file.
 
     Args:
         plain: the file, at its beginning.
-        path: what it is called in messages.
-        piped: it is a pipe, which cannot be gone back in.
+        path: its name in messages.
+        piped: whether it is a pipe, in which seeking is impossible.
     """
     try:
         start = plain.peek(6)
@@ -113,8 +113,8 @@ def decompressed(plain: io.BufferedReader, path: str | Path, piped: bool = False
         if opener is None:
             return plain
         if piped:
-            raise DataError(f"{path}: a compressed pipe; decompress it on the way, for example with zcat")
-        return _Unpacked(cast(io.RawIOBase, opener(path, plain)), plain)
+            raise DataError(f"{path}: a compressed pipe; decompress it first, for example with zcat")
+        return _Decompressed(cast(io.RawIOBase, opener(path, plain)), plain)
     except OSError as error:
         plain.close()
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
@@ -124,10 +124,10 @@ def decompressed(plain: io.BufferedReader, path: str | Path, piped: bool = False
 
 
 def check_compression(path: Path) -> None:
-    """Refuse a file name that asks for a compression which is not installed.
+    """Refuse a file name whose suffix asks for a compression that is not installed.
 
     Raises:
-        MissingExtraError: it ends in .zst, and zstandard is not installed.
+        MissingExtraError: the suffix is ``.zst`` and zstandard is not installed.
     """
     if path.suffix.lower() == ".zst":
         _zstandard(path, "writing")
@@ -135,28 +135,28 @@ def check_compression(path: Path) -> None:
 
 @contextlib.contextmanager
 def compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """A file that compresses what is written to it into ``file``, as the end of ``path`` says.
+    """Return a file that compresses what is written to it into ``file``, by the suffix of ``path``.
 
-    ``.gz``, ``.zst``, ``.xz`` and ``.bz2``, in capitals too; for any other end it is ``file`` itself. Made
-    again, the bytes are the same.
+    The suffixes are ``.gz``, ``.zst``, ``.xz`` and ``.bz2`` in any case; for others it is ``file`` itself.
+    Equal content gives equal bytes.
 
     Raises:
         MissingExtraError: as :func:`check_compression`.
     """
-    kind = path.suffix.lower()
-    if kind == ".gz":
-        packed: Any = gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0)
-    elif kind == ".xz":
-        packed = lzma.LZMAFile(file, "wb")  # noqa: SIM115
-    elif kind == ".bz2":
-        packed = bz2.BZ2File(file, "wb")
-    elif kind == ".zst":
-        packed = _zstandard(path, "writing").ZstdCompressor().stream_writer(file, closefd=False)
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        stream: Any = gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0)
+    elif suffix == ".xz":
+        stream = lzma.LZMAFile(file, "wb")  # noqa: SIM115
+    elif suffix == ".bz2":
+        stream = bz2.BZ2File(file, "wb")
+    elif suffix == ".zst":
+        stream = _zstandard(path, "writing").ZstdCompressor().stream_writer(file, closefd=False)
     else:
         yield file
         return
-    with packed:
-        yield packed
+    with stream:
+        yield stream
 
 
 def _zstandard(path: str | Path, work: str) -> Any:
@@ -170,12 +170,12 @@ def _zstandard(path: str | Path, work: str) -> Any:
 
 
 def read_lines(path: str | Path) -> Iterator[bytes | None]:
-    """The lines of a file without their ends (LF or CR LF only: Unicode's own line separators are text).
+    """Yield the lines of a file without their ends, LF or CR LF; Unicode's line separators are text.
 
-    A line above a megabyte comes as None. A UTF-8 byte order mark at the start is dropped.
+    A line of more than a megabyte is yielded as None. A UTF-8 byte order mark at the start is dropped.
 
     Raises:
-        DataError: missing, unreadable, cut short, damaged, or not text.
+        DataError: the file is missing, unreadable, truncated, damaged, or not text.
     """
     number = 0
     file = open_bytes(path)
@@ -201,16 +201,16 @@ def read_lines(path: str | Path) -> Iterator[bytes | None]:
 
 
 def damage(path: str | Path, error: Exception, where: str) -> DataError:
-    """What to raise for an error of reading or decompressing a file, which came ``where``."""
+    """Return the error to raise for a failure of reading or decompressing a file at ``where``."""
     if isinstance(error, OSError) and error.errno is not None:
         return DataError(f"{path}: cannot be read {where}: {error.strerror or error}")
     return DataError(
-        f"{path}: the compressed file is cut short or damaged {where} ({error}); fetch or compress it again"
+        f"{path}: the compressed file is truncated or damaged {where} ({error}); fetch or compress it again"
     )
 
 
 def text_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a UTF-8 text file.
+    """Yield the lines of a UTF-8 text file.
 
     Raises:
         DataError: as :func:`read_lines` and :func:`decoded`.
@@ -219,10 +219,14 @@ def text_lines(path: str | Path) -> Iterator[str]:
 
 
 def decoded(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
-    r"""Lines as text; ``\n`` or ``\r\n`` at their ends is dropped, None stands for one beyond all bounds.
+    r"""Decode lines of UTF-8; a final ``\n`` or ``\r\n`` is dropped.
+
+    Args:
+        raw: the lines, None for one that is too long.
+        name: of the file, for messages.
 
     Raises:
-        DataError: a line that is not UTF-8 or is too long; names ``name`` and the line.
+        DataError: a line is not UTF-8 or too long; names the line.
     """
     for number, line in enumerate(raw, start=1):
         if line is None:
@@ -238,5 +242,5 @@ def _refuse_binary(path: str | Path, start: bytes) -> None:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{path}: the text is UTF-16; convert it with `iconv -f UTF-16 -t UTF-8`")
     control = len(start) - len(start.translate(None, _CONTROL))
-    if control > MOST_CONTROL * len(start):
+    if control > MAX_CONTROL * len(start):
         raise DataError(f"{path}: a binary file, not UTF-8 text ({control} control bytes at its beginning)")

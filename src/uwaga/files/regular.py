@@ -1,4 +1,4 @@
-"""Files beside a model, opened so that nothing that stands in their place can hold the process up."""
+"""Untrusted local files, opened so that a pipe or a device in their place cannot block the process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import BinaryIO
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A file to read; a pipe or a device, which may never end, is refused and never waited for.
+    """Open a regular file for reading; a pipe or a device, which may never end, is refused without waiting.
 
     Raises:
-        OSError: missing, unreadable, or no regular file.
+        OSError: it is missing, unreadable, or not a regular file.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     number = os.open(path, flags)
@@ -27,7 +27,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """All of a file.
+    """Return the content of a regular file.
 
     Raises:
         OSError: as :func:`open_regular`, or it has more than ``most`` bytes.
