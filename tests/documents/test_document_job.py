@@ -4,8 +4,8 @@ import pytest
 from document_laws import swapped, unchanged
 
 from uwaga.documents import DocumentOptions, document_job, find_format, formats, run_document_job
-from uwaga.documents.journal import journal_of, open_journal
 from uwaga.errors import DataError, RunInUseError, SettingsError
+from uwaga.files.resume import journal_path, open_journal
 
 TEXT = "\n\n".join(f"Paragraph number {'abcdefghij'[at % 10]}{at} of many." for at in range(60)) + "\n"
 
@@ -41,7 +41,7 @@ def test_goes_on_where_it_stopped(document, after):
     with pytest.raises(KeyboardInterrupt):
         run_document_job(job(document), stopping)
     assert not (document / "b.txt").exists()
-    assert journal_of(document / "b.txt").exists() == (stopping.seen > 0)
+    assert journal_path(document / "b.txt").exists() == (stopping.seen > 0)
     rest = Stopping(1000)
     report = run_document_job(job(document, batch=11), rest)
     assert report.texts == 60 and report.resumed == stopping.seen and rest.seen == 60 - stopping.seen
@@ -52,7 +52,7 @@ def test_goes_on_where_it_stopped(document, after):
 def test_what_was_half_written_is_done_again(document):
     with pytest.raises(KeyboardInterrupt):
         run_document_job(job(document), Stopping(21))
-    path = journal_of(document / "b.txt")
+    path = journal_path(document / "b.txt")
     whole = path.read_bytes()
     for cut in (1, 30, len(whole) // 2, len(whole) - 10):
         path.write_bytes(whole[:-cut])
@@ -65,10 +65,10 @@ def test_what_was_half_written_is_done_again(document):
 def test_another_input_or_other_settings_are_refused(document):
     with pytest.raises(KeyboardInterrupt):
         run_document_job(job(document, model="one"), Stopping(20))
-    with pytest.raises(SettingsError, match="begun with model 'one', now it is 'two'"):
+    with pytest.raises(SettingsError, match="model = 'one', and is now asked for with 'two'"):
         run_document_job(job(document, model="two"), swapped)
     (document / "a.txt").write_text(TEXT + "More.\n")
-    with pytest.raises(DataError, match="the input has changed"):
+    with pytest.raises(SettingsError, match="input = "):
         run_document_job(job(document, model="one"), swapped)
     assert not (document / "b.txt").exists()
 

@@ -150,7 +150,7 @@ def test_a_finished_job_starts_no_worker(tmp_path, text):
         ({"settings": {"nbest": 5}}, r"started with settings\.nbest = 1, and is now asked for with 5"),
         ({"kind": "backtranslate"}, "kind = 'distil', and is now asked for with 'backtranslate'"),
         ({"models": (StoredModel(name="bundled", sha256="1"),)}, r"models\.0 = '"),
-        ({"part_rows": 3}, "part_rows = 2, .* 3; use the same options"),
+        ({"part_rows": 3}, "part_rows = 2, .* 3; use the same"),
         ({"uwaga": "2"}, "uwaga = '"),
     ],
 )

@@ -19,16 +19,17 @@ from uwaga.documents.document import (
     translatable,
     written,
 )
-from uwaga.documents.journal import Journal, open_journal
 from uwaga.documents.registry import DocumentFormat, find_format
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.files.atomic import new_file
 from uwaga.files.regular import read_regular
+from uwaga.files.resume import Journal, open_journal
 from uwaga.files.zip import Archive, ArchiveWriter
-from uwaga.markup import Inline, plain_text
+from uwaga.markup import Inline, Tag, plain_text
 
 LARGEST = 1 << 28
 """Bytes of a document that is no archive."""
+TAG_KINDS = ("open", "close", "void", "kept")
 BATCH = 512
 """Texts that are translated together."""
 WAITING = 1 << 22
@@ -116,9 +117,9 @@ def run_document_job(
     once. Translations lie in a journal beside ``target`` until it is whole.
 
     Raises:
-        DataError: the document is not what its format says, or has changed since an earlier run was stopped,
-            or a file cannot be read or written. No file is left but the journal.
-        SettingsError: an earlier run was begun with other settings.
+        DataError: the document is not of its format, or a file cannot be read or written. No file is left but
+            the journal.
+        SettingsError: an interrupted run had another input or other settings: names the first difference.
         RunInUseError: another process makes ``target``.
         MissingExtraError: the format needs a library that is not installed.
     """
@@ -264,7 +265,8 @@ class _Batches:
                 yield written(piece, [next(made) if translatable(one) else one for one in piece.inlines])
 
     def _translated(self, texts: Sequence[Inline]) -> list[Inline]:
-        made = self._journal.replay(min(len(texts), self._left)) if self._left else []
+        stored = self._journal.replay(min(len(texts), self._left)) if self._left else []
+        made = [_inline(parts, self._journal.path) for parts in stored]
         self._left -= len(made)
         rest = list(texts[len(made) :])
         if rest:
@@ -274,8 +276,25 @@ class _Batches:
             except TextTooLongError as error:
                 raise TextTooLongError(f"{self._source}: {error}") from None
             fresh = [by_text[text] for text in rest]
-            self._journal.add(fresh)
+            self._journal.add([_stored(inline) for inline in fresh])
             made += fresh
         self._done += len(texts)
         self._tell(self._done)
         return made
+
+
+def _stored(inline: Inline) -> list[str | list[str]]:
+    """Return a text with tags as JSON values."""
+    return [part if isinstance(part, str) else [part.kind, part.raw, part.text] for part in inline]
+
+
+def _inline(parts: Sequence[Any], journal: Path) -> Inline:
+    """Return the text of :func:`_stored`."""
+    return tuple(part if isinstance(part, str) else _tag(part, journal) for part in parts)
+
+
+def _tag(values: Any, journal: Path) -> Tag:
+    kind, raw, text = values
+    if kind not in TAG_KINDS:
+        raise DataError(f"{journal}: damaged; delete it to start over")
+    return Tag(kind, raw, text)

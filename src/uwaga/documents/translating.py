@@ -56,9 +56,8 @@ def translate_file(
         **search: how to search, as in :meth:`uwaga.translator.Translator.translate`.
 
     Raises:
-        DataError: the document is not what its format says, has changed since an earlier run was stopped, or
-            a file cannot be read or written.
-        SettingsError: an impossible option, or an earlier run was begun with others: names the key.
+        DataError: the document is not of its format, or a file cannot be read or written.
+        SettingsError: an impossible option, or an interrupted run had another input or other options.
         RunInUseError: another process makes ``target``.
         MissingExtraError: the format needs a library that is not installed.
     """

@@ -24,7 +24,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from uwaga.errors import DataError, SettingsError, shown
 from uwaga.files.lock import LOCK, RunLock
-from uwaga.files.same_job import check_same_job
+from uwaga.files.resume import check_same_job
 from uwaga.files.store import FileStore, LocalStore
 from uwaga.jobs.translation import Setting, Task, TranslatedText, TranslationSpec, worker_fingerprint
 from uwaga.jobs.workers import TaskResult, WorkerPool, Workers
@@ -368,7 +368,10 @@ def _resumed(job: Job) -> _State:
         return _State(job.manifest)  # a job that failed before its first part has no say
     recorded, started = started, job.with_repairs(started)
     check_same_job(
-        job.target.name, started.identity(), job.manifest.identity(), "choose another output folder"
+        job.target.name,
+        started.identity(),
+        job.manifest.identity(),
+        "choose another folder or delete this one",
     )
     if started is not recorded:  # a repaired file may give fewer parts than before
         for name in sizes:

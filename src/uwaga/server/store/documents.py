@@ -24,8 +24,8 @@ from typing import IO, Any, Literal
 
 import sqlalchemy as sql
 
-from uwaga.documents.journal import journal_of
 from uwaga.files.lock import file_lock
+from uwaga.files.resume import journal_path
 from uwaga.server.api_errors import NotReadyError, NotStoredError, QuotaError, StorageError
 from uwaga.server.store.database import DOCUMENTS, make_folder, owner_key, storage_errors
 from uwaga.server.store.glossary import CONTROLS
@@ -378,7 +378,7 @@ class ClaimedDocument:
     @property
     def resumed(self) -> bool:
         """Whether an earlier worker has left a journal."""
-        return journal_of(self.output).exists()
+        return journal_path(self.output).exists()
 
     def count(self, characters: int) -> None:
         """Store the document's number of characters."""
@@ -401,7 +401,7 @@ class ClaimedDocument:
 
     def restart(self) -> None:
         """Discard what an earlier worker has done."""
-        journal_of(self.output).unlink(missing_ok=True)
+        journal_path(self.output).unlink(missing_ok=True)
 
     def finish(self) -> None:
         """End with the translation in :attr:`output`."""
@@ -454,7 +454,7 @@ def _spec(row: Row) -> DocumentSpec:
 def _journal_size(place: Path) -> int:
     """Bytes of a document's journal: a worker that makes progress adds to it."""
     try:
-        return journal_of(place / OUTPUT).stat().st_size
+        return journal_path(place / OUTPUT).stat().st_size
     except FileNotFoundError:
         return 0
 
