@@ -9,7 +9,7 @@ of its own is served first.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -33,9 +33,11 @@ TOO_MANY = 1.5
 class Words:
     """The words of a source and the links to those of its translation.
 
-    ``starts`` are the first characters of ``spans``; ``partners`` are of each target word the source words
-    that it may be linked to, and how likely; ``linked`` (target words + 1) how many before each are linked to
-    any, and ``costs`` what those before each cost where they belong to others.
+    ``starts`` are the first characters of ``spans``. ``partners`` are for each target word the source words
+    that it may be linked to, and how likely. ``linked`` (target words + 1) counts the linked words before
+    each, and ``costs`` sums what those before each cost where they belong to others. ``ends`` and ``begins``
+    are for each source word where the translation of the nearest linked word ends or begins: of that word or
+    one before it, and of that word or one after it.
     """
 
     spans: Sequence[Span]
@@ -44,6 +46,8 @@ class Words:
     partners: Sequence[Sequence[tuple[int, float]]]
     linked: Sequence[int]
     costs: Sequence[float]
+    ends: Sequence[int | None]
+    begins: Sequence[int | None]
 
     @classmethod
     def of(cls, spans: Sequence[Span], links: Links, targets: int) -> Words:
@@ -55,7 +59,10 @@ class Words:
         taken = [any(chance >= LINKED for _, chance in one) for one in partners]
         costs = [_cost(_meant(one)) for one in partners]
         sums = list(accumulate(taken, initial=0)), list(accumulate(costs, initial=0.0))
-        return cls(spans, [start for start, _ in spans], links, partners, *sums)
+        sure = [[other for other, chance in own.items() if chance >= LINKED] for own in links]
+        ends = _carried([own[-1] + 1 if own else None for own in sure])
+        begins = _carried([own[0] if own else None for own in reversed(sure)])[::-1]
+        return cls(spans, [start for start, _ in spans], links, partners, *sums, ends, begins)
 
     def inside(self, start: int, end: int) -> range:
         """The words that have a character between two places."""
@@ -64,6 +71,15 @@ class Words:
     def cost(self, low: int, high: int) -> float:
         """Of the target words between two places, as mistakes."""
         return self.costs[high] - self.costs[low]
+
+
+def _carried(values: Iterable[int | None]) -> list[int | None]:
+    """The same, each None replaced by the value before it."""
+    carried, last = list[int | None](), None
+    for value in values:
+        last = last if value is None else value
+        carried.append(last)
+    return carried
 
 
 def _cost(others: float) -> float:
@@ -230,11 +246,9 @@ def _between(at: int, words: Words, parent: Node) -> int:
     spans, starts = words.spans, words.starts
     after = bisect_left(starts, at)  # the first word behind it
     before = after - 1
-    ends = [
-        _linked(words, range(before, -1, -1), last=True),
-        _linked(words, range(after, len(spans)), last=False),
-    ]
-    places = [place for place in ends if place is not None]
+    ends = words.ends[before] if before >= 0 else None
+    begins = words.begins[after] if after < len(spans) else None
+    places = [place for place in (ends, begins) if place is not None]
     if before < 0 or not places:
         return parent.low if before < 0 else parent.high
     if after >= len(spans):
@@ -245,12 +259,3 @@ def _between(at: int, words: Words, parent: Node) -> int:
         follows = spans[after][0] == at
         return inside[0] if glued or not follows else inside[1]
     return inside[0]
-
-
-def _linked(words: Words, order: range, *, last: bool) -> int | None:
-    """The end of the nearest word's translation, or its beginning; a word without links passes it on."""
-    for word in order:
-        own = [other for other, chance in words.links[word].items() if chance >= LINKED]
-        if own:
-            return own[-1] + 1 if last else own[0]
-    return None

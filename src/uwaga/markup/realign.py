@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from uwaga.alignment.words import word_spans
-from uwaga.markup.symbols import Symbol
+from uwaga.markup.symbols import Symbol, find_symbols
 from uwaga.markup.words import overlapping
 from uwaga.results.translation import Span, WordAlignment, noisy_or
 
@@ -26,22 +26,30 @@ def realign(
         symbols: that stand in both.
         kept: what the final texts have beside.
     """
-    sides, itself = [], list[dict[int, range]]()
+    sides, symbol_words = [], list[dict[str, range]]()
     for (before, after), spans in ((source, alignment.source), (target, alignment.target)):
-        places = _along(before, after, symbols, kept)
-        if places is None:
+        at_symbols = {text: found[0] for text, found in find_symbols(symbols, before).items()}
+        positions = _map_characters(before, after, symbols, at_symbols, kept)
+        if positions is None:
             return None
         words = word_spans(after)
         starts = [start for start, _ in words]
-        found = [[place for place in places[start:end] if place is not None] for start, end in spans]
-        owners = [overlapping(words, starts, one[0][0], one[-1][1]) if one else range(0) for one in found]
+        moved = [[place for place in positions[start:end] if place is not None] for start, end in spans]
+        owners = [overlapping(words, starts, own[0][0], own[-1][1]) if own else range(0) for own in moved]
         sides.append((tuple(words), owners))
-        begins = {number: one.places(before)[:1] for number, one in enumerate(symbols)}
-        spots = {number: places[one[0][0]] for number, one in begins.items() if one}
-        itself.append(
-            {at: overlapping(words, starts, *spot) for at, spot in spots.items() if spot is not None}
+        symbol_words.append(
+            {
+                text: overlapping(words, starts, *place)
+                for text, (start, _) in at_symbols.items()
+                if (place := positions[start]) is not None
+            }
         )
-    (sources, ours), (targets, theirs) = sides
+    both = [text for text in symbol_words[0] if text in symbol_words[1]]
+    taken = [{word for text in both for word in own[text]} for own in symbol_words]
+    (sources, ours), (targets, theirs) = (
+        (words, [[word for word in own if word not in gone] for own in owners])
+        for (words, owners), gone in zip(sides, taken, strict=True)
+    )
     links = {(one, two) for here, there in alignment.links for one in ours[here] for two in theirs[there]}
     chances = [
         ((one, two), chance)
@@ -49,33 +57,43 @@ def realign(
         for one in ours[here]
         for two in theirs[there]
     ]
-    for number in itself[0].keys() & itself[1].keys():
-        own, its = itself[0][number], itself[1][number]
-        links = {(one, two) for one, two in links if one not in own and two not in its}
-        chances = [(pair, chance) for pair, chance in chances if pair[0] not in own and pair[1] not in its]
-        links.update(zip(own, its, strict=False))
-        chances += [(pair, 1.0) for pair in zip(own, its, strict=False)] if alignment.likely else []
+    for text in both:
+        pairs = list(zip(symbol_words[0][text], symbol_words[1][text], strict=False))
+        links.update(pairs)
+        chances += [(pair, 1.0) for pair in pairs] if alignment.likely else []
     return WordAlignment(sources, targets, tuple(sorted(links)), noisy_or(chances))
 
 
-def _along(
-    before: str, after: str, symbols: Sequence[Symbol], kept: Sequence[str]
+def _map_characters(
+    before: str,
+    after: str,
+    symbols: Sequence[Symbol],
+    at_symbols: Mapping[str, Span],
+    kept: Sequence[str],
 ) -> list[Span | None] | None:
-    """Of each character the place that it has become; None of white space."""
-    standing = {place[0]: (place[1], one.tag.text) for one in symbols for place in one.places(before)[:1]}
-    found: list[Span | None] = []
+    """For each character of ``before`` its span in ``after``: None for white space.
+
+    Returns None where ``after`` is not ``before`` with the symbols replaced and the kept pieces inserted.
+    """
+    replaced = {
+        at_symbols[one.text][0]: (at_symbols[one.text][1], one.tag.text)
+        for one in symbols
+        if one.text in at_symbols
+    }
+    pieces, lengths = frozenset(kept), sorted({len(one) for one in kept if one})
+    positions: list[Span | None] = []
     at = to = 0
     while at < len(before):
         if before[at].isspace():
-            found.append(None)
+            positions.append(None)
             at += 1
             continue
-        end, text = standing.get(at, (at + 1, before[at]))
+        end, text = replaced.get(at, (at + 1, before[at]))
         while not after.startswith(text, to):
-            skipped = next((one for one in kept if one and after.startswith(one, to)), None)
-            if skipped is None and not after[to : to + 1].isspace():
+            skipped = next((length for length in lengths if after[to : to + length] in pieces), 0)
+            if not skipped and not after[to : to + 1].isspace():
                 return None
-            to += len(skipped) if skipped else 1
-        found += [(to, to + len(text))] * (end - at)
+            to += skipped or 1
+        positions += [(to, to + len(text))] * (end - at)
         at, to = end, to + len(text)
-    return found
+    return positions

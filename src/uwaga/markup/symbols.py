@@ -8,35 +8,70 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from uwaga.markup.inline import Inline, Tag
 from uwaga.markup.lifting import separates
-from uwaga.markup.placeholders import is_counted, is_quantity
+from uwaga.markup.placeholders import UNITS, is_counted, is_quantity
 from uwaga.markup.placing import joined
+from uwaga.results.alignment import Span
 
 NAMES = ("Tom", "Paris", "Boston", "Maria", "Peter", "Berlin", "Anna", "London", "John")
 NUMBERS = ("20", "2013", "30", "5", "250", "15", "7", "12", "40")
 """What models copy most often, measured on the bundled one and on Firefox's."""
 WORDS = re.compile(r"\w+")
+CANDIDATE = re.compile(
+    rf"(?<!\w)[+-]?(?P<number>\d++(?:[.,]\d++)*+)(?:[ \u00a0\u202f]?(?:{UNITS}))?(?!\w)|\w+"
+)
+"""Every word that may be a symbol: a number, with its unit where there is one, or letters."""
 ATTEMPTS = 4
 """Ways to choose symbols: by the looks of what is kept, of the other kind, and others of both."""
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """What stands for a piece that is kept, and whether that touched a word on its left and on its right."""
+    """The word that stands for an untranslated piece, and whether the piece touched a word on either side."""
 
     text: str
     tag: Tag
     touches_left: bool
     touches_right: bool
 
-    def places(self, translation: str) -> list[tuple[int, int]]:
-        """Where it stands in a translation."""
-        found = _pattern(self.text).finditer(translation)
-        return [one.span() for one in found]
+
+def find_symbols(symbols: Iterable[Symbol], text: str) -> dict[str, list[Span]]:
+    """Find each symbol where it is a word by itself: ``20`` is not found in ``20.000`` or in ``2020``.
+
+    Returns:
+        the spans of each symbol that occurs, by its text.
+    """
+    wanted = {symbol.text for symbol in symbols}
+    spans: dict[str, list[Span]] = {}
+    for match in CANDIDATE.finditer(text) if wanted else ():
+        start, end = match.span()
+        if match["number"] is None:
+            ranges = [(start, end)]
+        else:
+            number, stop = match.start("number"), match.end("number")
+            ranges = [(start, end), (number, end), (start, stop), (number, stop)]
+        for low, high in ranges:
+            if text[low:high] in wanted and _is_word(text, low, high):
+                spans.setdefault(text[low:high], []).append((low, high))
+                break
+    return spans
+
+
+def _is_word(text: str, start: int, end: int) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if _in_word(before) or _in_word(after):
+        return False
+    if not text[start:end].isdigit():
+        return True
+    return before not in (".", ",") and not (after in (".", ",") and text[end + 1 : end + 2].isdigit())
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
@@ -53,10 +88,11 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
     left = {kind: [*every[shift:], *every[:shift]] for kind, every in kinds.items()}
     chosen: list[str | None] = []
     own_texts = Counter(part.text for part in inline if isinstance(part, Tag))
-    plain = "".join(part if isinstance(part, str) else " " for part in inline)
+    plain = " ".join(part for part in inline if isinstance(part, str))
+    outside = {match.group() for match in CANDIDATE.finditer(plain)} if attempt == 0 else set[str]()
     for part in inline:
         if isinstance(part, Tag) and part.kind == "kept":
-            alone = own_texts[part.text] == 1 and part.text not in plain
+            alone = own_texts[part.text] == 1 and part.text not in outside
             if attempt == 0 and alone and is_quantity(part.text):
                 chosen.append(part.text)
                 continue
@@ -79,13 +115,13 @@ def substitute(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inline, t
     parts: list[str | Tag] = []
     used: list[Symbol] = []
     choice = iter(symbols)
-    for number, part in enumerate(inline):
+    touched_left = _touched(inline, last=True)
+    touched_right = _touched(inline[::-1], last=False)[::-1]
+    for part, left, right in zip(inline, touched_left, touched_right, strict=True):
         symbol = next(choice) if isinstance(part, Tag) and part.kind == "kept" else None
         if symbol is None or isinstance(part, str):
             parts.append(part)
             continue
-        left = _touched(inline[:number][::-1], -1)
-        right = _touched(inline[number + 1 :], 0)
         used.append(Symbol(symbol, part, left, right))
         apart = left and not (parts and isinstance(parts[-1], str) and parts[-1].endswith(" "))
         parts.append((" " if apart else "") + symbol + (" " if right else ""))
@@ -93,8 +129,9 @@ def substitute(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inline, t
 
 
 def missing(symbols: Sequence[Symbol], translation: str) -> list[int]:
-    """The numbers of the symbols that do not stand in a translation exactly once."""
-    return [number for number, one in enumerate(symbols) if len(one.places(translation)) != 1]
+    """Return the numbers of the symbols that do not occur in a translation exactly once."""
+    spans = find_symbols(symbols, translation)
+    return [number for number, symbol in enumerate(symbols) if len(spans.get(symbol.text, ())) != 1]
 
 
 def restore(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
@@ -107,16 +144,15 @@ def restore(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
     if not symbols:
         return inline
     by_text = {one.text: one for one in symbols}
-    pattern = re.compile("|".join(_pattern(one.text).pattern for one in symbols))
     parts: list[str | Tag] = []
     for part in inline:
         if isinstance(part, Tag):
             parts.append(part)
             continue
         at = 0
-        for found in pattern.finditer(part):
-            symbol = by_text[found.group()]
-            before, after = part[at : found.start()], found.end()
+        for start, after in sorted(span for own in find_symbols(symbols, part).values() for span in own):
+            symbol = by_text[part[start:after]]
+            before = part[at:start]
             beside = before[-2:-1].isalnum() or (before == " " and bool(parts) and isinstance(parts[-1], Tag))
             if symbol.touches_left and beside:
                 before = before.rstrip(" ")
@@ -132,20 +168,20 @@ def restore(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
     return joined(parts)
 
 
-def _pattern(symbol: str) -> re.Pattern[str]:
-    digits = symbol.isdigit()
-    before, after = (r"(?<![\w.,])", r"(?!\w)(?![.,]\d)") if digits else (r"(?<!\w)", r"(?!\w)")
-    return re.compile(f"{before}{re.escape(symbol)}{after}")
+def _touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
+    """For each part, whether a word or an untranslated piece comes right before it.
 
-
-def _touched(beside: Sequence[str | Tag], edge: int) -> bool:
-    """Whether a word, or another piece that is kept, stands right beside."""
-    for part in beside:
-        if isinstance(part, Tag):
-            if part.kind == "kept":
-                return True
-            if separates(part):
-                return False
-        elif part:
-            return part[edge].isalnum() or part[edge] == "_"
-    return False
+    Args:
+        parts: in the order in which they are passed.
+        last: which end of a text is passed last: its last character or its first.
+    """
+    touched, now = list[bool](), False
+    for part in parts:
+        touched.append(now)
+        if isinstance(part, str):
+            now = _in_word(part[-1 if last else 0]) if part else now
+        elif part.kind == "kept":
+            now = True
+        elif separates(part):
+            now = False
+    return touched

@@ -64,8 +64,7 @@ def word_links(
             for word in ours[0][one]:
                 for there in ours[1][other]:
                     links[word][there] = max(chance, links[word].get(there, 0.0))
-    for text in same:
-        _bind(text, source, target, sources, targets, links)
+    _bind(same, source, target, sources, targets, links)
     linked = {other for one in links for other, chance in one.items() if chance >= LINKED}
     free = {
         source[slice(*sources[word])]: word
@@ -85,21 +84,36 @@ def word_links(
 
 
 def _bind(
-    text: str,
+    same: Collection[str],
     source: str,
     target: str,
     sources: Sequence[Span],
     targets: Sequence[Span],
     links: Sequence[dict[int, float]],
 ) -> None:
-    """Link a word with itself alone."""
-    here = [word for word, span in enumerate(sources) if source[slice(*span)] == text]
-    there = [word for word, span in enumerate(targets) if target[slice(*span)] == text]
-    if len(here) == len(there) == 1:
-        for one in links:
-            one.pop(there[0], None)
-        links[here[0]].clear()
-        links[here[0]][there[0]] = 1.0
+    """Link each of these words with itself alone, where it occurs once in both texts."""
+    if not same:
+        return
+    here, there = _positions(source, sources), _positions(target, targets)
+    pairs = {
+        here[text][0]: there[text][0]
+        for text in same
+        if len(here.get(text, ())) == len(there.get(text, ())) == 1
+    }
+    taken = frozenset(pairs.values())
+    for word, own in enumerate(links):
+        for other in [other for other in own if other in taken or word in pairs]:
+            del own[other]
+        if word in pairs:
+            own[pairs[word]] = 1.0
+
+
+def _positions(text: str, spans: Sequence[Span]) -> dict[str, list[int]]:
+    """The numbers of the words of a text, by the words."""
+    numbers: dict[str, list[int]] = {}
+    for number, (start, end) in enumerate(spans):
+        numbers.setdefault(text[start:end], []).append(number)
+    return numbers
 
 
 def _projected(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:

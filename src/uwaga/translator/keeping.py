@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from uwaga.markup import Inline, Tag
 from uwaga.markup.lifting import lift
-from uwaga.markup.symbols import ATTEMPTS, Symbol, choose_symbols, missing, substitute
+from uwaga.markup.symbols import ATTEMPTS, Symbol, choose_symbols, find_symbols, missing, substitute
 from uwaga.results.translation import Translation
 
 LONGEST_FORCED = 400
@@ -99,10 +99,10 @@ def _prefix(one: Kept) -> str | None:
     source = lift(one.inline).text
     if alignment is None or len(source) > LONGEST_FORCED or "\n" in source or "\r" in source:
         return None
-    [(start, end)] = symbol.places(source)[:1] or [(0, 0)]
+    start, end = find_symbols([symbol], source).get(symbol.text, [(0, 0)])[0]
     words = {at for at, span in enumerate(alignment.source) if span[0] < end and span[1] > start}
     targets = [alignment.target[target] for word, target in alignment.links if word in words]
-    if not targets or symbol.places(one.translation.text):
+    if not targets or find_symbols([symbol], one.translation.text):
         return None
     before = one.translation.text[: min(targets)[0]].rstrip()
     return f"{before} {symbol.text}".strip()
