@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from uwaga.documents.document import Piece
-from uwaga.documents.keys import KeyChoice
-from uwaga.documents.yaml_pieces import yaml_pieces
+from uwaga.documents.formats.yaml import yaml_pieces
+from uwaga.documents.messages import KeyChoice
 from uwaga.errors import DataError
 
 HEAD = re.compile(r"(---[ \t]*\r?\n)(.*?)(^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The registry of document formats. A new format is one file in ``formats/`` that holds its ``FORMAT``."""
+"""The registry of document formats: every :class:`DocumentFormat` in a module of ``formats/``."""
 
 from __future__ import annotations
 
@@ -35,14 +35,18 @@ class DocumentFormat:
 
 @cache
 def formats() -> Mapping[str, DocumentFormat]:
-    """All formats by name. None imports a library that may be missing before it reads."""
+    """Return all formats by name. Optional libraries are imported only when a document is read."""
     package = importlib.import_module("uwaga.documents.formats")
-    found: dict[str, DocumentFormat] = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        one = getattr(importlib.import_module(f"{package.__name__}.{module.name}"), "FORMAT", None)
-        if isinstance(one, DocumentFormat):
-            found[one.name] = one
-    return found
+    modules = [
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
+    return {
+        value.name: value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, DocumentFormat)
+    }
 
 
 def find_format(path: Path, name: str | None = None) -> DocumentFormat:

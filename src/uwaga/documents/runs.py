@@ -14,10 +14,13 @@ from typing import NamedTuple
 
 from uwaga.documents.document import Piece, balanced, joined, nested_unit
 from uwaga.documents.elements import Element, elements
-from uwaga.documents.tags import Token, xml_tokens
+from uwaga.documents.tags import xml_tokens
 from uwaga.documents.xml import escape, unescape
 from uwaga.markup import Inline, Tag
+from uwaga.markup.inline import TagKind
 
+EMPTY = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
+"""Properties without any inside them."""
 END_OF_FORMAT = "</rPr>"
 """Marks where a format ends; it is never written."""
 
@@ -48,12 +51,12 @@ WORD = RunNames(
     frozenset(("w:sdtContent",)),
     frozenset(("w:proofErr", "w:lastRenderedPageBreak")),
     (("w:noBreakHyphen", "\u2011"), ("w:softHyphen", "\u00ad")),
-    re.compile(r"<w:(?:lang|noProof)\b[^>]*/>|\s+w:rsid\w*=\"[^\"]*\""),
+    re.compile(r"<w:(?:lang|noProof)\b[^>]*/>|(?<!\s)\s+w:rsid\w*=\"[^\"]*\""),
     "w:fldChar",
 )
 DRAWING = RunNames(
     *("a:p", "a:r", "a:rPr", "a:t"),
-    noise=re.compile(r"\s+(?:lang|altLang|dirty|err|smtClean|noProof)=\"[^\"]*\""),
+    noise=re.compile(r"(?<!\s)\s+(?:lang|altLang|dirty|err|smtClean|noProof)=\"[^\"]*\""),
 )
 SHEET = RunNames(*("si", "r", "rPr", "t"))
 
@@ -78,7 +81,7 @@ def paragraph(text: str, one: Element, names: RunNames) -> Piece:
     raw = one.content(text)
     if f"<{names.text}" not in raw:
         return raw
-    reader = _RunReader(text, names)
+    reader = _RunReader(text, names, one.inner, one.inner_end)
     items = reader.items(one.inner, one.inner_end)
     formats = Counter[str]()
     for item in items:
@@ -93,11 +96,12 @@ def paragraph(text: str, one: Element, names: RunNames) -> Piece:
 class _RunReader:
     """Reads a paragraph's runs; ``formats`` are their properties by what tells them apart."""
 
-    def __init__(self, text: str, names: RunNames) -> None:
+    def __init__(self, text: str, names: RunNames, start: int, end: int) -> None:
         self._text, self._names = text, names
+        self._children = Children(text, start, end)
         self._signs = dict(names.signs)
         self._field = ""  # what has been read of a field whose result has not begun
-        self._fields = 0
+        self._open = 0  # fields that begin in it and do not end in it
         self.formats: dict[str, str] = {"": ""}
         self.nested: list[str] = []
 
@@ -105,13 +109,12 @@ class _RunReader:
         """The words and tags of a part."""
         found = list(self._items(start, end))
         if self._field:
-            found.append(Tag("void", self._field))
-            self._field = ""
+            found.append(self._end_field("void"))
         return found
 
     def _items(self, start: int, end: int) -> Iterator[_Words | Tag]:
         names = self._names
-        for one in children(self._text, start, end):
+        for one in self._children.of(start, end):
             raw = self._text[one.start : one.end]
             if one.name in names.dropped:
                 continue
@@ -128,7 +131,7 @@ class _RunReader:
 
     def _wrapper(self, one: Element) -> Iterator[_Words | Tag]:
         inside = one
-        for child in children(self._text, one.inner, one.inner_end):
+        for child in self._children.of(one.inner, one.inner_end):
             if child.name in self._names.inside:
                 inside = child
         yield Tag("open", self._text[one.start : inside.inner])
@@ -143,7 +146,7 @@ class _RunReader:
         if self._field:
             self._field += raw
             return
-        own = list(children(self._text, one.inner, one.inner_end))
+        own = list(self._children.of(one.inner, one.inner_end))
         properties = next((self._text[c.start : c.end] for c in own if c.name == names.properties), "")
         key = self._format(properties)
         for child in own:
@@ -157,7 +160,7 @@ class _RunReader:
 
     def _format(self, properties: str) -> str:
         key = self._names.noise.sub("", properties)
-        if re.fullmatch(r"<[^>]*?\s*/>|<([\w:]+)>\s*</\1>", key):
+        if EMPTY.fullmatch(key):
             key = key if "=" in key else ""
         self.formats.setdefault(key, properties)
         return key
@@ -165,20 +168,21 @@ class _RunReader:
     def _field_part(self, raw: str) -> Iterator[Tag]:
         """A part of a field, whose result stands between its code and its end."""
         begins = raw.count('fldCharType="begin"')
+        separates = 'fldCharType="separate"' in raw
+        first = not self._field
         self._field += raw
-        if begins or 'fldCharType="separate"' in raw:
-            self._fields += begins
-            if 'fldCharType="separate"' in raw and self._field.count('"begin"') == 1 + self._field.count(
-                '"end"'
-            ):
-                yield Tag("open", self._field)
-                self._field = ""
-        elif self._field.count('"begin"') == self._field.count('"end"'):
-            yield Tag("void", self._field)
-            self._field = ""
-        elif self._field == raw:
-            yield Tag("close", raw)
-            self._field = ""
+        self._open += begins - raw.count('"end"')
+        if separates and self._open == 1:
+            yield self._end_field("open")
+        elif not (begins or separates) and self._open == 0:
+            yield self._end_field("void")
+        elif not (begins or separates) and first:
+            yield self._end_field("close")
+
+    def _end_field(self, kind: TagKind) -> Tag:
+        tag = Tag(kind, self._field)
+        self._field, self._open = "", 0
+        return tag
 
     def _void(self, raw: str) -> Tag:
         if f"<{self._names.paragraph}>" in raw or f"<{self._names.paragraph} " in raw:
@@ -186,21 +190,36 @@ class _RunReader:
         return Tag("void", raw)
 
 
-def children(text: str, start: int, end: int) -> Iterator[Element]:
-    """The elements right inside a part of a document; comments and their like come as elements too."""
-    depth = 0
-    opened: Token | None = None
-    for token in xml_tokens(text, start, end):
-        if token.kind == "open":
-            opened = opened or token
-            depth += 1
-        elif token.kind == "close":
-            depth -= 1
-            if not depth and opened is not None:
-                yield Element(opened.name, opened.start, opened.end, token.start, token.end)
-                opened = None
-        elif not depth and (token.kind != "text" or text[token.start : token.end].strip()):
-            yield Element(token.name, token.start, token.end, token.end, token.end)
+class Children:
+    """The elements of a part of a document, by the element that they are in.
+
+    The part is tokenised once, so that deep nesting costs nothing.
+    """
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self._text = text
+        self._tokens = list(xml_tokens(text, start, end))
+        self._numbers = {token.start: number for number, token in enumerate(self._tokens)}
+        self._closes: dict[int, int] = {}
+        opened: list[int] = []
+        for number, token in enumerate(self._tokens):
+            if token.kind == "open":
+                opened.append(number)
+            elif token.kind == "close" and opened:
+                self._closes[opened.pop()] = number
+
+    def of(self, start: int, end: int) -> Iterator[Element]:
+        """Yield the elements right inside a part; comments and the like come as elements too."""
+        number = self._numbers.get(start, len(self._tokens))
+        while number < len(self._tokens) and (token := self._tokens[number]).start < end:
+            close = self._closes.get(number)
+            if close is not None:
+                last = self._tokens[close]
+                yield Element(token.name, token.start, token.end, last.start, last.end)
+                number = close
+            elif token.kind != "text" or self._text[token.start : token.end].strip():
+                yield Element(token.name, token.start, token.end, token.end, token.end)
+            number += 1
 
 
 def _tagged(items: Sequence[_Words | Tag], base: str, formats: dict[str, str]) -> Inline:

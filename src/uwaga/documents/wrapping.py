@@ -1,4 +1,4 @@
-"""Words laid into lines again: within a width, or so that lines are about equally long."""
+"""Lay out words in lines: within a width, or so that the lines are about equally long."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Sequence
 
 
 def fill(words: Sequence[str], width: int) -> list[str]:
-    """Lines of words with one space between them, none wider than ``width`` where words let it."""
-    lines: list[str] = []
+    """Join words with single spaces into lines that are no longer than ``width`` where the words allow it."""
+    lines: list[list[str]] = []
+    length = 0
     for word in words:
-        if lines and len(lines[-1]) + 1 + len(word) <= width:
-            lines[-1] += f" {word}"
+        if lines and length + 1 + len(word) <= width:
+            lines[-1].append(word)
+            length += 1 + len(word)
         else:
-            lines.append(word)
-    return lines
+            lines.append([word])
+            length = len(word)
+    return [" ".join(line) for line in lines]
 
 
 def balance(text: str, count: int) -> list[str]:
-    """A text in at most ``count`` lines whose longest is as short as it can be.
+    """Break a text into at most ``count`` lines whose longest is as short as possible.
 
     A text without spaces, as in Chinese, is cut between characters.
     """
@@ -27,7 +30,8 @@ def balance(text: str, count: int) -> list[str]:
     if len(words) == 1 and len(text) > 12 and not text.isascii():
         size = -(-len(text) // count)
         return [text[at : at + size] for at in range(0, len(text), size)]
-    low, high = max(map(len, words)), len(text)
+    longest = max(map(len, words))
+    low, high = longest, min(len(text), -(-len(text) // count) + longest)
     while low < high:
         middle = (low + high) // 2
         if len(fill(words, middle)) <= count:

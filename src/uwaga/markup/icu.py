@@ -13,8 +13,11 @@ from dataclasses import dataclass
 HEAD = re.compile(r"\{\s*\w+\s*,\s*(plural|select|selectordinal)\s*,\s*(?:offset:\s*\d+\s*)?")
 BRANCH = re.compile(r"\s*(?:=\d+|[\w-]+)\s*\{")
 END = re.compile(r"\s*\}")
+SIGN = re.compile("[{}']")
 LONGEST = 100_000
-"""Characters of one message."""
+"""Most characters of one branch."""
+DEEPEST = 32
+"""Most braces inside each other in one branch; what is deeper is not read as a message."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +71,17 @@ def _parsed(text: str, start: int) -> tuple[IcuMessage, int] | None:
 
 
 def _closing(text: str, start: int) -> int | None:
-    """The brace that ends what begins at a place."""
+    """Find the brace that closes a branch which begins at ``start``."""
     depth, quoted = 0, False
-    for at in range(start, min(len(text), start + LONGEST)):
-        character = text[at]
-        if character == "'":
+    for match in SIGN.finditer(text, start, start + LONGEST):
+        at = match.start()
+        if match[0] == "'":
             quoted = not quoted if quoted or text[at + 1 : at + 2] in ("{", "}") else quoted
-        elif not quoted and character == "{":
+        elif not quoted and match[0] == "{":
             depth += 1
-        elif not quoted and character == "}":
+            if depth > DEEPEST:
+                return None
+        elif not quoted:
             if depth == 0:
                 return at
             depth -= 1

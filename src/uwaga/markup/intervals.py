@@ -21,8 +21,8 @@ from uwaga.results.translation import Span
 UNLINKED = 0.05
 """What a word without links costs inside a pair, in words: next to nothing, but no reason to reach for it."""
 
-DEEPEST = 100
-"""Pairs inside each other; one still deeper is put around all the words of the pair around it."""
+DEEPEST = 32
+"""Most pairs inside each other; a deeper one is put around all words of the pair around it."""
 
 
 TOO_MANY = 1.5

@@ -18,7 +18,7 @@ from uwaga.markup.placing import joined
 from uwaga.markup.xml import XML_TOKEN, check_xml, xml_parts
 from uwaga.settings.checks import check_flag
 
-LINES = re.compile(r"[ \t]*(?:\r\n|\r|\n)\s*")
+LINES = re.compile(r"(?<![ \t])[ \t]*(?:\r\n|\r|\n)\s*")
 TEXT = ""
 """The name of what is no tag."""
 

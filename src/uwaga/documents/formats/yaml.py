@@ -1,29 +1,33 @@
-"""The values of a YAML document, by their places, so that comments and layout stay.
+"""YAML files of messages, such as Rails' and Symfony's; comments and layout stay.
 
-PyYAML says where each scalar stands; what is written there is read again before it is taken.
+PyYAML says where each scalar stands; what is to be written there is parsed again before it is taken.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from uwaga.documents.document import Piece
-from uwaga.documents.plural_members import ORDER, PluralMember, member_pieces
+from uwaga.documents.document import DocumentSource, Piece, Reading
+from uwaga.documents.encodings import decode_text
+from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces
+from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError, reason
 from uwaga.markup import Inline, plain_text
 
 DEEPEST = 100
 TEXT = "tag:yaml.org,2002:str"
 PLAIN = re.compile(r"[^\W\d_][^\n:#{}\[\],&*!|>'\"%@`]*[^\W_]")
-"""What may stand without quotes wherever a value may."""
+"""A text that may stand without quotes wherever a value may."""
 
 
 class _Scalar(NamedTuple):
+    """A value that is translated; ``mapping`` is the number of the mapping that it is in, 0 for none."""
+
     start: int
     end: int
     value: str
@@ -31,30 +35,54 @@ class _Scalar(NamedTuple):
     indent: int
     key: str = ""
     key_start: int = 0
-    mapping: int = 0  # number of the mapping that it is a value of, 0 for none
+    mapping: int = 0
 
 
-def yaml_pieces(
-    text: str, chosen: Callable[[Sequence[str]], bool], where: str, target: str | None = None
-) -> Iterator[Piece]:
-    """The pieces of a document, or of several in one file.
+class _Node:
+    """An open mapping or list; ``number`` is 0 for a list, ``at_key`` is false where a value is next."""
+
+    def __init__(self, path: KeyPath, number: int) -> None:
+        self.path, self.number = path, number
+        self.at_key = number > 0
+        self.key, self.key_start = "", 0
+
+    def below(self) -> KeyPath:
+        """Return the path of what is read next, if that is a mapping or list."""
+        return self.path.child("" if self.at_key or not self.number else self.key)
+
+
+def read(source: DocumentSource) -> Reading:
+    """Read the values that are text; numbers, dates and the like are copied.
+
+    A mapping of plural forms, as Rails has them, gets those of the target language.
+
+    Raises:
+        DataError: it is no YAML.
+    """
+    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    chosen, target = KeyChoice(source.options.keys), source.options.target
+    return Reading(yaml_pieces(text, chosen, source.name, target), encoding, mark=mark)
+
+
+def yaml_pieces(text: str, keys: KeyChoice, where: str, target: str | None = None) -> Iterator[Piece]:
+    """Yield the pieces of a document, or of several in one file.
 
     Args:
         text: the file.
-        chosen: says of a path of keys whether its value is translated.
+        keys: those whose values are translated.
         where: the file, for messages.
-        target: the language whose plurals mappings such as ``one: ..., other: ...`` are to have; None to
-            leave them as they are.
+        target: the language whose plural forms mappings such as ``one: ..., other: ...`` get; None to keep
+            those that are there.
 
     Raises:
         DataError: it is no YAML (names the line), or has an alias, whose text would have to change in two
             places.
     """
     others: set[int] = set()  # mappings with a key that is no plural form
-    every = list(_scalars(text, chosen, where, others))
+    scalars = list(_scalars(text, keys.root, where, others))
     groups = (
         (mapping != 0 and mapping not in others, [_member(text, one) for one in group])
-        for mapping, group in groupby(every, lambda one: one.mapping)
+        for mapping, group in groupby(scalars, lambda one: one.mapping)
     )
     yield from member_pieces(text, groups, target)
 
@@ -64,43 +92,41 @@ def _member(text: str, scalar: _Scalar) -> PluralMember:
     return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, (scalar.value,), write)
 
 
-def _scalars(
-    text: str, chosen: Callable[[Sequence[str]], bool], where: str, others: set[int]
-) -> Iterator[_Scalar]:
-    """The scalars that are translated; mappings with other keys than plural forms are put into ``others``."""
-    numbers, last, key_start = list[int](), 0, 0  # of the open nodes, 0 of a list
-    keys: list[list[str | None]] = []  # of the open nodes; None waits for a key; a list's holds its number
-    path: list[str] = []
+def _scalars(text: str, root: KeyPath, where: str, others: set[int]) -> Iterator[_Scalar]:
+    """Yield the scalars to translate; the numbers of mappings that are no plurals are added to ``others``."""
+    stack: list[_Node] = []
+    mappings = 0
     resolver: Any = yaml.SafeLoader("")
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            _check(event, len(keys), where)
+            _check(event, len(stack), where)
+            last = stack[-1] if stack else None
             if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-                path = _entered(keys, path)
-                last += 1
-                numbers.append(0 if isinstance(event, yaml.SequenceStartEvent) else last)
-                others.update(numbers[-2:-1])  # what holds more than texts is no plural
-                keys.append([] if isinstance(event, yaml.SequenceStartEvent) else [None])
+                is_list = isinstance(event, yaml.SequenceStartEvent)
+                mappings += not is_list
+                if last is not None:
+                    others.add(last.number)  # a mapping that holds more than texts is no plural
+                stack.append(_Node(last.below() if last else root, 0 if is_list else mappings))
             elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-                keys.pop()
-                numbers.pop()
-                path = _left(keys, path)
+                stack.pop()
+                _advance(stack, "")
             elif isinstance(event, yaml.ScalarEvent):
-                if keys and keys[-1] == [None]:
-                    keys[-1][0], key_start = event.value, _mark(event).index
+                if last is not None and last.at_key:
+                    last.key_start = _mark(event).index
                     if event.value not in ORDER:
-                        others.add(numbers[-1])
+                        others.add(last.number)
+                    _advance(stack, event.value)
                     continue
-                here = [*path, (keys[-1][0] or "") if keys[-1] else ""] if keys else path
-                key = here[-1] if keys and keys[-1] else ""
-                if keys and keys[-1]:
-                    keys[-1][0] = None
+                path = root if last is None else last.path.child(last.key)
                 tag = event.tag or resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
-                if tag == TEXT and chosen(here):
-                    number = numbers[-1] if numbers else 0
-                    yield _placed(text, event)._replace(key=key, key_start=key_start, mapping=number)
-                elif numbers:
-                    others.add(numbers[-1])
+                if tag == TEXT and path.chosen:
+                    scalar = _placed(text, event)
+                    if last is not None and last.number:
+                        scalar = scalar._replace(key=last.key, key_start=last.key_start, mapping=last.number)
+                    yield scalar
+                elif last is not None:
+                    others.add(last.number)
+                _advance(stack, "")
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark is not None else ""
@@ -108,28 +134,22 @@ def _scalars(
         raise DataError(f"{where}: {line}no YAML that can be read: {problem}") from None
 
 
+def _advance(stack: list[_Node], key: str) -> None:
+    """Note in the open mapping that a key, or the value of one, has been read."""
+    if stack and stack[-1].number:
+        stack[-1].key = key
+        stack[-1].at_key = not stack[-1].at_key
+
+
 def _check(event: yaml.Event, depth: int, where: str) -> None:
-    """Refuse aliases, and what is too deep."""
+    """Refuse aliases and nesting that is too deep."""
     if isinstance(event, yaml.AliasEvent):
         raise DataError(
             f"{where}: line {_mark(event).line + 1} has the alias *{event.anchor}; write the text itself "
-            "there, for a translation stands in one place"
+            "there, because a translation has one place"
         )
     if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent) and depth >= DEEPEST:
         raise DataError(f"{where}: line {_mark(event).line + 1} is nested more than {DEEPEST} deep")
-
-
-def _entered(keys: list[list[str | None]], path: list[str]) -> list[str]:
-    """The path of what opens now."""
-    if keys and keys[-1] and keys[-1][0] is not None:
-        return [*path, keys[-1][0]]
-    return [*path, ""] if keys else path
-
-
-def _left(keys: list[list[str | None]], path: list[str]) -> list[str]:
-    if keys and keys[-1]:
-        keys[-1][0] = None
-    return path[:-1]
 
 
 def _mark(event: yaml.Event, side: Literal["start", "end"] = "start") -> Any:
@@ -192,3 +212,6 @@ def _reads(attempt: str, text: str, scalar: _Scalar) -> bool:
 def _double(text: str) -> str:
     written = yaml.dump(text, default_style='"', allow_unicode=True, width=1 << 30)
     return written.rstrip("\n")
+
+
+FORMAT = DocumentFormat("yaml", (".yaml", ".yml"), read)

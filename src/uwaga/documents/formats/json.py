@@ -1,0 +1,174 @@
+"""JSON files of messages, such as i18next's and Chrome's, and ARB, the messages of Flutter.
+
+The values are found by their places, so that the layout of the file stays.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from uwaga.documents.document import DocumentSource, Piece, Reading
+from uwaga.documents.encodings import decode_text
+from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces
+from uwaga.documents.registry import DocumentFormat
+from uwaga.errors import DataError
+from uwaga.markup import Inline, plain_text
+
+PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(ORDER)})", re.DOTALL)
+"""A key of i18next for one form of a plural."""
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]', re.DOTALL)
+
+
+class JsonText(NamedTuple):
+    """A string value.
+
+    Attributes:
+        start: where its opening quote is.
+        end: where it ends, after its closing quote.
+        key: its key; of an item of a list, its index.
+        key_start: where its key begins; of an item of a list, where any key before it does.
+        parent: the number of the object or list that it is in, from 1; 0 for none.
+        top: the first key of its path.
+        chosen: whether its key is among those to translate.
+    """
+
+    start: int
+    end: int
+    key: str
+    key_start: int
+    parent: int
+    top: str
+    chosen: bool
+
+
+def read_json(source: DocumentSource) -> Reading:
+    """Read the string values of a file, or those whose keys are chosen.
+
+    Plurals of i18next (``files_one``, ``files_other``) become those of the target language.
+
+    Raises:
+        DataError: it is no JSON.
+    """
+    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    pieces = _pieces(text, source, lambda value: value.chosen, source.options.target)
+    return Reading(pieces, encoding, mark=mark)
+
+
+def read_arb(source: DocumentSource) -> Reading:
+    """Read the messages of a file, without the keys with ``@`` that describe them.
+
+    ``@@locale`` becomes the target language, if that is known.
+
+    Raises:
+        DataError: it is no JSON.
+    """
+    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    check_json(text, source.name)
+    if source.options.target:
+        text = _in_language(text, source.options.target)
+    pieces = _pieces(text, source, lambda value: value.chosen and not value.top.startswith("@"), None)
+    return Reading(pieces, encoding, mark=mark)
+
+
+def _in_language(text: str, target: str) -> str:
+    for value in json_texts(text, KeyChoice(()).root):
+        if value.key == value.top == "@@locale" and value.parent == 1:
+            return text[: value.start] + json.dumps(target.replace("-", "_")) + text[value.end :]
+    return text
+
+
+def check_json(text: str, where: str) -> None:
+    """Check that a text is JSON.
+
+    Raises:
+        DataError: it is not: names line and column.
+    """
+    try:
+        json.loads(text, object_pairs_hook=lambda pairs: None)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{where}: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise DataError(f"{where}: nested too deeply for a file of messages") from None
+    except ValueError as error:
+        raise DataError(f"{where}: {str(error)[:100]}") from None
+
+
+def json_texts(text: str, root: KeyPath) -> Iterator[JsonText]:
+    """Yield the string values of a valid document, in order."""
+    stack: list[_Container] = []
+    containers = key_start = 0
+    for token in TOKEN.finditer(text):
+        sign = token[0]
+        if sign in "{[":
+            path = stack[-1].path.child(stack[-1].key) if stack else root
+            containers += 1
+            stack.append(_Container(path, containers, sign == "{"))
+        elif sign in "}]":
+            stack.pop()
+        elif sign == ",":
+            stack[-1].next()
+        elif sign == ":":
+            stack[-1].at_key = False
+        elif stack and stack[-1].at_key:
+            stack[-1].key, key_start = str(json.loads(sign)), token.start()
+        elif stack:
+            last = stack[-1]
+            chosen = last.path.child(last.key).chosen
+            yield JsonText(*token.span(), last.key, key_start, last.number, stack[0].key, chosen)
+        else:
+            yield JsonText(*token.span(), "", 0, 0, "", root.chosen)
+
+
+class _Container:
+    """An open object or list, and the key or index that is being read."""
+
+    def __init__(self, path: KeyPath, number: int, is_object: bool) -> None:
+        self.path, self.number = path, number
+        self.at_key = is_object
+        self.key = "" if is_object else "0"
+        self._index = None if is_object else 0
+
+    def next(self) -> None:
+        """Go to the next member."""
+        if self._index is None:
+            self.at_key = True
+        else:
+            self._index += 1
+            self.key = str(self._index)
+
+
+def _pieces(
+    text: str, source: DocumentSource, translated: Callable[[JsonText], bool], target: str | None
+) -> Iterator[Piece]:
+    """Yield the pieces of a document; i18next's plurals become those of ``target``, unless it is None."""
+    check_json(text, source.name)
+    values = ((_stem(value), value) for value in json_texts(text, KeyChoice(source.options.keys).root))
+    groups = (
+        (stem is not None, [_member(text, value, category) for (_, category), value in group])
+        for stem, group in groupby(((s, v) for s, v in values if translated(v)), lambda pair: pair[0][0])
+    )
+    yield from member_pieces(text, groups, target)
+
+
+def _stem(value: JsonText) -> tuple[tuple[int, str] | None, str]:
+    """Return what the keys of one plural have in common, and the category; (None, "") for other keys."""
+    match = PLURAL.fullmatch(value.key)
+    return (None, "") if match is None else ((value.parent, match[1]), match[2])
+
+
+def _member(text: str, value: JsonText, category: str) -> PluralMember:
+    raw = text[value.start : value.end]
+    write = _writer(raw.isascii() and "\\u" in raw)
+    return PluralMember(category, value.key_start, value.start, value.end, (str(json.loads(raw)),), write)
+
+
+def _writer(ascii_only: bool) -> Callable[[Inline], str]:
+    return lambda made: json.dumps(plain_text(made), ensure_ascii=ascii_only)
+
+
+JSON = DocumentFormat("json", (".json",), read_json)
+ARB = DocumentFormat("arb", (".arb",), read_arb)
