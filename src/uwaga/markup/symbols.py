@@ -15,7 +15,7 @@ from uwaga.markup.inline import Inline, Tag
 from uwaga.markup.lifting import separates
 from uwaga.markup.placeholders import UNITS, is_counted, is_quantity
 from uwaga.markup.placing import joined
-from uwaga.results.alignment import Span
+from uwaga.results.translation import Span
 
 NAMES = ("Tom", "Paris", "Boston", "Maria", "Peter", "Berlin", "Anna", "London", "John")
 NUMBERS = ("20", "2013", "30", "5", "250", "15", "7", "12", "40")
