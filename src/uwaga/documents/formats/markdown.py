@@ -1,17 +1,44 @@
-"""Markdown (CommonMark with tables and strikethrough): byte-equal outside the texts."""
+"""Markdown (CommonMark with tables and strikethrough); everything but the texts is copied byte for byte."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from uwaga.documents.document import DocumentSource, Piece, Reading, text_unit
 from uwaga.documents.encodings import decode_text
-from uwaga.documents.front_matter import front_matter
+from uwaga.documents.formats.yaml import yaml_pieces
 from uwaga.documents.html_pieces import html_pieces
 from uwaga.documents.markdown_blocks import TextBlock, text_blocks
 from uwaga.documents.markdown_inline import read_inline, write_block
 from uwaga.documents.markdown_parser import MarkdownParser
+from uwaga.documents.messages import KeyChoice
 from uwaga.documents.registry import DocumentFormat
+from uwaga.errors import DataError
+
+HEAD = re.compile(r"(---[ \t]*\r?\n)(.*?)(^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
+TOML = re.compile(r"\+\+\+[ \t]*\r?\n.*?^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+READ = ("title", "subtitle", "description", "summary", "excerpt", "abstract", "linkTitle")
+"""Keys whose values a site shows to readers."""
+
+
+def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]:
+    """The pieces of a document's head, and the rest of it.
+
+    Args:
+        text: the document.
+        keys: those of the head that are translated; none for what sites show.
+    """
+    if found := TOML.match(text):
+        return [found[0]], text[found.end() :]
+    found = HEAD.match(text)
+    if found is None or ":" not in found[2]:
+        return [], text
+    try:
+        pieces = list(yaml_pieces(found[2], KeyChoice(keys or READ), "front matter"))
+    except DataError:
+        pieces = [found[2]]  # templates write heads that no YAML reader takes: left alone
+    return [found[1], *pieces, found[3]], text[found.end() :]
 
 
 def read(source: DocumentSource) -> Reading:
