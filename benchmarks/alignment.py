@@ -79,7 +79,7 @@ def run(options: argparse.Namespace, way: str) -> Path:
     values["training"] |= {"guided_alignment": WAYS[way], "threads": options.threads}
     place = train(parse(Settings, values, str(RECIPE)))
     if place is None:
-        raise SystemExit(f"{folder}: interrupted; the same command goes on")
+        raise SystemExit(f"{folder}: interrupted; rerun the same command")
     return place
 
 

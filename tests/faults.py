@@ -187,7 +187,7 @@ def kill_ranks(folder: Path, count: int, draw: random.Random) -> Outcome:
         newest = max(checkpoint_steps(folder_of), default=0)
     code, told = ended(process, 10 * LONGEST)
     outcome.expect(code == 0, told[-1000:])
-    outcome.expect(told.count("going on from step") == outcome.hit, "it did not go on after each")
+    outcome.expect(told.count("resuming from step") == outcome.hit, "it did not go on after each")
     for step in checkpoint_steps(folder / "whole/checkpoints"):
         (one, expected), (two, found) = (
             read_checkpoint(checkpoint_path(place / "checkpoints", step))

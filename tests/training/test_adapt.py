@@ -208,7 +208,7 @@ def test_what_cannot_be_is_refused(base: Path, tmp_path: Path) -> None:
     wrong: list[tuple[str, dict[str, Any]]] = [
         (r"model\.width: 64, but the model named by init .* has 32", {"model": {"width": 64}}),
         (r"model\.family: 'luong'", {"model": {"family": "luong"}}),
-        (r"model\.\w+: .* leave it out", {"model": "transformer-small"}),
+        (r"model\.\w+: .* omit it", {"model": "transformer-small"}),
         (r"text\.size: the tokenisers are those of", {"text": {"size": 99}}),
         (r"data\.max_tokens: 40, but .* takes 40 tokens", {"data": {"max_tokens": 40}}),
         (r"data\.languages: .*translates abc to cba only", {"data": {"languages": ["en", "de"]}}),
@@ -219,7 +219,7 @@ def test_what_cannot_be_is_refused(base: Path, tmp_path: Path) -> None:
             r"adapt\.lora\.targets: 'q_proj' fits no linear layer",
             {"adapt": {"lora": {"targets": ["q_proj"]}}},
         ),
-        (r"merge them", {"adapt": LORA, "training": {"quantisation": "int8"}}),
+        (r"merge the adapter", {"adapt": LORA, "training": {"quantisation": "int8"}}),
         (
             r"text\.joint: .* shares its embeddings",
             {
@@ -231,7 +231,7 @@ def test_what_cannot_be_is_refused(base: Path, tmp_path: Path) -> None:
     for message, changes in wrong:
         with pytest.raises(SettingsError, match=message):
             train(adapting(base, model, run, **changes))
-    with pytest.raises(SettingsError, match=r"init: .*int8 model"):
+    with pytest.raises(SettingsError, match=r"init: .*int8 weights"):
         train(adapting(base, tmp_path / "int8", run))
     with pytest.raises(ModelError, match=r"init: 'nobody': no such folder"):
         train(adapting(base, "nobody", run))
@@ -240,7 +240,7 @@ def test_what_cannot_be_is_refused(base: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"with lora nothing but the adapters trains"):
         adapting(base, model, run, adapt={"freeze": ["*"], **LORA})
     values = toy_values(base) | {"adapt": {"freeze": ["*"]}}
-    with pytest.raises(SettingsError, match=r"adapt: there is nothing to adapt"):
+    with pytest.raises(SettingsError, match=r"adapt: needs a model to adapt"):
         train(parse(Settings, values, "toy"))
 
 
@@ -250,7 +250,7 @@ def test_a_base_that_has_changed_is_noticed(base: Path, tmp_path: Path) -> None:
     assert first is not None
     train(adapting(base, first, run, steps=2, adapt=LORA))
     train(adapting(base, base / "run" / "model", f"{run}0", steps=4))  # which replaces it
-    with pytest.raises(CheckpointError, match=r"began from other weights than"):
+    with pytest.raises(CheckpointError, match=r"has changed since the run started"):
         train(adapting(base, first, run, steps=4, adapt=LORA))
 
 

@@ -72,7 +72,7 @@ def test_I11_4_settings_are_written_when_a_run_goes_on(
     train(parse(Settings, values, "toy"))
     told = capsys.readouterr().err
     assert "changed: training.steps: 10 → 15" in told and "changed: decoding.beam: 2 → 3" in told
-    assert "holds something else" not in told
+    assert "data.train has changed" not in told
     written = load_settings(folder / "run" / "settings.yaml")
     assert written == parse(Settings, values, "toy")
     assert average_run(folder / "run", folder / "newest", 1) == [15]
@@ -114,8 +114,8 @@ def test_I11_4_another_corpus_and_other_scores_are_said(
     capsys.readouterr()
     train(toy_settings(folder, steps=6, validate_every=2, early_stopping_metric="chrf"))
     told = capsys.readouterr().err.replace("\n", " ")
-    assert "data.train holds something else now: 600 pairs of" in told and "601 pairs of" in told
-    assert "no score so far counts" in told
+    assert "data.train has changed: 600 pairs of" in told and "601 pairs of" in told
+    assert "earlier scores no longer count" in told
     best = read_progress(checkpoint_path(settings.run / "checkpoints", 6)).best
     assert list(best) == [6] and all(score >= 0 for score in best.values())
 

@@ -18,7 +18,7 @@ from uwaga.files.lock import RunLock
 from uwaga.settings import Settings, parse
 from uwaga.training.consistency import check_shared_folder, compare, facts
 from uwaga.training.rank_messages import RankMessages, meet
-from uwaga.training.ranks import ALONE, Ranks, joined
+from uwaga.training.ranks import ALONE, Ranks, join_ranks
 
 WORLD = 3
 
@@ -42,9 +42,7 @@ def together(work: Callable[[Ranks], Any], world: int = WORLD) -> list[Any]:
 
 def test_what_all_agree_on_each_has_made_itself() -> None:
     assert together(lambda ranks: ranks.agree(lambda: ranks.rank**2)) == [0, 1, 4]
-    assert (
-        together(lambda ranks: ranks.tell({"rank": ranks.rank})) == [[{"rank": n} for n in range(WORLD)]] * 3
-    )
+    assert together(lambda ranks: ranks.gather({"rank": ranks.rank})) == [[{"rank": n} for n in range(3)]] * 3
 
 
 def test_rank_0_does_for_all_what_one_does() -> None:
@@ -124,9 +122,9 @@ def test_who_is_here_now_meets_whatever_earlier_ones_have_left_in_the_store() ->
             met = list(pool.map(come, range(WORLD)))
         assert len(set(met)) == 1 and met[0] not in names
         names.add(met[0])
-    with pytest.raises(RankLostError, match=r"rank 1: rank 0 has not come within 0 s"):
+    with pytest.raises(RankLostError, match=r"rank 1: rank 0 has not joined within 0 s"):
         meet(store, 1, WORLD, seconds=0.2)  # the call there is of one who is gone
-    with pytest.raises(RankLostError, match=r"rank 0: rank 1 has not come"):
+    with pytest.raises(RankLostError, match=r"rank 0: rank 1 has not joined"):
         meet(store, 0, WORLD, seconds=0.2)
 
 
@@ -144,7 +142,7 @@ def test_who_is_silent_for_too_long_is_named() -> None:
 def test_who_never_comes_is_named() -> None:
     here = RankMessages(HashStore(), 0, 2, timeout=0.6)
     try:
-        with pytest.raises(RankLostError, match="rank 1, which never came, has not been heard of"):
+        with pytest.raises(RankLostError, match="rank 1, which never joined, has not been heard of"):
             here.gather("")
     finally:
         here.close()
@@ -158,7 +156,7 @@ def test_who_is_asked_to_end_waits_no_longer_for_the_dead() -> None:
     begun = time.monotonic()
     try:
         with pytest.raises(RankLostError):
-            here.hear()
+            here.receive()
         assert time.monotonic() - begun < 30
     finally:
         here.close()
@@ -189,14 +187,14 @@ def test_who_waits_learns_that_another_has_failed() -> None:
 
 
 def test_a_process_by_itself_talks_to_nobody(tmp_path: Path) -> None:
-    with joined({}) as ranks:
+    with join_ranks({}) as ranks:
         assert ranks is ALONE
-    with joined({"WORLD_SIZE": "1", "RANK": "0"}) as ranks:
+    with join_ranks({"WORLD_SIZE": "1", "RANK": "0"}) as ranks:
         assert ranks is ALONE
     tensor = torch.ones(3)
     ALONE.add([tensor])
-    ALONE.spread([tensor])
-    assert tensor.tolist() == [1, 1, 1] and ALONE.exchange([1, 2]) == [[1, 2]] and ALONE.tell("a") == ["a"]
+    ALONE.broadcast([tensor])
+    assert tensor.tolist() == [1, 1, 1] and ALONE.exchange([1, 2]) == [[1, 2]] and ALONE.gather("a") == ["a"]
     assert ALONE.lead(lambda: 1) == ALONE.agree(lambda: 1) == ALONE.in_turn(lambda: 1) == 1
     check_shared_folder(ALONE, tmp_path)
 
@@ -205,7 +203,7 @@ def test_no_store_is_an_error_that_names_torchrun(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with (
         pytest.raises(RankLostError, match="start all processes with torchrun"),
-        joined({"WORLD_SIZE": "2", "RANK": "0"}),
+        join_ranks({"WORLD_SIZE": "2", "RANK": "0"}),
     ):
         pass
 
@@ -219,11 +217,11 @@ def test_processes_that_are_not_alike_are_named_with_what_differs(tmp_path: Path
     compare([first, facts(settings, None), first], ALONE)
     (tmp_path / "train.tsv").write_text("a\tc\nd\te\n")
     with pytest.raises(
-        SettingsError, match=r"rank 2 is not like rank 0: corpus .*train\.tsv: .*size"
+        SettingsError, match=r"rank 2 differs from rank 0: corpus .*train\.tsv: .*size"
     ) as found:
         compare([first, first, facts(settings, None)], ALONE)
     assert "the same files" in str(found.value)
-    with pytest.raises(SettingsError, match=r"rank 1 is not like rank 0: uwaga: 9\.9 there, uwaga"):
+    with pytest.raises(SettingsError, match=r"rank 1 differs from rank 0: uwaga: 9\.9 there, uwaga"):
         compare([first, {**first, "uwaga": "9.9"}], ALONE)
     other = parse(Settings, {"run": "elsewhere", "data": data, "training": {"seed": 2}}, "test")
     with pytest.raises(

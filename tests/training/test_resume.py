@@ -67,7 +67,7 @@ def test_three_kills_and_no_kill_end_with_the_same_bits(tmp_path: Path) -> None:
     process = start(tmp_path, "killed")
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors.decode()
-    assert b"going on from step" in errors
+    assert b"resuming from step" in errors
 
     assert checkpoint_steps(run / "checkpoints") == checkpoint_steps(tmp_path / "whole" / "checkpoints")
     one, expected = read_checkpoint(checkpoint_path(tmp_path / "whole" / "checkpoints", STEPS))
@@ -88,7 +88,7 @@ def test_ctrl_c_writes_a_checkpoint_and_says_so(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors.decode()
-    assert b"the same command goes on" in errors and b"Traceback" not in errors
+    assert b"rerun the same command" in errors and b"Traceback" not in errors
     newest = newest_checkpoint(run / "checkpoints")
     assert newest is not None
     progress, _ = read_checkpoint(newest)

@@ -75,7 +75,7 @@ def test_two_processes_see_what_one_sees(tmp_path: Path) -> None:
     errors = finish(tmp_path, 2)
     assert "2 processes (ddp, cpu): an update is 2 batches of 200 tokens, 1 for each process" in errors
     assert "% MFU" in errors and "TFLOP/s (measured with a matrix product)" in errors
-    assert errors.count("a new run with") == 1
+    assert errors.count("starting a new run") == 1
     assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "alone"), rel=0, abs=1e-6)
     assert farthest(tmp_path / "run", tmp_path / "alone", 6) < 1e-6
 
@@ -88,7 +88,7 @@ def test_the_law_holds_for_four_and_for_shares_and_on_the_way_from_one_to_the_ot
     finish(tmp_path, 2, "run=shares", "training.distributed=fsdp")
     finish(tmp_path, 4, "run=mixed", "training.steps=4")
     finish(tmp_path, 2, "run=mixed", "training.steps=8", "training.distributed=fsdp")
-    assert "going on from step 8" in finish(tmp_path, 2, "run=mixed", "training.steps=12")
+    assert "resuming from step 8" in finish(tmp_path, 2, "run=mixed", "training.steps=12")
     for name in ("four", "shares", "mixed"):
         assert farthest(tmp_path / name, tmp_path / "alone", 12) < 1e-6, name
     for name in ("four", "shares"):
@@ -116,7 +116,7 @@ def test_who_is_killed_is_begun_again_and_the_run_ends_with_the_same_bits(tmp_pa
         eventually(lambda killed=running: not set(killed.values()) & set(workers(process).values()))
     code, errors = ended(process)
     assert code == 0, errors
-    assert errors.count("going on from step") == 2
+    assert errors.count("resuming from step") == 2
     assert farthest(tmp_path / "run", tmp_path / "whole", 40) == 0.0
     weights = [(tmp_path / name / "model/model.safetensors").read_bytes() for name in ("run", "whole")]
     assert weights[0] == weights[1]
@@ -130,7 +130,7 @@ def test_ctrl_c_writes_a_checkpoint_and_ends_all(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     code, errors = ended(process)
     assert code != 0
-    found = re.search(r"stopped at step (\d+); the same command goes on from there", errors)
+    found = re.search(r"stopped at step (\d+); rerun the same command to resume", errors)
     assert found and int(found[1]) == reached(tmp_path)
     assert not (tmp_path / "run/lock").exists()
 
@@ -154,7 +154,7 @@ def test_a_mistake_is_told_once_and_without_a_traceback_of_ours(tmp_path: Path) 
         (
             3,
             [],
-            "training.accumulate: an update is 4 batches of 200 tokens, which cannot be dealt evenly",
+            "training.accumulate: an update is 4 batches of 200 tokens, which cannot be divided evenly",
         ),
         (2, ["training.stepz=1"], "unknown setting 'training.stepz'"),
         (2, [f"data.train=['{tmp_path}/none.tsv']"], "none.tsv: no such file"),

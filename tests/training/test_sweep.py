@@ -29,7 +29,7 @@ from uwaga.training.sweep import (
     is_exhausted,
     open_study,
     sweep,
-    take_up_again,
+    requeue_unfinished,
 )
 
 RATE = "training.schedule.peak"
@@ -122,7 +122,7 @@ def test_what_a_killed_sweep_has_left_comes_again_first(tmp_path: Path) -> None:
     settings = sweep_of(parameters={"a": {"low": 0.0, "high": 1.0}})
     left = open_study(tmp_path, settings, "loss", {}).ask(distributions(settings.parameters)).params
     study = open_study(tmp_path, settings, "loss", {})
-    take_up_again(study)
+    requeue_unfinished(study)
     assert study.ask(distributions(settings.parameters)).params == left
     assert counted(study) == []
     for other in (sweep_of(), settings):

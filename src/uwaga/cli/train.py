@@ -131,10 +131,10 @@ def _train(path: Path, changes: list[str]) -> Path | None:
     """Train by a settings file, alone or with the processes that torchrun has started beside this one."""
     checked = None if _several() else _checked(path, changes)  # at once: importing torch takes seconds
     with needing("train", "training"):
-        from uwaga.training.ranks import joined
+        from uwaga.training.ranks import join_ranks
         from uwaga.training.train import train as train_model
     try:
-        with joined() as ranks:
+        with join_ranks() as ranks:
             return train_model(checked or ranks.agree(lambda: _checked(path, changes)), ranks)
     except FailedElsewhereError:  # which has said why
         raise typer.Exit(MISTAKE) from None

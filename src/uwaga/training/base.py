@@ -1,4 +1,4 @@
-"""The model that a run starts from (``init``), and the settings that follow from it."""
+"""The model that a run starts from (``init``), and the settings that the run takes from it."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ PREFIX = "model."
 
 
 def is_run_checkpoint(name: str | Path) -> bool:
-    """Whether a name is that of a run's checkpoint, ``RUN/checkpoints/step-00001000.safetensors``."""
+    """Return True for the path of a run's checkpoint, ``RUN/checkpoints/step-00001000.safetensors``."""
     return bool(NAME.fullmatch(Path(name).name))
 
 
 def read_run_checkpoint(name: str | Path) -> Checkpoint:
-    """The model in a checkpoint, with the settings and tokenisers of its run.
+    """Read a run's checkpoint as a model, with the settings and tokenisers of its run.
 
     Raises:
-        ModelError: it is missing, or of a run that itself began from a model: parts of that lie elsewhere.
+        ModelError: it is missing, or its run itself started from a model, which holds parts of it.
         SettingsError: the run's ``settings.yaml`` is missing or damaged.
     """
     path = Path(name)
     run = path.parent.parent
     if not path.is_file():
-        raise ModelError(f"{path}: no such checkpoint; `ls {path.parent}` lists those that are kept")
+        raise ModelError(f"{path}: no such checkpoint; `ls {path.parent}` lists those that exist")
     settings = load_settings(run / "settings.yaml")
     if settings.init is not None and settings.adapt.vocabulary == "keep":
         raise ModelError(
-            f"{path}: of a run that began from {settings.init}, whose tokenisers are not in it; make a model "
-            f"of it first: `uwaga average {run} FOLDER --last 1`"
+            f"{path}: its run started from {settings.init} and does not contain the tokenisers; make a model "
+            f"folder first: `uwaga average {run} FOLDER --last 1`"
         )
     sides = ("joint", "joint") if settings.text.joint else ("source", "target")
     source, target = (read_tokeniser(run / "text" / f"{side}.spm") for side in sides)
     target = source if settings.text.joint else target
     stored = open_tensors(path)
-    names = [one.removeprefix(PREFIX) for one in stored if one.startswith(PREFIX)]
+    names = [weight.removeprefix(PREFIX) for weight in stored if weight.startswith(PREFIX)]
     weights = Weights(
-        {one: stored[PREFIX + one].shape for one in names},
-        Table({one: (View(PREFIX + one),) for one in names}),
+        {weight: stored[PREFIX + weight].shape for weight in names},
+        Table({weight: (View(PREFIX + weight),) for weight in names}),
         stored,
     )
     decoding, text = from_settings(settings.decoding)
@@ -81,7 +81,7 @@ def read_run_checkpoint(name: str | Path) -> Checkpoint:
 
 
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout", "variational")
-"""Settings of a model that decide no weight, which a run may choose for itself."""
+"""Settings of a model that do not affect its weights, which a run may choose."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,12 @@ class Base:
     """A model to start from.
 
     Attributes:
-        name: as the settings have it.
+        name: the value of ``init`` in the settings.
         checkpoint: the model, for the languages of the run.
         sha256: checksum of its weights.
-        source: its tokeniser of the source side, as training reads texts.
-        target: of the target side.
-        search: how the finished model translates unless told otherwise.
+        source: tokeniser of the source side.
+        target: tokeniser of the target side.
+        search: default search options of the finished model.
     """
 
     name: str
@@ -105,19 +105,19 @@ class Base:
     search: SearchOptions
 
     @property
-    def own(self) -> bool:
-        """Whether it is a folder of uwaga's."""
+    def is_native(self) -> bool:
+        """True for a model in uwaga's own format."""
         return self.checkpoint.format == UWAGA.name
 
 
 def open_base(settings: Settings) -> tuple[Settings, Base | None]:
-    """Read the model named by ``init``, and fill in what the run takes from it.
+    """Read the model named by ``init``, and complete the settings with the model's.
 
-    Model, languages and decoding of the settings become the model's; the dropouts of ``model`` are the run's
-    own, and so are settings of ``decoding`` where the folder's format can say them.
+    Model, languages and decoding settings are taken from the model. The run may set the dropouts of
+    ``model``, and settings of ``decoding`` if the format of the model's folder can store them.
 
     Returns:
-        the whole settings, and the model; as they were and None where there is no ``init``.
+        the complete settings and the model; the settings unchanged and None without ``init``.
 
     Raises:
         ModelError: there is no such model, or it is damaged.
@@ -125,15 +125,18 @@ def open_base(settings: Settings) -> tuple[Settings, Base | None]:
     """
     if settings.init is None:
         if settings.adapt != AdaptSettings():
-            raise SettingsError("adapt: there is nothing to adapt; name the model to start from with init")
+            raise SettingsError("adapt: needs a model to adapt; name it with init")
         return settings, None
     checkpoint = _read(settings.init, keep=settings.adapt.vocabulary == "keep")
-    languages = [None if one == no else one for one, no in zip(settings.data.languages, UNKNOWN, strict=True)]
+    languages = [
+        None if name == unknown else name
+        for name, unknown in zip(settings.data.languages, UNKNOWN, strict=True)
+    ]
     try:
         direction = checkpoint.languages.direction(*languages)
     except SettingsError as error:
         raise SettingsError(f"data.languages: {error}") from None
-    if not isinstance(checkpoint.source, Tokeniser):  # whose corpora have tags of their own
+    if not isinstance(checkpoint.source, Tokeniser):  # corpora of uwaga's models contain their own tags
         checkpoint = checkpoint.towards(direction)
     source, target = _sides(checkpoint)
     model = _model(settings, checkpoint)
@@ -150,24 +153,22 @@ def open_base(settings: Settings) -> tuple[Settings, Base | None]:
 
 
 def _read(name: str, keep: bool) -> Checkpoint:
-    """The model, if it can be trained and written again."""
+    """Return the model, after checking that it can be trained and saved."""
     try:
         checkpoint = read_run_checkpoint(name) if is_run_checkpoint(name) else formats.read(find_model(name))
     except ModelError as error:
         raise ModelError(f"init: {error}") from None
     if checkpoint.task != "translate":
-        raise SettingsError(
-            f"init: {checkpoint.place}: {KINDS[checkpoint.task][0]}, which does not translate"
-        )
+        raise SettingsError(f"init: {checkpoint.place}: {KINDS[checkpoint.task][0]}, not a translation model")
     if checkpoint.weights is None:
         raise SettingsError(
-            f"init: {checkpoint.place}: an int8 model, whose rounded weights cannot be trained; name the "
-            "model that it was made of, and convert again afterwards"
+            f"init: {checkpoint.place}: int8 weights cannot be trained; name the model that was converted to "
+            "int8, and convert the result again"
         )
     if keep and not can_rewrite(checkpoint):
         raise SettingsError(
-            f"init: {checkpoint.place}: of the format {checkpoint.format}, which uwaga reads but does not "
-            "write; make a folder of it first: `uwaga convert MODEL FOLDER --to marian`"
+            f"init: {checkpoint.place}: uwaga reads but does not write the format {checkpoint.format}; "
+            "convert the model first: `uwaga convert MODEL FOLDER --to marian`"
         )
     return checkpoint
 
@@ -184,68 +185,74 @@ def _sides(checkpoint: Checkpoint) -> tuple[TrainingSubwords, TrainingSubwords]:
 
 
 def _model(settings: Settings, checkpoint: Checkpoint) -> Family:
-    """The model's settings with the run's dropouts."""
-    found, given = cast(Family, checkpoint.settings), settings.model
+    """Return the model's settings with the run's dropouts."""
+    base_settings, run_settings = cast(Family, checkpoint.settings), settings.model
     if "model" not in settings.model_fields_set:
-        return found
-    # A preset's name stands for all that is in it; a group for what it names.
-    group = "family" in given.model_fields_set
-    stated = given.model_dump(include=given.model_fields_set if group else None)
-    if stated.get("family", given.family) != found.family:
-        stated = {"family": given.family}
+        return base_settings
+    # A preset sets all of its values, a group only those that it names.
+    group = "family" in run_settings.model_fields_set
+    stated = run_settings.model_dump(include=run_settings.model_fields_set if group else None)
+    if stated.get("family", run_settings.family) != base_settings.family:
+        stated = {"family": run_settings.family}
     for name, value in stated.items():
-        if name not in DROPOUTS and value != getattr(found, name):
+        if name not in DROPOUTS and value != getattr(base_settings, name):
             raise SettingsError(
                 f"model.{name}: {value!r}, but the model named by init ({settings.init}) has "
-                f"{getattr(found, name)!r}; leave it out"
+                f"{getattr(base_settings, name)!r}; omit it"
             )
-    drops = {name: stated[name] for name in DROPOUTS if name in stated and hasattr(found, name)}
-    return found.model_copy(update=drops)
+    drops = {name: stated[name] for name in DROPOUTS if name in stated and hasattr(base_settings, name)}
+    return base_settings.model_copy(update=drops)
 
 
 def _check_text(settings: Settings) -> None:
-    """Subword settings are for a new vocabulary."""
+    """Check that no subword setting is given: they apply to a new vocabulary only."""
     default = TextSettings()
     for name in TextSettings.model_fields:
         if getattr(settings.text, name) != getattr(default, name):
             raise SettingsError(
-                f"text.{name}: the tokenisers are those of the model named by init ({settings.init}); leave "
-                "text out, or say adapt.vocabulary: new"
+                f"text.{name}: the tokenisers are those of the model named by init ({settings.init}); omit "
+                "text, or set adapt.vocabulary: new"
             )
 
 
 def _longest(
     settings: Settings, checkpoint: Checkpoint, sides: tuple[TrainingSubwords, TrainingSubwords]
 ) -> int:
-    """``data.max_tokens``: what is stated, which must fit the positions, or as many as there are at most."""
-    found, stated = checkpoint.settings, settings.data.max_tokens
-    if getattr(found, "positions", "") == "relative":
-        return stated
-    most = found.max_length - max(side.added if isinstance(side, RowTokeniser) else 1 for side in sides)
-    if stated <= found.max_length - 1:
-        return stated
+    """Return ``data.max_tokens``: the value set, checked against the model's positions, or their maximum."""
+    base_settings, requested = checkpoint.settings, settings.data.max_tokens
+    if getattr(base_settings, "positions", "") == "relative":
+        return requested
+    most = base_settings.max_length - max(
+        side.added if isinstance(side, RowTokeniser) else 1 for side in sides
+    )
+    if requested <= base_settings.max_length - 1:
+        return requested
     if "max_tokens" in settings.data.model_fields_set or most < 1:
         raise SettingsError(
-            f"data.max_tokens: {stated}, but the model named by init takes {found.max_length} tokens with "
-            f"its special ones; lower it to {max(1, most)}"
+            f"data.max_tokens: {requested}, but the model named by init takes {base_settings.max_length} "
+            f"tokens with its special ones; lower it to {max(1, most)}"
         )
     return most
 
 
 def _decoding(settings: Settings, checkpoint: Checkpoint) -> tuple[DecodingSettings, SearchOptions]:
-    """The group ``decoding`` of the finished model, and how the run searches."""
-    given = settings.decoding
-    asked = (
-        given.model_dump(include=given.model_fields_set) if settings.decoding != DecodingSettings() else {}
+    """Return the group ``decoding`` of the finished model, and the search options of the run."""
+    run_settings = settings.decoding
+    changes = (
+        run_settings.model_dump(include=run_settings.model_fields_set)
+        if settings.decoding != DecodingSettings()
+        else {}
     )
     stated = decoding_settings(checkpoint.decoding, checkpoint.text)
     if checkpoint.format == UWAGA.name or settings.adapt.vocabulary == "new":
-        made = (stated or DecodingSettings()).model_copy(update=asked)
-        DecodingSettings.model_validate(made.model_dump())
-        return made, from_settings(made)[0]
-    if asked:
+        decoding = (stated or DecodingSettings()).model_copy(update=changes)
+        DecodingSettings.model_validate(decoding.model_dump())
+        return decoding, from_settings(decoding)[0]
+    if changes:
         raise SettingsError(
-            f"decoding.{next(iter(asked))}: the finished model keeps the generation_config.json of the model "
-            f"named by init ({settings.init}); leave decoding out, and say it when translating"
+            f"decoding.{next(iter(changes))}: the finished model keeps the generation_config.json of the "
+            f"model named by init ({settings.init}); omit decoding, and set it when translating"
         )
-    return given, replace(checkpoint.decoding, nbest=1, sample=False, temperature=1.0, top_k=0, top_p=1.0)
+    return run_settings, replace(
+        checkpoint.decoding, nbest=1, sample=False, temperature=1.0, top_k=0, top_p=1.0
+    )

@@ -1,8 +1,8 @@
-"""How the batches of an update are dealt to the processes of a run.
+"""Sharding of the batches of an update over the processes of a run.
 
-An update is ``training.accumulate`` batches, however many processes there are: process r of W takes those
-numbered r, r + W, ... Their gradients are summed and divided by the tokens of all. So one process or several
-see the same batches in the same updates, and the number of processes changes nothing but the order of sums.
+An update consists of ``training.accumulate`` batches, however many processes there are: process r of W takes
+batches r, r + W, ... Their gradients are summed and divided by the tokens of all. So a run has the same
+batches in the same updates with any number of processes, which changes only the order of the sums.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from uwaga.errors import SettingsError
 from uwaga.settings import TrainingSettings
 from uwaga.training.ranks import Ranks
 
-_NUMBERS = 3  # of a size
+_NUMBERS = 3  # in a Size
 
 
 class Size(NamedTuple):
-    """Of a batch: its sentences, and its source and target tokens, end symbols included."""
+    """Size of a batch: sentences, and source and target tokens with their end symbols."""
 
     sentences: int
     source: int
@@ -28,25 +28,25 @@ class Size(NamedTuple):
 
     @classmethod
     def of(cls, batch: Batch) -> Size:
-        """The batch's."""
+        """Return the size of a batch."""
         return cls(batch.sentences, int(batch.source_lengths.sum()), batch.tokens)
 
 
 @dataclass(frozen=True)
 class BatchSharding:
-    """An update as all processes know it.
+    """The batches of an update and their distribution over the processes.
 
     Attributes:
-        sizes: of all its batches, in the order of a single process.
-        own: which of them are this process's.
+        sizes: of all batches, in the order of a single process.
+        local: numbers of the batches of this process.
     """
 
     sizes: tuple[Size, ...]
-    own: range
+    local: range
 
     @classmethod
     def whole(cls, batches: Sequence[Batch]) -> BatchSharding:
-        """Of a single process."""
+        """Return the sharding of a single process, which has all batches."""
         return cls(tuple(map(Size.of, batches)), range(len(batches)))
 
     @property
@@ -60,48 +60,48 @@ class BatchSharding:
         return sum(size.source for size in self.sizes)
 
     def first_parts(self, parts: int) -> list[int]:
-        """The number of the first part of each own batch, where each is cut into at most ``parts``.
+        """Return the number of the first part of each local batch, each split into at most ``parts``.
 
-        The parts of an update are counted through all its batches; what is drawn at random for one depends on
-        its number and so not on the process that computes it.
+        Parts are numbered through all batches of an update. The random state of a part depends on its number,
+        and so not on the process that computes it.
         """
         before = [0]
         for size in self.sizes:
             before.append(before[-1] + min(parts, size.sentences))
-        return [before[number] for number in self.own]
+        return [before[number] for number in self.local]
 
 
-def deal_out(
+def shard_batches(
     ranks: Ranks, batches: Sequence[Batch], stopping: bool, accumulate: int
 ) -> tuple[BatchSharding, bool]:
-    """Tell the other processes the sizes of this one's batches, and learn theirs.
+    """Exchange the sizes of the batches of an update between the processes.
 
     Args:
         ranks: the processes.
         batches: of this process.
-        stopping: whether this process is asked to stop.
-        accumulate: batches of an update, of all processes together.
+        stopping: True if this process has been asked to stop.
+        accumulate: batches of an update over all processes.
 
     Returns:
-        the update, and whether any process is asked to stop.
+        the sharding of the update, and whether any process has been asked to stop.
 
     Raises:
-        RankLostError: a process has ended, or has not answered in time.
+        RankLostError: a process has ended or has not answered in time.
     """
-    told = ranks.exchange([int(stopping), *(number for batch in batches for number in Size.of(batch))])
+    values = ranks.exchange([int(stopping), *(number for batch in batches for number in Size.of(batch))])
     sizes = []
     for number in range(accumulate):
         start = 1 + number // ranks.world * _NUMBERS
-        sizes.append(Size(*told[number % ranks.world][start : start + _NUMBERS]))
-    deal = BatchSharding(tuple(sizes), range(ranks.rank, accumulate, ranks.world))
-    return deal, any(one[0] for one in told)
+        sizes.append(Size(*values[number % ranks.world][start : start + _NUMBERS]))
+    sharding = BatchSharding(tuple(sizes), range(ranks.rank, accumulate, ranks.world))
+    return sharding, any(row[0] for row in values)
 
 
 def check_world(training: TrainingSettings, world: int) -> None:
-    """Refuse a number of processes that an update's batches cannot be dealt to evenly.
+    """Check that the batches of an update can be divided evenly among the processes.
 
     Raises:
-        SettingsError: says which numbers there can be, and what would keep the size of an update.
+        SettingsError: names the possible numbers of processes, and settings that keep the size of an update.
     """
     batches = training.accumulate
     if batches % world == 0:
@@ -111,7 +111,7 @@ def check_world(training: TrainingSettings, world: int) -> None:
     near = -(-batches // world) * world
     raise SettingsError(
         f"training.accumulate: an update is {batches} batch{'es' if batches > 1 else ''} of "
-        f"{training.batch_tokens:,} tokens, which cannot be dealt evenly to {world} processes. Start "
-        f"{' or '.join(fitting)} of them; or begin a run with --set training.accumulate={near} --set "
-        f"training.batch_tokens={max(1, whole // near)}, whose updates are as large"
+        f"{training.batch_tokens:,} tokens, which cannot be divided evenly among {world} processes. Start "
+        f"{' or '.join(fitting)} of them; or start a run with --set training.accumulate={near} --set "
+        f"training.batch_tokens={max(1, whole // near)}, whose updates have the same size"
     )

@@ -1,4 +1,4 @@
-"""What of a run's settings may change between two parts of it, and what has changed."""
+"""Which settings of a run may change when it is resumed, and which have changed."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ FREE = {
     "training.validation_beam",
     "training.validation_sentences",
 }
-"""Settings of data and training that decide no weight: where things are, what is measured, what is kept."""
+"""Settings of data and training that do not affect the weights: locations, validation, what is kept."""
 LENGTH = "training.steps"
 _ENDLESS = ("inverse_sqrt", "constant")
-"""Schedules whose rate does not depend on how long the run is."""
+"""Schedules whose rate does not depend on the number of steps."""
 SCORED = (
     "training.bleu_tokenise",
     "training.early_stopping_metric",
     "training.validation_beam",
     "training.validation_sentences",
 )
-"""Settings that decide what a validation's score means."""
+"""Settings that affect the score of a validation."""
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Groups of settings as one mapping, with dots between the names: ``training.schedule.peak``."""
+    """Return groups of settings as one mapping with dotted names: ``training.schedule.peak``."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
@@ -54,17 +54,17 @@ def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def fixed_settings(settings: Settings) -> dict[str, Any]:
-    """The settings that must not change within a run, those that are not at their default.
+    """Return the settings that must not change within a run and are not at their default.
 
-    Without defaults, so that a setting added to uwaga later does not disown an old run.
+    Defaults are omitted so that a setting added to uwaga later does not invalidate an old run.
     """
     values = settings.model_dump(
         mode="json", include={"init", "adapt", "data", "text", "model", "training"}, exclude_defaults=True
     )
-    values.get("data", {}).pop("also", None)  # which is measured only
-    if settings.model.family != "transformer":  # of each family it is the default
+    values.get("data", {}).pop("also", None)  # only measured
+    if settings.model.family != "transformer":  # else the family would be omitted as the default of its class
         values["model"] = {"family": settings.model.family, **values.get("model", {})}
-    for number, corpus in enumerate(settings.data.train):  # of which the list as a whole may change
+    for number, corpus in enumerate(settings.data.train):  # the list itself may change
         said = corpus.model_dump(
             mode="json", exclude_defaults=True, exclude={"files", "name", "format", "alignment"}
         )
@@ -74,18 +74,18 @@ def fixed_settings(settings: Settings) -> dict[str, Any]:
 
 
 def scoring(settings: Settings) -> dict[str, Any]:
-    """The settings by which validations are compared with each other."""
+    """Return the settings that must be equal for scores of validations to be comparable."""
     whole = flatten(settings.model_dump(mode="json", include={"training"}))
     return {name: whole[name] for name in SCORED}
 
 
 def check_unchanged(path: Path, before: dict[str, Any] | str, settings: Settings) -> None:
-    """Refuse to go on from a checkpoint that was made with other settings.
+    """Check that a checkpoint was written with settings that allow the run to be resumed.
 
     Args:
         path: the checkpoint, for the message.
-        before: its fixed settings; of an older uwaga a hash, in whose place those in settings.yaml stand.
-        settings: the settings now.
+        before: its fixed settings.
+        settings: the current settings.
 
     Raises:
         CheckpointError: names each changed setting with its old and new value, and those that may change.
@@ -99,15 +99,16 @@ def check_unchanged(path: Path, before: dict[str, Any] | str, settings: Settings
     told = "; ".join(_told(name, before, now, settings) for name in changed)
     steps = "" if LENGTH in changed else f"{LENGTH}, " if settings.training.schedule.kind in _ENDLESS else ""
     raise CheckpointError(
-        f"{path}: made with other settings: {told}. That cannot change within a run: put it back, or choose "
-        f"another folder with --set run=FOLDER. What may change: {steps}decoding, {', '.join(sorted(FREE))}"
+        f"{path}: written with other settings: {told}. These cannot change within a run: restore them, or "
+        f"choose another folder with --set run=FOLDER. What may change: {steps}decoding, "
+        f"{', '.join(sorted(FREE))}"
     )
 
 
 def check_text(run: Path, settings: Settings) -> None:
-    """Refuse other subword settings than those that the folder's subword models were made with.
+    """Check that the folder's subword models were trained with the current subword settings.
 
-    For a run without checkpoints, which could otherwise go on silently with models that the settings deny.
+    For a run without checkpoints, which would otherwise silently use models that contradict its settings.
 
     Raises:
         SettingsError: names each changed setting with both values, and what to delete.
@@ -115,19 +116,21 @@ def check_text(run: Path, settings: Settings) -> None:
     models = sorted((run / "text").glob("*.spm"))
     path = run / "settings.yaml"
     if not models or not path.exists():
-        return  # there are none, or they are the user's own
+        return  # there are none, or the user has put them there
     try:
         before = load_settings(path)
     except SettingsError:
-        return  # of another version: nothing can be said
+        return  # written by another version
     old, new = ({f"text.{k}": v for k, v in one.text.model_dump().items()} for one in (before, settings))
     if changed := _changed(old, new):
         told = "; ".join(f"{name} was {old[name]} and is now {new[name]}" for name in changed)
-        raise SettingsError(f"{run / 'text'}: subword models made with other settings: {told}; delete it")
+        raise SettingsError(
+            f"{run / 'text'}: subword models were trained with other settings: {told}; delete it"
+        )
 
 
 def free_changes(settings: Settings) -> list[str]:
-    """What has changed since settings.yaml was written, as lines to show: ``training.steps: 10 → 15``."""
+    """Return lines with the settings changed since settings.yaml was written: ``training.steps: 10 → 15``."""
     try:
         before = flatten(load_settings(settings.run / "settings.yaml").model_dump(mode="json"))
     except SettingsError:
@@ -148,7 +151,7 @@ def _told(name: str, before: dict[str, Any], now: dict[str, Any], settings: Sett
 
 
 def _defaults(settings: Settings) -> dict[str, Any]:
-    """What is not named is this, for a model of the family of ``settings``."""
+    """Return the default of every setting, for a model of the family of ``settings``."""
     data = DataSettings(train=settings.data.train, dev=settings.data.dev)
     plain = Settings(run=settings.run, data=data)
     values = plain.model_dump(mode="json") | {"model": type(settings.model)().model_dump(mode="json")}

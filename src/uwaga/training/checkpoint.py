@@ -1,9 +1,9 @@
-"""Training checkpoints: everything a run needs to go on as if it had never stopped.
+"""Training checkpoints, which hold everything that a run needs to resume exactly.
 
-One safetensors file each, ``step-00001234.safetensors``: the weights and the optimiser's moments as
-tensors, the place in the data and the scores so far as JSON in the header. What a run draws at random is
-a function of its seed and its place, so there is no random state to keep. A checkpoint is written to
-another name, synced and renamed, and carries a checksum that is verified on reading.
+Each is one safetensors file, ``step-00001234.safetensors``: the weights and the optimiser's moments as
+tensors, the position in the data and the scores so far as JSON in the header. Random numbers of a run are a
+function of its seed and its position, so there is no random state to store. A checkpoint is written
+atomically, and its checksum is verified when it is read.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ _PATTERN = "step-*.safetensors"
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands.
+    """The progress of a run, as a checkpoint stores it.
 
-    ``epoch`` and ``batch`` name the next batch to be read; ``best`` maps a step to its validation score
-    (higher is better) for the best checkpoints; ``stale`` counts validations since the best one.
-    ``settings`` holds what must not change between two parts of a run, ``scoring`` what makes the scores in
-    ``best`` comparable (:mod:`uwaga.training.changes`), ``corpus`` how much there is to train on; ``base`` is
-    the checksum of the model that the run began from, and ``before`` that one's score on each dev set.
+    ``epoch`` and ``batch`` are the position of the next batch; ``best`` maps the steps of the best
+    checkpoints to their validation scores (higher is better); ``stale`` counts validations since the best
+    one. ``settings`` are those that must not change when the run is resumed, ``scoring`` those that make the
+    scores in ``best`` comparable (:mod:`uwaga.training.changes`), ``corpus`` describes the size of the
+    training data; ``base`` is the checksum of the model that the run started from, and ``before`` its score
+    on each dev set.
     """
 
     step: int = 0
@@ -54,30 +55,30 @@ class Progress:
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
-    """The file of a step's checkpoint."""
+    """Return the path of a step's checkpoint."""
     return folder / f"step-{step:08d}.safetensors"
 
 
 def checkpoint_steps(folder: Path) -> list[int]:
-    """Steps that have a checkpoint, oldest first."""
+    """Return the steps that have a checkpoint, oldest first."""
     return sorted(int(path.stem.removeprefix("step-")) for path in folder.glob(_PATTERN))
 
 
 def regular_steps(folder: Path, training: TrainingSettings) -> list[int]:
-    """Steps with a checkpoint that a run which is never interrupted has too, oldest first."""
+    """Return the steps with a checkpoint that an uninterrupted run would have too, oldest first."""
     return [step for step in checkpoint_steps(folder) if is_regular(step, training)]
 
 
 def is_regular(step: int, training: TrainingSettings) -> bool:
-    """Whether a checkpoint is due at this step, whatever its score."""
+    """Return True if a checkpoint is due at this step, whatever its score."""
     return step % training.save_every == 0 or step == training.steps
 
 
 def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Tensor]) -> Path:
-    """Write one checkpoint atomically.
+    """Write a checkpoint atomically.
 
     Raises:
-        CheckpointError: the disk is full or refuses; older checkpoints are untouched.
+        CheckpointError: it cannot be written; older checkpoints are untouched.
     """
     path = checkpoint_path(folder, progress.step)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -92,7 +93,7 @@ def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Ten
 
 
 def read_progress(path: Path) -> Progress:
-    """Where a checkpoint stands, from its header alone: its tensors are neither read nor verified.
+    """Read the progress from a checkpoint's header; its tensors are neither read nor verified.
 
     Raises:
         CheckpointError: as :func:`read_checkpoint`.
@@ -112,7 +113,9 @@ def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         progress = _progress(header)
     if header.get("checksum") != _checksum(tensors):
-        raise CheckpointError(f"{path}: its checksum does not match its content; delete it to go on")
+        raise CheckpointError(
+            f"{path}: checksum mismatch, the file is damaged; delete it to resume from the one before"
+        )
     return progress, tensors
 
 
@@ -124,7 +127,8 @@ def _whole(path: Path) -> Iterator[None]:
         raise CheckpointError(f"{path}: no such checkpoint") from None
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"{path}: not a whole uwaga checkpoint ({reason(error)}); delete it to go on"
+            f"{path}: damaged or not a uwaga checkpoint ({reason(error)}); delete it to resume from the one "
+            "before"
         ) from None
 
 
@@ -135,16 +139,16 @@ def _progress(header: Mapping[str, str]) -> Progress:
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint of a run, or None."""
+    """Return the path of the newest checkpoint of a run, or None."""
     steps = checkpoint_steps(folder)
     return checkpoint_path(folder, steps[-1]) if steps else None
 
 
 def average_checkpoints(paths: list[Path], prefix: str = "model.") -> dict[str, Tensor]:
-    """The mean of the weights of several checkpoints, names without their prefix.
+    """Return the mean weights of several checkpoints, by names without ``prefix``.
 
     Raises:
-        CheckpointError: there is none, one is damaged, or their weights differ in names.
+        CheckpointError: ``paths`` is empty, a checkpoint is damaged, or names of weights differ.
     """
     if not paths:
         raise CheckpointError("there are no checkpoints to average")
@@ -153,7 +157,7 @@ def average_checkpoints(paths: list[Path], prefix: str = "model.") -> dict[str, 
         _, tensors = read_checkpoint(path)
         weights = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
         if total and weights.keys() != total.keys():
-            raise CheckpointError(f"{path}: its weights have other names than those of {paths[0]}")
+            raise CheckpointError(f"{path}: names of weights differ from those in {paths[0]}")
         for name, weight in weights.items():
             total[name] = total[name] + weight.double() if name in total else weight.double()
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}

@@ -1,4 +1,4 @@
-"""Whether the processes of a run are alike: one uwaga, one torch, the same settings, model and corpora."""
+"""Checks that all processes of a run have the same uwaga, torch, settings, base model and corpora."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from uwaga.training.final_model import made_with
 from uwaga.training.ranks import Ranks
 
 _PACKAGE = Path(__file__).parents[1]
-_SETTLED = 30.0  # seconds after which a network's file system shows what another machine has written
+_SETTLED = 30.0  # seconds after which a network file system shows files of another machine
 
 
 def check_consistent(ranks: Ranks, settings: Settings, base: Base | None) -> None:
-    """Refuse to train with a process that would compute something else than rank 0.
+    """Check that every process would compute the same as rank 0.
 
     Raises:
-        SettingsError: names the rank, its host, and what differs with both values; in every process.
-        DataError: a corpus is not there.
+        SettingsError: names the rank, its host, and the differing facts with both values; in every process.
+        DataError: a corpus does not exist.
     """
     if ranks.world == 1:
         return
-    told = ranks.tell(ranks.agree(lambda: facts(settings, base)))
-    ranks.agree(lambda: compare(told, ranks))
+    gathered = ranks.gather(ranks.agree(lambda: facts(settings, base)))
+    ranks.agree(lambda: compare(gathered, ranks))
 
 
 def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
-    """What must be the same in all processes, as JSON holds it."""
+    """Return the facts that must be equal in all processes, as JSON values."""
     data = settings.data
     files = []
     for named in (data.train, data.dev, *data.also.values()):
@@ -54,25 +54,27 @@ def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
     }
 
 
-def compare(told: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
-    """Hold the facts of every process against those of rank 0.
+def compare(gathered: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
+    """Compare the facts of every process with those of rank 0.
 
     Raises:
         SettingsError: as :func:`check_consistent`.
     """
-    first = told[0]
-    for rank, mine in enumerate(told):
-        names = [name for name in {**first, **mine} if first.get(name) != mine.get(name)]
+    first = gathered[0]
+    for rank, current in enumerate(gathered):
+        names = [name for name in {**first, **current} if first.get(name) != current.get(name)]
         if names:
-            shown = "; ".join(f"{name}: {mine.get(name)} there, {first.get(name)} here" for name in names[:3])
+            shown = "; ".join(
+                f"{name}: {current.get(name)} there, {first.get(name)} here" for name in names[:3]
+            )
             raise SettingsError(
-                f"{ranks.named(rank)} is not like {ranks.named(0)}: {shown}. All processes of a run need the "
-                "same uwaga, the same settings and the same files"
+                f"{ranks.describe(rank)} differs from {ranks.describe(0)}: {shown}. All processes of a run "
+                "need the same uwaga, the same settings and the same files"
             )
 
 
 def check_shared_folder(ranks: Ranks, run: Path) -> None:
-    """Refuse a process that does not see the folder of the run, which rank 0 holds the lock of.
+    """Check that every process sees the folder of the run, which rank 0 has locked.
 
     Raises:
         SettingsError: names the rank and its host.
@@ -86,8 +88,8 @@ def check_shared_folder(ranks: Ranks, run: Path) -> None:
         while not (run / LOCK).is_file() or (run / LOCK).read_text(encoding="utf-8") != owner:
             if time.monotonic() > end:
                 raise SettingsError(
-                    f"run: {ranks.named(ranks.rank)} does not see {run} of rank 0; put it on a file system "
-                    "that all machines share"
+                    f"run: {ranks.describe(ranks.rank)} does not see {run} of rank 0; put it on a file "
+                    "system that all machines share"
                 )
             time.sleep(0.1)
 
@@ -95,7 +97,7 @@ def check_shared_folder(ranks: Ranks, run: Path) -> None:
 
 
 def code_digest() -> str:
-    """A short digest of the package's modules: two builds of one version differ in it."""
+    """Return a short digest of the package's modules, which distinguishes two builds of one version."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(str(path.relative_to(_PACKAGE)).encode())

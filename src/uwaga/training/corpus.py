@@ -1,4 +1,4 @@
-"""From the corpora of a settings file to batches: subword models, prepared stores, order."""
+"""From the corpora of a settings file to batches: subword models, prepared stores, alignments, order."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from uwaga.tokenizers.training import train_tokeniser
 def corpus_links(
     corpus: CorpusSettings, guided: GuidedAlignmentSettings, place: Path, say: Callable[[str], None]
 ) -> LinkFile:
-    """The links of a corpus: its own file, or one that the aligner writes to ``place`` unless it is there.
+    """Return the alignments of a corpus: its own file, or ``place``, which the aligner writes if needed.
 
     The aligner holds the words of the whole corpus in memory.
 
     Raises:
-        DataError: the corpus is at fault.
+        DataError: the corpus cannot be read.
         OSError: the file cannot be written.
     """
     if corpus.alignment:
         return LinkFile(corpus.alignment, guided.words)
     reader = read_corpus(corpus)
-    said = corpus.model_dump(mode="json", include={"columns", "languages", "bad_lines"})
-    made_from = {"files": [identify(file) for file in reader.files], **said}
+    options = corpus.model_dump(mode="json", include={"columns", "languages", "bad_lines"})
+    made_from = {"files": [identify(file) for file in reader.files], **options}
     facts = place.with_name(f"{place.name}.json")
-    found = LinkFile(str(place), "words")
+    link_file = LinkFile(str(place), "words")
     if place.is_file() and _read(facts) == made_from:
-        return found
+        return link_file
     say(f"aligning the words of {corpus.name}")
     rows, sources, targets = list[int](), list[list[str]](), list[list[str]]()
     for pair in reader:
@@ -58,7 +58,7 @@ def corpus_links(
     facts.unlink(missing_ok=True)
     write_file(place, "".join(f"{line}\n" for line in lines))
     write_file(facts, json.dumps(made_from))
-    return found
+    return link_file
 
 
 def _read(path: Path) -> object:
@@ -73,7 +73,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class DevSet:
-    """Pairs to validate on: as batches for the loss, and as texts to be decoded."""
+    """Pairs to validate on: batches for the loss, and texts to decode."""
 
     batches: list[Batch]
     pairs: list[Pair]
@@ -81,10 +81,15 @@ class DevSet:
 
 @dataclass(frozen=True)
 class Corpora:
-    """What a run reads; ``also`` are its further dev sets by name.
+    """The prepared data of a run.
 
-    ``source`` and ``target`` are the same object where the vocabulary is joint. ``size`` says how much there
-    is to train on, and differs where the corpus does.
+    Attributes:
+        source: tokeniser of the source side.
+        target: tokeniser of the target side; the same object if the vocabulary is joint.
+        train: training batches.
+        dev: the dev set.
+        also: further dev sets by name.
+        size: description of the training data, by which a changed corpus is recognised.
     """
 
     source: TrainingSubwords
@@ -97,10 +102,10 @@ class Corpora:
     def stream(
         self, epoch: int, batch: int, rank: int = 0, world: int = 1
     ) -> Generator[tuple[Place, Batch], None, None]:
-        """Training batches for ever, from this place on: those numbered ``rank``, ``rank + world``, ...
+        """Yield training batches without end, from this position: numbers ``rank``, ``rank + world``, ...
 
-        Each comes with the place of the last of the ``world`` batches that it is one of, up to which all
-        processes together have then read; with one process, its own.
+        Each batch comes with the position of the last one in its group of ``world`` batches, up to which all
+        processes together have then read.
         """
         return prefetch(self._places(epoch, batch, rank, world))
 
@@ -122,15 +127,15 @@ def prepare_corpora(
     say: Callable[[str], None],
     tokenisers: tuple[TrainingSubwords, TrainingSubwords] | None = None,
 ) -> Corpora:
-    """Build or reuse the prepared stores in the run's folder.
+    """Prepare the corpora in the run's folder, reusing what is prepared already.
 
     Args:
         settings: of the run.
-        say: told what is done.
-        tokenisers: of both sides; None for subword models that are learned, or were, in the run's folder.
+        say: called with each line of progress.
+        tokenisers: of both sides; None to train subword models, or load those in the run's folder.
 
     Raises:
-        DataError: a corpus is at fault, or a store cannot be written.
+        DataError: a corpus cannot be read, or a store cannot be written.
         SettingsError: the vocabulary lacks a tag.
     """
     for corpora in (settings.data.train, settings.data.dev, *settings.data.also.values()):
@@ -138,7 +143,7 @@ def prepare_corpora(
             check_rereadable(find_sources(corpus))
     source, target = sides = tokenisers or _tokenisers(settings, say)
     for tag in settings.data.tags:
-        tag_ids(source, tag)  # refused here, before a corpus is read
+        tag_ids(source, tag)  # raises before a corpus is read
     data = settings.data
     guided = settings.training.guided_alignment
     train = _stores(settings, data.train, "train", sides, data, say, guided)
@@ -167,10 +172,10 @@ def _dev_set(
 ) -> DevSet:
     plain = settings.data.model_copy(update={"augment": {}, "subword_sampling": 0.0})
     mixture = Mixture(_stores(settings, corpora, side, tokenisers, plain, say))
-    made = Batches(mixture, tokenisers, plain, 0, settings.training.batch_tokens)
-    batches = [made.batch(0, index) for index in range(made.count(0))]
-    found = settings.data.resolve(corpora)
-    return DevSet(batches, [pair for one in found for pair in _tagged(read_corpus(one), one.tag)])
+    dev_batches = Batches(mixture, tokenisers, plain, 0, settings.training.batch_tokens)
+    batches = [dev_batches.batch(0, index) for index in range(dev_batches.count(0))]
+    resolved = settings.data.resolve(corpora)
+    return DevSet(batches, [pair for corpus in resolved for pair in _tagged(read_corpus(corpus), corpus.tag)])
 
 
 def _stores(
@@ -182,7 +187,7 @@ def _stores(
     say: Callable[[str], None],
     guided: GuidedAlignmentSettings | None = None,
 ) -> list[Store]:
-    """The stores of a side, one a corpus; that of a single one without a name is called by the side."""
+    """Build the stores of a data set, one per corpus; that of a single unnamed corpus is named ``side``."""
     lone = len(corpora) == 1 and not corpora[0].name
     keep_text = data.subword_sampling > 0 or guided is not None
     stores = []
@@ -209,8 +214,8 @@ def _tokenisers(settings: Settings, say: Callable[[str], None]) -> tuple[Tokenis
     paths = [folder / f"{name}.spm" for name in names]
     if not all(path.exists() for path in paths):
         say(f"training {len(paths)} subword model{'s' if len(paths) > 1 else ''} of {settings.text.size}")
-    found = [_tokeniser(settings, path) for path in paths]
-    return found[0], found[-1]
+    tokenisers = [_tokeniser(settings, path) for path in paths]
+    return tokenisers[0], tokenisers[-1]
 
 
 def _tokeniser(settings: Settings, path: Path) -> Tokeniser:

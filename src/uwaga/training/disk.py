@@ -1,4 +1,4 @@
-"""Writing while the disk may be full: whole or not at all, and a reason that says the way out."""
+"""Writing to a disk that may be full: atomically, and with errors that say how to continue."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from pathlib import Path
 from uwaga.errors import CheckpointError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NUMBER = re.compile(r"os error (\d+)")  # as safetensors, which is Rust, tells it
+_NUMBER = re.compile(r"os error (\d+)")  # in messages of safetensors, which is written in Rust
 
 
 def explain(error: Exception) -> str:
-    """Why something could not be written, and what to do."""
+    """Return why a file could not be written, and what to do."""
     number = error.errno if isinstance(error, OSError) else None
     if number is None and (found := _NUMBER.search(str(error))):
         number = int(found[1])
     reason = os.strerror(number) if number else str(error)
     if number in FULL:
-        return f"{reason}; free some space and start the same command again, it goes on where it was"
+        return f"{reason}; free some space and rerun the same command to resume"
     if number == errno.ENOENT:
         return (
-            f"{reason}: it vanished while it was written; something else deletes files there. The same "
-            "command goes on from the newest checkpoint that is left"
+            f"{reason}: the file was deleted by another program while it was written. Rerun the same command "
+            "to resume from the newest checkpoint that is left"
         )
-    return f"{reason}; the same command goes on from the newest checkpoint"
+    return f"{reason}; rerun the same command to resume from the newest checkpoint"
 
 
 @contextlib.contextmanager
 def failures_named(run: Path) -> Iterator[None]:
-    """Turn what the system refuses inside, in the folder of a run or without a name, into one of our errors.
+    """Turn an OSError for a file of the run, or for a full disk, into a CheckpointError.
 
     Raises:
-        CheckpointError: names the file or the folder, and the way out.
+        CheckpointError: names the file or the folder, and what to do.
     """
     try:
         yield
@@ -51,7 +51,7 @@ def failures_named(run: Path) -> Iterator[None]:
 
 
 def append(path: Path, content: bytes) -> None:
-    """Put ``content`` behind what a file holds, all of it or nothing.
+    """Append ``content`` to a file, all of it or nothing.
 
     Raises:
         OSError: with the file's name.
@@ -72,7 +72,7 @@ def append(path: Path, content: bytes) -> None:
 
 
 def remove_leftovers(run: Path) -> None:
-    """Remove what a killed part of the run has left half-written; the caller holds the run's lock."""
+    """Remove partly written files of a killed process; the caller must hold the run's lock."""
     for pattern in ("checkpoints/.*.part", ".*.part", "text/.*.part"):
         for path in run.glob(pattern):
             path.unlink(missing_ok=True)

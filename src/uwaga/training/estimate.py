@@ -1,4 +1,4 @@
-"""How long a run will take on this machine, from a minute of its updates."""
+"""Estimate how long a run will take on this machine, by measuring updates for up to a minute."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from uwaga.training.process import prepare_process
 from uwaga.training.step import Updater
 
 SECONDS = 60.0
-"""An estimate takes no longer than this, the update that it ends with aside."""
-_SAMPLE = 10_000  # pairs of the corpus that are looked at
+"""Longest time of an estimate, except for its last update."""
+_SAMPLE = 10_000  # pairs of the corpus that are used
 _LENGTH = 25  # tokens of a random sentence: news text in subwords
-_FEWEST, _STEADY = 5, 0.02  # updates at least, and the relative error of their mean that suffices
+_FEWEST, _STEADY = 5, 0.02  # minimum updates, and the relative error of their mean that is accepted
 _LEAST_PIECES = 64
 
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """What a run will take: ``seconds`` for all its updates, validations aside.
+    """The time that a run will take: ``seconds`` for all its updates, without validations.
 
-    ``updates`` were measured, at ``rate`` target tokens a second; ``real`` says whether they were of the
-    run's corpus or of random sentences; ``device`` is where.
+    ``updates`` were measured, at ``rate`` target tokens per second; ``real`` is True if they used the run's
+    corpus, False for random sentences; ``device`` describes where.
     """
 
     seconds: float
@@ -55,19 +55,19 @@ class TimeEstimate:
     def __str__(self) -> str:
         what = "of your corpus" if self.real else f"of random sentences of {_LENGTH} tokens"
         return (
-            f"about {_duration(self.seconds)} on this machine ({self.device}), validations aside: "
+            f"about {_duration(self.seconds)} on this machine ({self.device}), without validations: "
             f"{self.rate:,.0f} target tokens/s in {self.updates} updates {what}"
         )
 
 
 def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
-    """Measure updates of this run, for at most ``seconds``, and multiply; nothing is left behind.
+    """Measure updates of this run for at most ``seconds``, and extrapolate; no file is left behind.
 
-    They are of the corpus where it is there (of its first pairs), else of random sentences.
+    The updates use the first pairs of the corpus, or random sentences if it does not exist.
 
     Raises:
-        SettingsError: the model cannot be built, or the device is not there.
-        DataError: the corpus is there and cannot be read.
+        SettingsError: the model cannot be built, or the device is not available.
+        DataError: the corpus exists and cannot be read.
     """
     settings, base = open_base(settings)
     check_model(settings.model)
@@ -97,7 +97,7 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
                     break
         finally:
             updater.close()
-    first = int(len(spent) > 1)  # which takes memory and chooses kernels
+    first = int(len(spent) > 1)  # the first update allocates memory and selects kernels
     measured = spent[first:]
     name = "GPU" if device.type == "cuda" else f"{updater.workers} CPU cores"
     whole = statistics.fmean(measured) * settings.training.steps
@@ -105,7 +105,7 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
 
 
 def _model(settings: Settings, base: Base | None) -> Seq2Seq:
-    """The run's model; one with a new vocabulary is as large as with that of the model it begins from."""
+    """Return the run's model; with a new vocabulary, that of the base model stands in for it."""
     if base is not None:
         kept = settings.adapt.model_copy(update={"vocabulary": "keep"})
         return start_model(settings.model_copy(update={"adapt": kept}), base, base.source, base.target)
@@ -142,7 +142,7 @@ def _random(settings: Settings, size: int) -> Iterator[Batch]:
 def _sampled(
     settings: Settings, folder: Path, sides: tuple[TrainingSubwords, TrainingSubwords] | None
 ) -> Iterator[Batch]:
-    """Batches of the corpus's first pairs, in subwords of a model learned on them unless there is one."""
+    """Yield batches of the corpus's first pairs, training a subword model on them if there is none."""
     path = folder / "sample.tsv"
     with path.open("w", encoding="utf-8") as file:
         corpora = settings.data.resolved("train")
@@ -160,7 +160,7 @@ def _sampled(
         try:
             prepared = prepare_corpora(sample, lambda line: None, sides)
             break
-        except SettingsError:  # so few pairs do not support so many pieces
+        except SettingsError:  # too few pairs for a vocabulary of this size
             if size <= _LEAST_PIECES or sides is not None:
                 raise
             size = max(_LEAST_PIECES, size // 2)

@@ -49,14 +49,14 @@ def model_card(
     progress: Progress,
     changes: Sequence[str] = (),
 ) -> str:
-    """Markdown; licence lines are for the trainer's own hand, since data decides them.
+    """Return the model card as Markdown.
 
     Args:
         settings: of the run.
-        origin: where the weights come from.
-        result: of the dev set, None where it was not measured.
-        progress: where the run stands.
-        changes: what each dev set scored before and after, a line each.
+        origin: description of the weights.
+        result: on the dev set, None if it was not measured.
+        progress: of the run.
+        changes: a line per dev set with its scores before and after.
     """
     source, target = settings.data.languages
     lines = [
@@ -85,7 +85,7 @@ def model_card(
 
 
 def made_with() -> str:
-    """``uwaga 0.1.0``, or without the version where it is not installed."""
+    """Return ``uwaga 0.1.0``, without the version if the package is not installed."""
     try:
         return f"uwaga {version('uwaga')}"
     except PackageNotFoundError:
@@ -93,24 +93,24 @@ def made_with() -> str:
 
 
 def _named(corpora: Sequence[CorpusSettings]) -> str:
-    """The last parts of the corpora's names."""
+    """Return the file names of the corpora."""
     return ", ".join(file.rpartition("/")[2] for corpus in corpora for file in corpus.files)
 
 
 @dataclass(frozen=True)
 class FinalWeights:
-    """Where the weights of a finished model come from: the steps of their checkpoints, and as text."""
+    """The origin of a finished model's weights: the steps of their checkpoints, and a description."""
 
     steps: tuple[int, ...]
     origin: str
 
 
 def load_final_weights(run: Run) -> FinalWeights:
-    """Put the finished model's weights into the run's model.
+    """Load the finished model's weights into the run's model.
 
-    The mean of the newest ``training.average`` checkpoints is validated as every checkpoint was. Where it
-    scores worse than the best of them by ``training.early_stopping_metric``, that one is taken. Both are said
-    and logged.
+    The mean of the newest ``training.average`` checkpoints is validated like every checkpoint. If its
+    ``training.early_stopping_metric`` is worse than that of the best checkpoint, the latter is used. Both
+    scores are reported and logged.
     """
     best = _best_step(run)
     if run.training.average and (
@@ -164,20 +164,20 @@ def write_final_model(
     card: str,
     usual: UsualScore | None = None,
 ) -> None:
-    """Write a run's model, or with ``adapt.lora`` its adapter, as ``folder``.
+    """Write a run's model, or with ``adapt.lora`` its adapter, to ``folder``.
 
     Args:
-        folder: to make; an older one of the same kind is replaced.
+        folder: to create; an older one of the same kind is replaced.
         settings: of the run.
-        base: what it began from, or None.
+        base: the model that the run started from, or None.
         model: with the weights to write.
         sides: tokenisers of source and target.
-        card: Markdown.
-        usual: what its scores usually are.
+        card: the model card, Markdown.
+        usual: distribution of its scores.
 
     Raises:
         ModelError: it cannot be written; nothing has changed then.
-        SettingsError: the format of the model that the run began from has no such number format.
+        SettingsError: the format of the base model does not support ``training.save_dtype``.
     """
     if base is not None and settings.adapt.lora is not None:
         write_adapter(folder, _adapter(folder, settings, base, model), card)
@@ -186,7 +186,7 @@ def write_final_model(
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
         save_model(
             folder,
-            _plain(settings, model, source, target),
+            _without_quantisation(settings, model, source, target),
             settings.model,
             settings.decoding,
             source,
@@ -211,7 +211,7 @@ def write_final_model(
 
 
 def taught_head(settings: Settings) -> AlignmentHead | None:
-    """The head that a run teaches to align, None where it teaches none."""
+    """Return the head that guided alignment trains, or None."""
     guide = settings.training.guided_alignment
     if guide is None:
         return None
@@ -222,12 +222,12 @@ def taught_head(settings: Settings) -> AlignmentHead | None:
 
 
 def check_dtype(settings: Settings, base: Base | None) -> None:
-    """Refuse, before anything is trained, a number format that the finished folder is not written in.
+    """Check before training that the format of the finished folder supports ``training.save_dtype``.
 
     Raises:
         SettingsError: names the setting.
     """
-    foreign = base is not None and not base.own and settings.adapt.vocabulary == "keep"
+    foreign = base is not None and not base.is_native and settings.adapt.vocabulary == "keep"
     if foreign and settings.training.save_dtype == "bfloat16":
         raise SettingsError(
             "training.save_dtype: a folder in Hugging Face's layout is written in float32 or float16"
@@ -235,17 +235,19 @@ def check_dtype(settings: Settings, base: Base | None) -> None:
 
 
 def final_folder(settings: Settings) -> Path:
-    """Where a run puts what it has made."""
+    """Return the folder of the finished model or adapter."""
     return settings.run / ("model" if settings.adapt.lora is None else "adapter")
 
 
-def _plain(settings: Settings, model: Seq2Seq, source: Tokeniser, target: Tokeniser) -> Seq2Seq:
-    """The model without what training alone needs of it."""
+def _without_quantisation(
+    settings: Settings, model: Seq2Seq, source: Tokeniser, target: Tokeniser
+) -> Seq2Seq:
+    """Return the model without fake quantisation."""
     if settings.training.quantisation == "none":
         return model
-    made = build_model(settings.model, target.symbols, source.size, target.size)
-    made.load_state_dict(model.state_dict())
-    return made
+    plain = build_model(settings.model, target.symbols, source.size, target.size)
+    plain.load_state_dict(model.state_dict())
+    return plain
 
 
 def _adapter(folder: Path, settings: Settings, base: Base, model: Seq2Seq) -> Adapter:
@@ -259,21 +261,21 @@ def _adapter(folder: Path, settings: Settings, base: Base, model: Seq2Seq) -> Ad
 
 
 def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
-    """Write the mean of a run's newest checkpoints as the model folder ``out``; the run is not touched.
+    """Write the mean of a run's newest checkpoints to the model folder ``out``; the run is not changed.
 
-    Those that `uwaga train` would average at its end, and the newest of all, whatever it was written for: an
-    interrupt or a good score.
+    The checkpoints are those that `uwaga train` would average at its end, and the newest one, even if it was
+    written for an interrupt or a good score.
 
     Args:
         run: a folder of ``uwaga train``; its corpora are not needed.
-        out: the folder to make.
+        out: the folder to create.
         count: how many checkpoints; the run's ``training.average`` if None, or one where that is 0.
 
     Returns:
         the steps of the checkpoints.
 
     Raises:
-        SettingsError: the folder holds no settings of a run.
+        SettingsError: the folder contains no settings of a run.
         CheckpointError: there are fewer checkpoints, or one is damaged or of another model.
         ModelError: a tokeniser is missing, or ``out`` cannot be written.
     """
@@ -299,8 +301,8 @@ def _newest_mean(
         steps = sorted({*regular_steps(folder, training), *checkpoint_steps(folder)[-1:]})
         if wanted > len(steps):
             raise CheckpointError(
-                f"{folder}: {len(steps)} checkpoints to average and not {wanted}; ask for fewer, "
-                "or keep more with training.keep_last"
+                f"{folder}: has {len(steps)} checkpoints, not {wanted}; average fewer, or keep more with "
+                "training.keep_last"
             )
         steps = steps[-wanted:]
         paths = [checkpoint_path(folder, step) for step in steps]
@@ -309,7 +311,7 @@ def _newest_mean(
         except CheckpointError:
             if all(path.exists() for path in paths):
                 raise
-            # The run goes on, and has replaced one of them by a newer one.
+            # The run is still training and has removed one of them.
 
 
 def _tokenisers(

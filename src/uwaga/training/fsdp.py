@@ -1,4 +1,4 @@
-"""FSDP2: each process holds a share of every weight, gradient and moment (Zhao 2023; Rajbhandari 2020)."""
+"""FSDP2: each process holds a shard of every weight, gradient and moment (Zhao 2023; Rajbhandari 2020)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from uwaga.training.step import BatchPart, TrainableModel, Updater, batch_loss
 
 
 class ShardedModel(nn.Module):
-    """A copy of a model of which this process holds a share; its forward pass is the loss of a batch.
+    """A sharded copy of a model; its forward pass returns the loss of a batch.
 
-    Each block of a Transformer is gathered when its turn comes and let go behind it; what is left, and the
-    whole of another model, is gathered for the length of a batch. The loss is inside, for it reads the
-    output layer.
+    Each block of a Transformer is gathered for its own computation and freed afterwards. The remaining
+    weights, and all weights of other models, are gathered for a whole batch. The loss is part of the module
+    because it reads the output layer.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ShardedModel(nn.Module):
             )
         from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
-        # It warns of operations in place on what a block returns; there are none.
+        # The warning is about in-place operations on outputs of blocks; there are none.
         warnings.filterwarnings("ignore", "FSDP2-wrapped module", UserWarning)
         self.model = copy.deepcopy(model)
         self.settings = settings
@@ -50,14 +50,16 @@ class ShardedModel(nn.Module):
         if type(model) is Transformer:
             stacks = (self.model.get_submodule(name) for name in ("encoder", "decoder"))
             for block in (block for stack in stacks for block in stack.children()):
-                if isinstance(block, DecoderBlock):  # whose keys and values are made before its forward pass
+                if isinstance(
+                    block, DecoderBlock
+                ):  # its keys and values are computed before its forward pass
                     fully_shard(block.cross_attention, mesh=mesh)
                     register_fsdp_forward_method(block.cross_attention, "project")
                 fully_shard(block, mesh=mesh)
         self.sharded = fully_shard(self, mesh=mesh)
 
     def forward(self, batch: Batch) -> Loss:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         settings = self.settings
         return batch_loss(
             self.model, batch, settings.label_smoothing, settings.precision, settings.guided_alignment
@@ -65,9 +67,8 @@ class ShardedModel(nn.Module):
 
 
 class ShardedTrainableModel(TrainableModel):
-    """A share of a copy.
-
-    The run's model stays on the CPU and gets the whole weights when they are wanted.
+    """The shards of this process; the run's model stays on the CPU and receives the full weights on "
+    "demand.
     """
 
     def __init__(
@@ -81,19 +82,19 @@ class ShardedTrainableModel(TrainableModel):
 
     @torch.no_grad()
     def fill(self, model: Seq2Seq) -> None:
-        for mine, theirs in zip(self.model.parameters(), model.parameters(), strict=True):
-            mine.copy_(placed(theirs, mine))
+        for sharded, parameter in zip(self.model.parameters(), model.parameters(), strict=True):
+            sharded.copy_(placed(parameter, sharded))
 
     @torch.no_grad()
     def collect(self, model: Seq2Seq, keep: bool) -> None:
-        with self.ranks.together():
-            for mine, theirs in zip(self.model.parameters(), model.parameters(), strict=True):
-                made = whole(mine)
+        with self.ranks.reporting_loss():
+            for sharded, parameter in zip(self.model.parameters(), model.parameters(), strict=True):
+                full = whole(sharded)
                 if keep:
-                    theirs.copy_(made)
+                    parameter.copy_(full)
 
     @contextlib.contextmanager
-    def at_hand(self, model: Seq2Seq) -> Iterator[None]:
+    def on_device(self, model: Seq2Seq) -> Iterator[None]:
         before = model.device
         model.to(self.device)
         try:
@@ -103,7 +104,7 @@ class ShardedTrainableModel(TrainableModel):
 
 
 class ShardedUpdater(Updater):
-    """Updates a sharded model; a process computes one batch at a time."""
+    """Updates a sharded model; each process computes one batch at a time."""
 
     def __init__(
         self, model: ShardedModel, optimiser: torch.optim.Optimizer, settings: TrainingSettings, ranks: Ranks
@@ -114,11 +115,11 @@ class ShardedUpdater(Updater):
 
     def backward(self, parts: Sequence[BatchPart], tokens: int, step: int) -> tuple[float, float]:
         losses = torch.zeros(2, dtype=torch.float64)
-        with self.ranks.together():
+        with self.ranks.reporting_loss():
             for part in parts:
                 self._sharded.sharded.set_requires_gradient_sync(part is parts[-1])
                 loss = self.loss(part, step)
-                # Shares are of the mean over the processes.
+                # FSDP averages gradients over the processes.
                 (loss.smoothed * (self.ranks.world / tokens)).backward()  # type: ignore[no-untyped-call]
                 losses += torch.stack([loss.smoothed.detach(), loss.plain]).to("cpu", torch.float64)
         self.ranks.add([losses])

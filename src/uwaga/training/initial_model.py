@@ -28,16 +28,16 @@ Sides = tuple[TrainingSubwords, TrainingSubwords]
 def with_vocabulary(
     model: Seq2Seq, settings: ModelSettings, old: Sides, new: tuple[Tokeniser, Tokeniser]
 ) -> Seq2Seq:
-    """The model for other subwords, all but its vocabularies as it was.
+    """Return the model with new vocabularies; all other weights are unchanged.
 
     Args:
         model: a Transformer.
-        settings: of it.
+        settings: of the model.
         old: its tokenisers, source and target.
-        new: those that it is to have.
+        new: the new tokenisers.
 
     Raises:
-        SettingsError: it is no Transformer, or shares tables that two vocabularies cannot share.
+        SettingsError: it is not a Transformer, or shares embeddings that two vocabularies cannot share.
     """
     if not isinstance(settings, TransformerSettings):
         raise SettingsError(
@@ -48,7 +48,7 @@ def with_vocabulary(
             f"text.joint: the model named by init shares its embeddings (tie: {settings.tie}), so both sides "
             "must share one vocabulary; set text.joint: true"
         )
-    made = build_model(settings, new[1].symbols, new[0].size, new[1].size)
+    new_model = build_model(settings, new[1].symbols, new[0].size, new[1].size)
     weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     tied = {"all": ("source_embedding.weight", "output_weight"), "embeddings": ("source_embedding.weight",)}
     both = tied.get(settings.tie, ())
@@ -62,20 +62,20 @@ def with_vocabulary(
             shared = bool(both) and (settings.tie == "all" or name != "output_weight")
             sources = old if shared and weights[name].dim() == 2 else (old[side],)
             weights[name] = remapped(weights[name], sources, new[side])
-    made.load_state_dict(weights)
-    return made
+    new_model.load_state_dict(weights)
+    return new_model
 
 
 def remapped(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -> Tensor:
-    """Rows of a table for other pieces.
+    """Return the rows of a table for a new vocabulary.
 
-    A piece that the old vocabulary has keeps its row, and so do the special symbols. Any other gets the mean
-    of the rows of those that an old tokeniser makes of it, the one that makes fewest.
+    A piece of the old vocabulary keeps its row, and so do the special symbols. Any other piece gets the mean
+    row of the old pieces that it is split into, by the old tokeniser that needs the fewest.
 
     Args:
         table: (old vocabulary, ...).
-        old: tokenisers of that vocabulary, those of both sides where they share it.
-        new: the other vocabulary.
+        old: tokenisers of the old vocabulary, of both sides if they share it.
+        new: tokeniser of the new vocabulary.
 
     Returns:
         (new vocabulary, ...).
@@ -97,33 +97,33 @@ def remapped(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -> 
 
 
 def _parts(tokeniser: TrainingSubwords, piece: str) -> list[int]:
-    """What an old tokeniser makes of a new piece."""
+    """Split a new piece into the pieces of an old tokeniser."""
     if isinstance(tokeniser, Tokeniser):
         return tokeniser.encode_piece(piece)
     unknown, end = tokeniser.symbols.unknown, tokeniser.symbols.end
     ids = [token for token in tokeniser.encode(piece.replace(SPACE, " ")) if token not in (unknown, end)]
     if not piece.startswith(SPACE) and ids and tokeniser.pieces(ids[:1]) == [SPACE]:
-        ids = ids[1:]  # the space that it puts before every text
+        ids = ids[1:]  # the space that the tokeniser puts before every text
     return ids
 
 
 UNTRAINED = "output_bias"
-"""What no weight is in Hugging Face's models (``final_logits_bias``), and stays as it is."""
+"""A buffer in Hugging Face's models (``final_logits_bias``), which is not trained."""
 
 
 def start_model(
     settings: Settings, base: Base | None, source: TrainingSubwords, target: TrainingSubwords
 ) -> Seq2Seq:
-    """The model of a run on the CPU, of which what trains needs gradients.
+    """Return the model of a run on the CPU; its trainable weights require gradients.
 
     Args:
-        settings: of the run, as :func:`uwaga.training.base.open_base` gives them.
+        settings: of the run, as :func:`uwaga.training.base.open_base` completes them.
         base: the model that it starts from, or None.
         source: the run's tokeniser of the source side.
-        target: of the target side.
+        target: the run's tokeniser of the target side.
 
     Raises:
-        SettingsError: a pattern fits nothing, nothing would train, or two settings do not go together.
+        SettingsError: a pattern matches nothing, nothing is left to train, or two settings conflict.
         ModelError: a weight of the base is not finite.
     """
     torch.manual_seed(settings.training.seed)
@@ -135,48 +135,45 @@ def start_model(
     if guided is not None and isinstance(model, Transformer):
         watch_head(model.decoder, guided.layer, guided.head)
     elif guided is not None and (guided.layer or guided.head):
-        raise SettingsError(
-            "training.guided_alignment: layer and head are of a Transformer, which has several; leave "
-            "both out"
-        )
+        raise SettingsError("training.guided_alignment: layer and head apply to Transformers only; omit both")
     if settings.training.quantisation == "int8":
         if settings.adapt.lora is not None:
             raise SettingsError(
-                "training.quantisation: adapters beside rounded matrices are not what the engine computes; "
-                "merge them (`uwaga merge`), then train with quantisation from the merged model"
+                "training.quantisation: the engine does not support adapters of quantised matrices; merge "
+                "the adapter (`uwaga merge`), then train with quantisation from the merged model"
             )
         round_as_int8(model)
     return model
 
 
 def learning_rates(settings: Settings, model: Seq2Seq) -> dict[str, float]:
-    """By name of a weight that trains, what its learning rate is multiplied by.
+    """Return the factors of the learning rate by names of weights.
 
     Raises:
-        SettingsError: a pattern of ``adapt.rates`` fits none.
+        SettingsError: a pattern of ``adapt.rates`` matches no weight.
     """
     names, first = _names(model)
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     for pattern, rate in settings.adapt.rates.items():
         for name in names_matching(pattern, names, "adapt.rates", "weight"):
-            found[first[name]] = rate
-    return found
+            rates[first[name]] = rate
+    return rates
 
 
 def _based(settings: Settings, base: Base, source: TrainingSubwords, target: TrainingSubwords) -> Seq2Seq:
     model = to_torch(replace(base.checkpoint, settings=settings.model))
     assert isinstance(model, Seq2Seq)
     for parameter in model.parameters():
-        parameter.data = parameter.data.clone()  # which lay in the memory of the checkpoint
+        parameter.data = parameter.data.clone()  # else they would share the memory of the checkpoint
     model.requires_grad_(True)
     if settings.adapt.vocabulary == "new":
         assert isinstance(source, Tokeniser)
         assert isinstance(target, Tokeniser)
         model = with_vocabulary(model, settings.model, (base.source, base.target), (source, target))
-    elif not base.own and isinstance(model, Transformer):
+    elif not base.is_native and isinstance(model, Transformer):
         if model.output_bias is not None:
             model.output_bias.requires_grad_(False)
-        if base.checkpoint.family != "t5":  # whose padding is a token as any other
+        if base.checkpoint.family != "t5":  # T5 treats padding as an ordinary token
             model.source_embedding.padding_idx = model.symbols.pad
             model.target_embedding.padding_idx = model.symbols.pad
     names, _ = _names(model)
@@ -192,7 +189,7 @@ def _based(settings: Settings, base: Base, source: TrainingSubwords, target: Tra
 
 
 def _names(model: Seq2Seq) -> tuple[list[str], dict[str, str]]:
-    """Every name of every weight, and of each the first name that its tensor has."""
+    """Return every name of every weight, and the first name of each one's tensor."""
     first: dict[int, str] = {}
     names = {
         name: first.setdefault(id(parameter), name)

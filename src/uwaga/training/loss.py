@@ -1,4 +1,4 @@
-"""Cross-entropy: over a vocabulary, smoothed and chunk by chunk (M20; Szegedy 2016 §7), and of links."""
+"""Cross-entropy losses: of tokens, smoothed and computed in chunks (Szegedy 2016 §7), and of alignments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uwaga.models.layers.precision import at_least_float32
 
 
 class Loss(NamedTuple):
-    """Sums over the rows, in nats: ``smoothed`` is minimised, ``plain`` is the negative log-likelihood."""
+    """Sums over rows in nats: ``smoothed`` is minimised, ``plain`` is the negative log-likelihood."""
 
     smoothed: Tensor
     plain: Tensor
@@ -26,18 +26,18 @@ def cross_entropy(
     dtype: torch.dtype = torch.float32,
     chunk: int = 512,
 ) -> Loss:
-    """Cross-entropy against ``(1 - smoothing) [y] + smoothing / vocabulary``, summed over rows.
+    """Return the cross-entropy against ``(1 - smoothing) [y] + smoothing / vocabulary``, summed over rows.
 
     Args:
-        features: (rows, width), real target positions only.
+        features: (rows, width), without padding positions.
         output: the layer from features to logits.
-        targets: (rows,) the right next tokens.
+        targets: (rows,) next tokens of the reference.
         smoothing: share of the target distribution spread over the whole vocabulary.
-        dtype: of the matrix products; sums are kept in float32 or wider.
-        chunk: rows whose logits exist at one time.
+        dtype: of the matrix products; sums are in float32 or wider.
+        chunk: rows whose logits are in memory at a time.
 
     Returns:
-        two scalars, float32 or float64 as ``dtype`` is wide; only ``smoothed`` has a gradient.
+        two scalars, float64 if ``dtype`` is, else float32; only ``smoothed`` has a gradient.
     """
     smoothed, plain = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         features, output.weight, output.bias, targets, smoothing, dtype, chunk
@@ -46,7 +46,7 @@ def cross_entropy(
 
 
 def alignment_cross_entropy(weights: Tensor, links: Tensor) -> Tensor:
-    """``-Σ_t 1/n_t Σ_s log w_ts`` over the links (t, s) of each target token t, which has n_t of them.
+    """Return ``-Σ_t 1/n_t Σ_s log w_ts`` over the links (t, s) of each target token t, which has n_t links.
 
     Chen 2016 (eq. 5) and Garg 2019 (eq. 5) with rows of the alignment that sum to 1; a target token
     without links costs nothing.
@@ -61,9 +61,9 @@ def alignment_cross_entropy(weights: Tensor, links: Tensor) -> Tensor:
     sentence, target, source = links.unbind(1)
     rows = sentence * weights.shape[1] + target  # (links,)
     counts = torch.bincount(rows, minlength=weights.shape[0] * weights.shape[1])[rows]  # (links,)
-    found = at_least_float32(weights[sentence, target, source])
-    found = found.clamp_min(torch.finfo(torch.float32).tiny)
-    return -(found.log() / counts).sum()
+    linked = at_least_float32(weights[sentence, target, source])
+    linked = linked.clamp_min(torch.finfo(torch.float32).tiny)
+    return -(linked.log() / counts).sum()
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
@@ -96,15 +96,15 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         smoothed, plain = torch.zeros(2, dtype=torch.float64, device=features.device).unbind()
         tiny = torch.finfo(wide).tiny
         for begin in range(0, rows, chunk):
-            part, wanted = inputs[begin : begin + chunk], targets[begin : begin + chunk, None]
+            part, chosen = inputs[begin : begin + chunk], targets[begin : begin + chunk, None]
             logits = torch.mm(part, table.t())  # (chunk, vocabulary)
             if bias is not None:
                 logits += bias.to(dtype)
             probabilities = torch.softmax(logits, dim=1)
-            nll = -probabilities.gather(1, wanted).to(wide).clamp_min(tiny).log()  # (chunk, 1)
+            nll = -probabilities.gather(1, chosen).to(wide).clamp_min(tiny).log()  # (chunk, 1)
             mean = (part.to(wide) @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
             plain += nll.double().sum()
-            smoothed += (nll + smoothing * (logits.gather(1, wanted).to(wide) - mean)).double().sum()
+            smoothed += (nll + smoothing * (logits.gather(1, chosen).to(wide) - mean)).double().sum()
             grad_features[begin : begin + chunk] = torch.mm(probabilities, table)
             grad_weight += torch.mm(probabilities.t(), part)
             if bias is not None:

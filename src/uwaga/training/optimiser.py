@@ -14,7 +14,7 @@ from uwaga.training.ranks import placed
 
 
 def learning_rate(settings: ScheduleSettings, step: int, steps: int) -> float:
-    """The rate of update ``step`` (from 1) of ``steps``.
+    """Return the learning rate of update ``step`` (from 1) of ``steps``.
 
     After a linear warm-up to the peak: ``inverse_sqrt`` falls as √(warmup / step) (Vaswani 2017 eq. 3,
     with the peak named instead of implied), ``cosine`` and ``linear`` fall to the floor at the last step.
@@ -33,18 +33,18 @@ def learning_rate(settings: ScheduleSettings, step: int, steps: int) -> float:
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 MULTIPLIER = "multiplier"
-"""Of a group of the optimiser: what the learning rate is multiplied by."""
+"""Key of a parameter group: factor of the learning rate."""
 
 
 def make_optimiser(
     model: nn.Module, settings: TrainingSettings, rates: Mapping[str, float] | None = None
 ) -> torch.optim.AdamW:
-    """AdamW (Kingma 2015, Loshchilov 2019); vectors (biases and norms) are not decayed.
+    """Return an AdamW optimiser (Kingma 2015, Loshchilov 2019); vectors (biases and norms) are not decayed.
 
     Args:
-        model: its weights that are trained.
+        model: whose weights that require gradients are trained.
         settings: of the run.
-        rates: by name of a weight, what the learning rate is multiplied by; 1 for those that are not named.
+        rates: factors of the learning rate by names of weights; 1 for weights without one.
     """
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
@@ -68,7 +68,7 @@ def make_optimiser(
 
 
 def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's moments by parameter name."""
+    """Return the optimiser's moments by names of parameters."""
     tensors = {}
     for name, parameter in model.named_parameters():
         for moment in _MOMENTS:
@@ -81,10 +81,10 @@ def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dic
 def restore_optimiser(
     model: nn.Module, optimiser: torch.optim.Optimizer, step: int, tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put back what :func:`optimiser_tensors` gave after ``step`` updates.
+    """Restore the moments that :func:`optimiser_tensors` returned after ``step`` updates.
 
     Raises:
-        CheckpointError: a moment is missing or has another shape than its parameter.
+        CheckpointError: a moment is missing or its shape differs from its parameter's.
     """
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
@@ -93,9 +93,9 @@ def restore_optimiser(
         for moment in _MOMENTS:
             saved = tensors.get(f"{moment}.{name}")
             if saved is None or saved.shape != parameter.shape:
-                found = "missing" if saved is None else f"of shape {tuple(saved.shape)}"
+                problem = "missing" if saved is None else f"of shape {tuple(saved.shape)}"
                 raise CheckpointError(
-                    f"{moment} of {name} is {found} in the checkpoint, expected {tuple(parameter.shape)}"
+                    f"{moment} of {name} is {problem} in the checkpoint, expected {tuple(parameter.shape)}"
                 )
             state[moment] = placed(saved, parameter)
         optimiser.state[parameter] = state

@@ -1,4 +1,4 @@
-"""A training run as one HTML file: curves, samples, BLEU by length, what the data filters took out."""
+"""The report of a training run as one HTML file: curves, samples, BLEU by length, skipped data."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from uwaga.errors import DataError
 from uwaga.results.html import Series, chart, details, heading, page, paragraph, preformatted, table
 
 METRICS = "metrics.jsonl"
-"""Averages over updates, and what validations found."""
+"""Name of the file with averages over updates and results of validations."""
 SAMPLES = "samples.jsonl"
-"""Of each validation: some translations, and BLEU by length."""
+"""Name of the file with sample translations and BLEU by length of each validation."""
 REPORT = "report.html"
 LARGEST = 1 << 63
-"""Beyond all steps and counts of a run."""
+"""Larger than any step or count of a run."""
 
 
 def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The lines of a file with what each holds; none of a file that is not there.
+    """Return the lines of a file, each with its values; empty if the file does not exist.
 
-    A record has a whole number ``step`` and a ``part``. What has not is left out: a full disk or a power
-    cut may have cut a line short.
+    A record has an integer ``step`` and a string ``part``. Other lines are skipped: a full disk or a power
+    cut may have truncated one.
     """
     if not path.is_file():
         return []
@@ -44,26 +44,27 @@ def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
 Records = Sequence[Mapping[str, Any]]
 
 SHOWN_VALIDATIONS = 8
-"""Validations whose samples are shown, the first and the last among them."""
+"""Number of validations whose samples are shown, with the first and the last."""
 SETTINGS = "settings.yaml"
 STORES = "data/*/store.json"
 
 
 def run_page(run: Path) -> str:
-    """The report of a run, finished or not.
+    """Return the HTML report of a run, finished or not.
 
     Args:
         run: the folder of the run.
 
     Raises:
-        DataError: it is no folder of a run, or nothing has been logged there yet.
+        DataError: it is not the folder of a run, or nothing has been logged yet.
     """
     if not run.is_dir():
         raise DataError(f"{run}: no such folder; give the folder of a training run (`run` in its settings)")
     records = [values for _, values in read_records(run / METRICS)]
     if not records:
         raise DataError(
-            f"{run}: nothing is logged in {METRICS}: no folder of a training run, or the run has only begun"
+            f"{run}: nothing is logged in {METRICS}: not the folder of a training run, or the run has just "
+            "started"
         )
     samples = [values for _, values in read_records(run / SAMPLES)]
     parts = [*_summary(records), *_curves(records), *_lengths(samples), *_samples(samples)]
@@ -118,7 +119,7 @@ def _lengths(samples: Records) -> list[str]:
     ]
     return [
         heading("BLEU by length"),
-        paragraph(f"Of dev sentences by the words of their sources, at step {int(last['step']):,}."),
+        paragraph(f"Dev sentences by the number of source words, at step {int(last['step']):,}."),
         table(["words", "sentences", "BLEU"], rows),
     ]
 
@@ -143,7 +144,7 @@ def _samples(samples: Records) -> list[str]:
 
 
 def _data(run: Path) -> list[str]:
-    """What reading the corpora left out."""
+    """Tabulate the lines that were read and skipped, by corpus."""
     rows: list[tuple[object, ...]] = []
     stores = sorted(run.glob(STORES), key=lambda path: (path.parent.name.startswith("dev"), path))
     for name, report in ((path.parent.name, _json(path).get("report")) for path in stores):
@@ -156,7 +157,7 @@ def _data(run: Path) -> list[str]:
                 rows.append((name, fault, _cell(count), ", ".join(map(str, first))))
     if not rows:
         return []
-    return [heading("Data"), table(["corpus", "what", "lines", "the first"], rows)]
+    return [heading("Data"), table(["corpus", "result", "lines", "first lines"], rows)]
 
 
 def _settings(run: Path) -> list[str]:
@@ -190,7 +191,7 @@ def _loss(record: Mapping[str, Any]) -> float:
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a float can be made of it: a whole number in a file may have hundreds of digits."""
+    """Return True for a number that fits a float: an integer in a file may have hundreds of digits."""
     if isinstance(value, bool):
         return False
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < LARGEST)

@@ -19,10 +19,10 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 
 
 def keep_freed_memory() -> None:
-    """Tell glibc to serve large blocks from its heap and never to give the heap back.
+    """Make glibc serve large blocks from its heap and never shrink the heap.
 
-    A training step frees and takes the same hundreds of megabytes every time; with the default settings
-    each of those blocks is unmapped and faulted in again. Does nothing where the C library is not glibc.
+    A training step frees and allocates the same hundreds of megabytes every time; by default each block is
+    unmapped and faulted in again, at microseconds a page. Does nothing if the C library is not glibc.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -36,9 +36,10 @@ def keep_freed_memory() -> None:
 
 
 class Interrupt:
-    """Within its ``with`` block SIGINT and SIGTERM only set ``requested``; a second SIGINT stops at once.
+    """Context manager in which SIGINT and SIGTERM only set ``requested``, so that an update can finish.
 
-    ``patient``: it does not, as of several processes, to which `torchrun` sends what the terminal has sent.
+    A second SIGINT raises KeyboardInterrupt, unless ``patient``: `torchrun` repeats to its processes the
+    signal that the terminal has sent them already.
     """
 
     def __init__(self, patient: bool = False) -> None:
@@ -64,12 +65,12 @@ class Interrupt:
 
 
 def prepare_process(settings: Settings, ranks: Ranks = ALONE) -> torch.device:
-    """Set allocator, threads of what is not an update, and seed; return the device to train on.
+    """Set up allocator, threads outside updates, and seed; return the device to train on.
 
-    Of several processes on a machine each gets a GPU of its own, and a share of the cores.
+    Each of several processes on a machine gets its own GPU and a share of the cores.
 
     Raises:
-        SettingsError: the device is not there, or there are fewer GPUs than processes.
+        SettingsError: the device is not available, or there are fewer GPUs than processes.
     """
     training = settings.training
     keep_freed_memory()
@@ -81,12 +82,12 @@ def prepare_process(settings: Settings, ranks: Ranks = ALONE) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise SettingsError(f"training.device: {training.device} is not there; set it to auto or cpu")
+        raise SettingsError(f"training.device: {training.device} is not available; set it to auto or cpu")
     if device.type != "cuda" or ranks.world == 1:
         return device
     if device.index is not None:
         raise SettingsError(
-            f"training.device: {name}, but each of {ranks.local_world} processes needs a GPU of its own; set "
+            f"training.device: {name}, but each of {ranks.local_world} processes needs its own GPU; set "
             "it to cuda"
         )
     if ranks.local_world > torch.cuda.device_count():

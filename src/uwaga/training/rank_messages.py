@@ -1,7 +1,7 @@
-"""What the processes of one run tell each other beside the training: notices in the store of `torchrun`.
+"""Messages between the processes of a run, besides tensors, through the key-value store of `torchrun`.
 
-They are waited for as long as it takes, since preparing a corpus or validating may take hours; meanwhile a
-thread of each process shows that it lives.
+Receivers wait without a time limit, since preparing a corpus or validating may take hours; meanwhile a thread
+of each process sends heartbeats.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from torch.distributed.rendezvous import rendezvous
 from uwaga.errors import FailedElsewhereError, RankLostError, reason
 
 BEAT = 0.5
-"""Seconds between two signs of life."""
+"""Seconds between two heartbeats."""
 SILENT = 1.5
-"""Seconds without one, after a connection broke, that tell the process which has ended."""
+"""Seconds without a heartbeat, after a connection broke, that identify the process which has ended."""
 ARRIVAL = 600.0
-"""Seconds in which all processes must have come."""
-_PAUSES = (0.001, 0.05)  # seconds between two looks, at first and at most
+"""Seconds within which all processes must join."""
+_PAUSES = (0.001, 0.05)  # seconds between two polls, at first and at most
 
 
 def meet(store: Store, rank: int, world: int, seconds: float = ARRIVAL) -> str:
-    """A name that the processes which are here now share, and no others before or after them.
+    """Agree on a random name that only the current processes share.
 
-    A store may outlive its processes: that of `torchrun` still holds what those said which it has started
-    again. Rank 0 calls under a new name, the others answer with one of their own, and who finds that taken up
-    has been heard by somebody who lives.
+    A store may outlive its processes: that of `torchrun` still holds the messages of processes that it has
+    restarted. Rank 0 publishes a new name, the others answer with random names of their own, and a process
+    whose answer is echoed knows that it came from a living rank 0.
 
     Raises:
-        RankLostError: somebody has not come in time.
+        RankLostError: a process has not joined in time.
     """
     name, end = secrets.token_hex(8), time.monotonic() + seconds
 
     def wait(key: str, who: str, call: str = "") -> bool:
-        """Whether the key came; not where rank 0 calls anew meanwhile."""
+        """Wait for a key; return False if rank 0 publishes another name meanwhile."""
         while not store.check([key]):
             if call and store.get("uwaga/call").decode() != call:
                 return False
             if time.monotonic() > end:
-                raise RankLostError(f"rank {rank}: {who} has not come within {seconds:.0f} s")
+                raise RankLostError(f"rank {rank}: {who} has not joined within {seconds:.0f} s")
             time.sleep(_PAUSES[1])
         return True
 
@@ -66,10 +66,10 @@ def meet(store: Store, rank: int, world: int, seconds: float = ARRIVAL) -> str:
 
 
 class RankMessages:
-    """Notices from each of ``world`` processes to all, in an order that is the same in each.
+    """Messages from each of ``world`` processes to all, in the same order in each.
 
-    ``timeout``: seconds without a sign of life after which a process counts as lost; :data:`SILENT` where
-    ``hurried`` says that this process is asked to end.
+    ``timeout``: seconds without a heartbeat after which a process counts as lost; :data:`SILENT` if
+    ``hurried`` returns True, because this process has been asked to stop.
     """
 
     def __init__(self, store: Store, rank: int, world: int, timeout: float = 600.0) -> None:
@@ -78,7 +78,7 @@ class RankMessages:
         self.store = store
         self._mine = PrefixStore("uwaga", store)
         self._count = 0
-        self._seen: dict[int, tuple[int, float]] = {}  # of each process its sign and when it was new
+        self._seen: dict[int, tuple[int, float]] = {}  # by process: its last heartbeat and when it was seen
         self._stop = threading.Event()
         self._mine.set(f"who/{rank}", f"process {os.getpid()} on host {socket.gethostname()}")
         self._thread = threading.Thread(target=self._live, name="uwaga-life", daemon=True)
@@ -86,7 +86,7 @@ class RankMessages:
 
     @classmethod
     def join(cls, rank: int, world: int) -> RankMessages:
-        """Through the store that the environment names, as `torchrun` sets it.
+        """Connect to the store that `torchrun` has named in the environment.
 
         Raises:
             RankLostError: it cannot be reached.
@@ -102,33 +102,33 @@ class RankMessages:
             ) from None
 
     def gather(self, text: str) -> list[str]:
-        """What each process says here, by rank."""
+        """Send a message and return those of all processes, by rank."""
         self._count += 1
         with self._reached():
             self._mine.set(f"{self._count}/{self.rank}", text)
             return [self._read(f"{self._count}/{rank}", rank) for rank in range(self.world)]
 
-    def post(self, text: str) -> None:
-        """Say something as rank 0 that the others :meth:`hear`."""
+    def send(self, text: str) -> None:
+        """Send a message from rank 0, which the others :meth:`receive`."""
         self._count += 1
         with self._reached():
             self._mine.set(f"{self._count}/0", text)
 
-    def hear(self) -> str:
-        """What rank 0 says here."""
+    def receive(self) -> str:
+        """Return the next message of rank 0."""
         self._count += 1
         with self._reached():
             return self._read(f"{self._count}/0", 0)
 
     def fail(self) -> None:
-        """Say that this process ends, and has told its user why."""
+        """Announce that this process ends with an error that it has reported."""
         with contextlib.suppress(RuntimeError):
             self._mine.set("failed", str(self.rank))
 
     def lost(self, late: bool) -> FailedElsewhereError | RankLostError:
-        """What to raise when a connection between the processes broke: which of them has ended.
+        """Return the error to raise when a connection broke, naming the process that has ended.
 
-        One of those that are left tells it. ``late``: nothing came for as long as it was waited for.
+        Only one of the remaining processes reports it. ``late``: the wait for an answer has timed out.
         """
         try:
             before = [self._sign(rank) for rank in range(self.world)]
@@ -138,30 +138,30 @@ class RankMessages:
                     return FailedElsewhereError(f"rank {self._mine.get('failed').decode()} has failed")
                 time.sleep(_PAUSES[1])
             gone = [rank for rank in range(self.world) if self._sign(rank) == before[rank]]
-            named = " and ".join(self.named(rank) for rank in gone) or "another process of the run"
+            lost = " and ".join(self.describe(rank) for rank in gone) or "another process of the run"
             how = f"has not answered for {self.timeout:.0f} s (training.timeout)" if late else "was lost"
             if self._mine.add("told", 1) > 1:
-                return FailedElsewhereError(f"{named} {how}")
+                return FailedElsewhereError(f"{lost} {how}")
         except RuntimeError:
             return self._unreachable()
         return RankLostError(
-            f"{named} {how}; torchrun starts all again where --max-restarts lets it, and the same command "
-            "goes on from the newest checkpoint"
+            f"{lost} {how}; torchrun restarts all processes if --max-restarts allows it; otherwise rerun "
+            "the same command to resume from the newest checkpoint"
         )
 
-    def named(self, rank: int) -> str:
+    def describe(self, rank: int) -> str:
         """``rank 1 (process 123 on host a)``."""
         if not self._mine.check([f"who/{rank}"]):
-            return f"rank {rank}, which never came,"
+            return f"rank {rank}, which never joined,"
         return f"rank {rank} ({self._mine.get(f'who/{rank}').decode()})"
 
     def close(self) -> None:
-        """Show no more signs of life."""
+        """Stop the heartbeats."""
         self._stop.set()
         self._thread.join()
 
     def depart(self) -> None:
-        """Leave when all are done; rank 0, in which the store may live, when the others have left."""
+        """Leave after all have finished; rank 0, which may host the store, leaves last."""
         with contextlib.suppress(RuntimeError):
             self._mine.add("left", 1)
             end = time.monotonic() + 10.0
@@ -187,8 +187,8 @@ class RankMessages:
             self._seen[rank] = (sign, now)
         elif now - last[1] > (SILENT if self.hurried() else self.timeout):
             raise RankLostError(
-                f"{self.named(rank)} has not been heard of for {now - last[1]:.0f} s (training.timeout: "
-                f"{self.timeout:.0f}); the same command goes on from the newest checkpoint"
+                f"{self.describe(rank)} has not been heard of for {now - last[1]:.0f} s (training.timeout: "
+                f"{self.timeout:.0f}); rerun the same command to resume from the newest checkpoint"
             )
 
     def _sign(self, rank: int) -> int:
@@ -208,6 +208,6 @@ class RankMessages:
 
     def _unreachable(self) -> RankLostError:
         return RankLostError(
-            f"rank {self.rank}: the store of the run's processes is gone, and with it the machine or the "
-            "torchrun that held it; the same command goes on from the newest checkpoint"
+            f"rank {self.rank}: lost the connection to the store of the run's processes: its machine or "
+            "torchrun has ended; rerun the same command to resume from the newest checkpoint"
         )

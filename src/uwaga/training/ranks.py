@@ -1,6 +1,6 @@
-"""The processes that train one run together, as `torchrun` starts them: what each may do, and what all know.
+"""The processes that train a run together, started by `torchrun`, and the collective operations among them.
 
-A run of one process is the same code with nobody to talk to.
+A run of one process uses the same code, with operations that return at once.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from uwaga.training.rank_messages import RankMessages
 
 
 def is_shared(tensor: Tensor) -> bool:
-    """Whether a process holds only a share of it: a ``DTensor``."""
+    """Return True if each process holds only a shard of the tensor: a ``DTensor``."""
     return hasattr(tensor, "full_tensor")
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """The whole tensor, which all processes must ask for; one that is not shared is what it was."""
+    """Return the full tensor, unchanged if it is not sharded; all processes must call this."""
     return tensor.full_tensor() if is_shared(tensor) else tensor  # type: ignore[attr-defined]
 
 
 def whole_tensors(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
-    """The whole of each, on the CPU where it was shared; none where not to ``keep``, but all must ask."""
-    found = {}
+    """Return the full tensors, or nothing unless ``keep``; all processes must call this."""
+    full = {}
     for name, tensor in tensors.items():
-        made = whole(tensor.detach())
+        full_tensor = whole(tensor.detach())
         if keep:
-            found[name] = made.cpu() if is_shared(tensor) else made
-    return found
+            full[name] = full_tensor.cpu() if is_shared(tensor) else full_tensor
+    return full
 
 
 @torch.no_grad()
 def placed(tensor: Tensor, like: Tensor) -> Tensor:
-    """The tensor as ``like`` is: on its device, of its type, and shared as it is."""
+    """Return the tensor on the device, of the type and with the sharding of ``like``."""
     moved = tensor.to(like.device, like.dtype)
     if not is_shared(like):
         return moved
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     assert isinstance(like, DTensor)
-    # Each process has the whole and takes its share: nobody waits for another that could not read it.
+    # Each process has the full tensor and takes its shard, so that none waits for one that failed to read it.
     return distribute_tensor(moved, like.device_mesh, like.placements, src_data_rank=None)
 
 
@@ -58,9 +58,9 @@ _BUCKET = 25 * 2**20  # bytes that are summed together
 
 
 class Ranks:
-    """One process, ``rank`` of ``world``, which is ``local`` of ``local_world`` on its machine.
+    """A process, number ``rank`` of ``world``, and number ``local`` of ``local_world`` on its machine.
 
-    What all processes call, they must call in the same order.
+    The methods that communicate are collective: all processes must call them in the same order.
     """
 
     def __init__(
@@ -69,104 +69,104 @@ class Ranks:
         world: int = 1,
         local: int = 0,
         local_world: int = 1,
-        notices: RankMessages | None = None,
+        messages: RankMessages | None = None,
     ) -> None:
         self.rank, self.world, self.local, self.local_world = rank, world, local, local_world
-        self._notices = notices
+        self._messages = messages
         self._connected = False
 
     @property
     def first(self) -> bool:
-        """Whether this is rank 0, which alone writes, validates and prints."""
+        """True for rank 0, the only one that writes, validates and prints."""
         return self.rank == 0
 
-    def threads(self, asked: int) -> int:
-        """CPU cores of this process: as many as are asked for, or a fair share of the machine's."""
-        return asked or max(1, usable_cores() // self.local_world)
+    def threads(self, requested: int) -> int:
+        """Return ``requested`` CPU threads, or for 0 an equal share of the machine's cores."""
+        return requested or max(1, usable_cores() // self.local_world)
 
     def agree(self, work: Callable[[], Made]) -> Made:
-        """What the work makes, which every process does for itself; where it fails in one, all end.
+        """Run ``work`` in every process and return its result; if it fails in one, it raises in all.
 
         Raises:
-            FailedElsewhereError: it has failed in another, or in one of lower rank too.
+            FailedElsewhereError: it has failed in another process; only the lowest rank reports the reason.
         """
-        if self._notices is None:
+        if self._messages is None:
             return work()
         failure: Exception | None = None
         try:
-            made = work()
+            result = work()
         except (FailedElsewhereError, RankLostError):
             raise
         except Exception as error:
             failure = error
-        told = self._notices.gather("" if failure is None else reason(failure))
-        failed = [rank for rank, text in enumerate(told) if text]
-        ours = isinstance(failure, UwagaError | OSError)
-        if failure is not None and (failed[0] == self.rank or not ours):
+        reasons = self._messages.gather("" if failure is None else reason(failure))
+        failed = [rank for rank, text in enumerate(reasons) if text]
+        reported = isinstance(failure, UwagaError | OSError)
+        if failure is not None and (failed[0] == self.rank or not reported):
             raise failure
         if failed:
-            raise FailedElsewhereError(f"rank {failed[0]}: {told[failed[0]]}")
-        return made
+            raise FailedElsewhereError(f"rank {failed[0]}: {reasons[failed[0]]}")
+        return result
 
     def lead(self, work: Callable[[], Made]) -> Made:
-        """What the work makes, which rank 0 does for all; it must be what JSON can hold.
+        """Run ``work`` in rank 0 and return its result, which must be JSON-serialisable, in all processes.
 
         Raises:
-            FailedElsewhereError: it has failed there.
+            FailedElsewhereError: it has failed in rank 0.
         """
-        if self._notices is None:
+        if self._messages is None:
             return work()
         if not self.first:
-            done, made = json.loads(self._notices.hear())
+            done, result = json.loads(self._messages.receive())
             if not done:
-                raise FailedElsewhereError(f"rank 0: {made}")
-            return made  # type: ignore[no-any-return]
+                raise FailedElsewhereError(f"rank 0: {result}")
+            return result  # type: ignore[no-any-return]
         try:
-            made = work()
+            result = work()
         except Exception as error:
-            self._notices.post(json.dumps([False, reason(error)]))
+            self._messages.send(json.dumps([False, reason(error)]))
             raise
-        self._notices.post(json.dumps([True, made]))
-        return made
+        self._messages.send(json.dumps([True, result]))
+        return result
 
     def in_turn(self, work: Callable[[], Made]) -> Made:
-        """What the work makes: first in rank 0, which leaves files, then in the others, which read them.
+        """Run ``work`` in rank 0, which writes files, then in the others, which read them; return its result.
 
         Raises:
-            FailedElsewhereError: it has failed in another.
+            FailedElsewhereError: it has failed in another process.
         """
-        made: list[Made] = []
-        self.lead(lambda: made.append(work()))
-        return self.agree(lambda: made[0] if made else work())
+        results: list[Made] = []
+        self.lead(lambda: results.append(work()))
+        return self.agree(lambda: results[0] if results else work())
 
-    def tell(self, value: Any) -> list[Any]:
-        """The values of all processes by rank; they must be what JSON can hold."""
-        if self._notices is None:
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values of all processes by rank; they must be JSON-serialisable."""
+        if self._messages is None:
             return [value]
-        return [json.loads(text) for text in self._notices.gather(json.dumps(value))]
+        return [json.loads(text) for text in self._messages.gather(json.dumps(value))]
 
-    def heed(self, ending: Callable[[], bool]) -> None:
-        """Wait no longer for a process that shows no life, once this one is asked to end."""
-        if self._notices is not None:
-            self._notices.hurried = ending
+    def hurry_when(self, stopping: Callable[[], bool]) -> None:
+        """Wait only for a moment for a silent process once ``stopping`` returns True."""
+        if self._messages is not None:
+            self._messages.hurried = stopping
 
-    def named(self, rank: int) -> str:
-        """A rank with its process and host."""
-        return f"rank {rank}" if self._notices is None else self._notices.named(rank)
+    def describe(self, rank: int) -> str:
+        """Return a rank with its process and host, for messages."""
+        return f"rank {rank}" if self._messages is None else self._messages.describe(rank)
 
     def connect(self, device: torch.device, timeout: float) -> None:
-        """Connect the processes for tensors on this device.
+        """Initialise the process group for tensors on this device.
 
         Raises:
-            RankLostError: one of them is not there.
+            RankLostError: a process does not answer.
         """
-        if self._notices is None:
+        if self._messages is None:
             return
-        self._notices.timeout = timeout
-        with self.together():
+        self._messages.timeout = timeout
+        with self.reporting_loss():
             distributed.init_process_group(
                 "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-                store=self._notices.store,
+                store=self._messages.store,
                 rank=self.rank,
                 world_size=self.world,
                 timeout=timedelta(seconds=timeout),
@@ -174,31 +174,31 @@ class Ranks:
             self._connected = True
 
     def exchange(self, numbers: Sequence[int]) -> list[list[int]]:
-        """The numbers of all processes, by rank; as many from each.
+        """Return the numbers of all processes by rank; each must pass equally many.
 
         Raises:
-            RankLostError: a process has ended, or has not answered in time.
+            RankLostError: a process has ended or has not answered in time.
         """
-        if self._notices is None:
+        if self._messages is None:
             return [list(numbers)]
-        own = torch.tensor(numbers, dtype=torch.int64)
-        found = [torch.empty_like(own) for _ in range(self.world)]
-        with self.together():
-            distributed.all_gather(found, own)
-        return [one.tolist() for one in found]
+        local = torch.tensor(numbers, dtype=torch.int64)
+        gathered = [torch.empty_like(local) for _ in range(self.world)]
+        with self.reporting_loss():
+            distributed.all_gather(gathered, local)
+        return [values.tolist() for values in gathered]
 
     def add(self, tensors: Sequence[Tensor]) -> None:
-        """Put into each tensor the sum over all processes.
+        """Replace each tensor with its sum over all processes.
 
-        In buckets that are the same in every update: those of DistributedDataParallel change after the first,
-        and with them the order of the sums, so that a run which was stopped would end with other bits.
+        The buckets are the same in every update. Those of DistributedDataParallel change after the first one,
+        and with them the order of sums, so that a resumed run would end with other bits.
 
         Raises:
-            RankLostError: a process has ended, or has not answered in time.
+            RankLostError: a process has ended or has not answered in time.
         """
-        if self._notices is None:
+        if self._messages is None:
             return
-        with self.together():
+        with self.reporting_loss():
             waiting = []
             for bucket in _buckets(tensors):
                 flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
@@ -209,44 +209,44 @@ class Ranks:
                 for tensor, part in zip(bucket, torch.split(flat, sizes), strict=True):
                     tensor.copy_(part.view_as(tensor))
 
-    def spread(self, tensors: Sequence[Tensor]) -> None:
-        """Put into each tensor what it holds in rank 0."""
-        if self._notices is not None:
-            with self.together():
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor with that of rank 0."""
+        if self._messages is not None:
+            with self.reporting_loss():
                 for tensor in tensors:
                     distributed.broadcast(tensor, 0)
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
-        """Inside, a connection that breaks is told as the process that has ended.
+    def reporting_loss(self) -> Iterator[None]:
+        """Report a connection that breaks within the block as the loss of the process that has ended.
 
         Raises:
-            RankLostError: in one of the processes that are left.
+            RankLostError: in one of the remaining processes.
             FailedElsewhereError: in the others.
         """
         try:
             yield
         except RuntimeError as error:
-            if self._notices is None or not _broken(error):
+            if self._messages is None or not _broken(error):
                 raise
-            raise self._notices.lost("time" in str(error).lower()) from None
+            raise self._messages.lost("time" in str(error).lower()) from None
 
     def leave(self) -> None:
-        """The run is done, in every process."""
-        if self._notices is not None:
-            self._notices.gather("")
+        """Wait until all processes have finished the run, and disconnect."""
+        if self._messages is not None:
+            self._messages.gather("")
             if self._connected:
                 distributed.destroy_process_group()
-            self._notices.depart()
+            self._messages.depart()
 
 
 ALONE = Ranks()
-"""A process that trains by itself."""
+"""The only process of a run."""
 
 
 @contextlib.contextmanager
-def joined(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
-    """The processes that `torchrun` has started with this one; :data:`ALONE` where it has not.
+def join_ranks(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
+    """Join the processes that `torchrun` has started with this one; without it, yield :data:`ALONE`.
 
     Raises:
         RankLostError: they cannot be reached.
@@ -256,23 +256,23 @@ def joined(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
         yield ALONE
         return
     rank = int(environment["RANK"])
-    notices = RankMessages.join(rank, world)
+    messages = RankMessages.join(rank, world)
     local, local_world = (int(environment.get(f"LOCAL_{name}", "0")) for name in ("RANK", "WORLD_SIZE"))
     try:
-        ranks = Ranks(rank, world, local, max(1, local_world), notices)
+        ranks = Ranks(rank, world, local, max(1, local_world), messages)
         yield ranks
         ranks.leave()
     except FailedElsewhereError:
         raise
     except BaseException:
-        notices.fail()
+        messages.fail()
         raise
     finally:
-        notices.close()
+        messages.close()
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """The tensors in order, in lists of one type and of at most :data:`_BUCKET` bytes or one tensor."""
+    """Yield the tensors in order, in lists of one type and at most :data:`_BUCKET` bytes (or one tensor)."""
     bucket: list[Tensor] = []
     size = 0
     for tensor in tensors:
@@ -287,6 +287,6 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
 
 
 def _broken(error: RuntimeError) -> bool:
-    """Whether an error is one of the connections between processes."""
+    """Return True for an error of the connections between processes."""
     text = str(error).lower()
     return isinstance(error, distributed.DistError) or any(name in text for name in ("gloo", "nccl"))

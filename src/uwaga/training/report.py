@@ -1,4 +1,4 @@
-"""What a run tells: a moving line on a terminal, lines in a log, metrics.jsonl and TensorBoard."""
+"""Progress of a run: a progress bar on a terminal, log lines, metrics.jsonl and TensorBoard."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from uwaga.training.step import Update
 from uwaga.training.utilisation import Utilisation
 from uwaga.training.validation import Validation, samples_record
 
-_MEMORY = 0.95  # share of the pace so far in the pace told: about the last twenty updates
-_WIDTH, _NARROW = 16, 100  # of the bar itself, and of terminals on which the figures need its room
+_MEMORY = 0.95  # weight of earlier updates in the pace: it averages about the last twenty
+_WIDTH, _NARROW = 16, 100  # of the bar, and of terminals too narrow for it
 
 
 class TimeLeft(ProgressColumn):
-    """The time that the run will still take, counting down between updates; before the first, its time."""
+    """A column with the remaining time, or before the first update the elapsed time."""
 
     max_refresh = None
 
@@ -55,12 +55,12 @@ class TimeLeft(ProgressColumn):
 
 
 class TrainingBar:
-    """Shows epoch, step, figures and time left, drawn anew several times a second by a thread of rich's.
+    """A progress bar with epoch, step, figures and remaining time.
 
     Args:
         console: a terminal.
         steps: updates of the run.
-        clock: seconds, for tests.
+        clock: returns seconds; tests replace it.
     """
 
     def __init__(self, console: Console, steps: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,11 +80,11 @@ class TrainingBar:
         )
 
     def start(self, step: int, epoch: int, figures: str) -> None:
-        """The run begins, or goes on, behind ``step``: from here its pace is measured."""
+        """Start, or resume, after ``step``; the pace is measured from here."""
         self.bar.update(self._task, completed=step, epoch=epoch, figures=figures, last=self._clock())
 
     def update(self, step: int, epoch: int, figures: str) -> None:
-        """An update is done; the time since the last call was its own."""
+        """Advance by one update, which took the time since the last call."""
         fields: Mapping[str, float] = self.bar.tasks[self._task].fields
         now = self._clock()
         spent, pace = now - fields["last"], fields["pace"]
@@ -92,16 +92,16 @@ class TrainingBar:
         self.bar.update(self._task, completed=step, epoch=epoch, figures=figures, last=now, pace=pace)
 
     def show(self, figures: str) -> None:
-        """Other figures, while no update is made."""
+        """Show other figures between updates."""
         self.bar.update(self._task, figures=figures)
 
     def resume_pace(self) -> None:
-        """Leave the time since the last update out of the pace: it went into a validation."""
+        """Exclude the time since the last update, spent on a validation, from the pace."""
         self.bar.update(self._task, last=self._clock())
 
 
 def clock_time(seconds: float) -> str:
-    """Seconds as h:mm:ss."""
+    """Return seconds as h:mm:ss."""
     whole = int(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
 
@@ -146,18 +146,20 @@ class EventFile:
 
 _LINE_SECONDS = 30.0
 
-Judged = Literal["dev", "mean", "final", "before", "also", "after"]
-"""What a validation was of: the run's weights at a step, the mean of checkpoints, the finished model.
+ValidationPart = Literal["dev", "mean", "final", "before", "also", "after"]
+"""The weights and dev set of a validation.
 
-``before`` is the model that the run began from, ``also`` a further dev set at a step, and ``after`` each dev
-set at the end."""
+``dev``: the run's weights at a step; ``mean``: the mean of checkpoints; ``final``: the finished model;
+``before``: the model that the run started from; ``also``: a further dev set at a step; ``after``: each
+further dev set at the end.
+"""
 
 
 class Reporter:
-    """Collects updates and shows their averages; use it as a context manager.
+    """Collects updates and reports their averages; use it as a context manager.
 
-    ``metrics.jsonl`` has one line per report. Its ``part`` is ``train`` for averages over updates, and what
-    :data:`Judged` says for validations. Tokens per second and ``utilisation`` are of all processes together.
+    ``metrics.jsonl`` has one line per report. Its ``part`` is ``train`` for averages over updates, or a value
+    of :data:`ValidationPart`. Tokens per second and ``utilisation`` cover all processes.
     """
 
     def __init__(self, folder: Path, steps: int, console: Console | None = None) -> None:
@@ -183,15 +185,15 @@ class Reporter:
             self.bar.bar.stop()
 
     def say(self, text: str) -> None:
-        """A line for the reader, above the bar if there is one."""
+        """Print a line, above the progress bar if there is one."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
         if not self.console.is_terminal:
             sys.stderr.flush()
 
     def start(self, progress: Progress) -> None:
-        """The run begins at, or goes on from, this place: what was logged behind it is dropped.
+        """Start or resume the log at this position; records of later steps are dropped, to be logged again.
 
-        It will be logged again. The results of a finished run are kept where it is lengthened.
+        The results of a finished run are kept when the run is extended.
 
         Raises:
             OSError: the log cannot be written.
@@ -205,7 +207,7 @@ class Reporter:
         self._reset()
 
     def update(self, progress: Progress, done: Update) -> None:
-        """Count one update; show the averages, and write a line every half minute."""
+        """Add one update to the averages, and write them every half minute."""
         self._loss += done.loss
         self._nll += done.nll
         self._tokens += done.tokens
@@ -236,7 +238,7 @@ class Reporter:
 
     @contextlib.contextmanager
     def validating(self, what: str) -> Iterator[None]:
-        """The time inside goes into a validation of ``what``: shown so, and not counted as training's."""
+        """Show that ``what`` is being validated, and exclude the time of the block from training speed."""
         begun = time.perf_counter()
         if self.bar:
             self.bar.show(f"validating {what}")
@@ -246,9 +248,9 @@ class Reporter:
             self.bar.resume_pace()
 
     def validation(
-        self, progress: Progress, result: Validation, part: Judged = "dev", steps: Sequence[int] = ()
+        self, progress: Progress, result: Validation, part: ValidationPart = "dev", steps: Sequence[int] = ()
     ) -> None:
-        """Show and record a validation; ``steps`` are those whose checkpoints the weights come from."""
+        """Report a validation; ``steps`` are those of the checkpoints that the weights come from."""
         values = {"loss": result.loss, "perplexity": math.exp(min(50.0, result.loss))}
         values |= {score.metric: score.value for score in (result.bleu, result.chrf) if score}
         self._record(part, progress, values, {"steps": list(steps)} if steps else {})
@@ -266,15 +268,15 @@ class Reporter:
             append(self.folder / SAMPLES, json.dumps(record).encode() + b"\n")
 
     def finish(self) -> None:
-        """Write the run's report.
+        """Write the run's HTML report.
 
         Raises:
             OSError: it cannot be written.
         """
         write_file(self.folder / REPORT, run_page(self.folder))
 
-    def also(self, progress: Progress, name: str, result: Validation, part: Judged) -> None:
-        """Show and record a validation on one of several dev sets, ``name``."""
+    def also(self, progress: Progress, name: str, result: Validation, part: ValidationPart) -> None:
+        """Report a validation on the dev set ``name``."""
         values = {"loss": result.loss}
         values |= {score.metric: score.value for score in (result.bleu, result.chrf) if score}
         line = {"part": part, "step": progress.step, "epoch": progress.epoch, "corpus": name, **values}
@@ -299,7 +301,7 @@ class Reporter:
         self._events.add(progress.step, {f"{part}/{name}": value for name, value in values.items()})
 
     def _cut(self, step: int, steps: int) -> dict[str, Any] | None:
-        """Cut the records back to ``step`` of ``steps``; the newest of a dev validation that is left."""
+        """Drop records of steps after ``step``; return the newest dev validation that is left."""
         kept: list[dict[str, Any]] = []
         for name in (SAMPLES, METRICS):
             path = self.folder / name
@@ -307,7 +309,7 @@ class Reporter:
             text = ""
             for line, values in read_records(path):
                 part, at = str(values["part"]), int(values["step"])
-                # The end of this run comes again, and so does what is measured before its first update.
+                # The end of the run is repeated, and so is the validation before its first update.
                 ended = at >= steps if part in ("mean", "final", "after") else part == "before" and not step
                 if at <= step and not ended:
                     kept.append(values)
@@ -327,7 +329,7 @@ def _shown_score(values: Mapping[str, float]) -> str:
 
 
 class NullReporter(Reporter):
-    """Shows nothing and writes nothing of what every process tells."""
+    """A reporter that reports nothing, for all ranks but 0."""
 
     def __enter__(self) -> NullReporter:
         return self

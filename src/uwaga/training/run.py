@@ -1,16 +1,16 @@
-"""A training run: from a settings file to a model folder, resumable at any moment.
+"""A training run, from a settings file to a model folder, which can be interrupted and resumed at any time.
 
 The folder of a run::
 
-    lock              who trains there, while somebody does
-    settings.yaml     what it is trained with
+    lock              the process that trains there, while it runs
+    settings.yaml     the settings of the run
     text/             the subword models
     data/             the prepared corpora
     checkpoints/      step-*.safetensors, the newest and the best
     logs/             TensorBoard events
     metrics.jsonl     one line per report and validation
-    samples.jsonl     translations of a few dev sentences, and BLEU by length, of each validation
-    report.html       the curves and these, when the run has ended (`uwaga report` writes it before)
+    samples.jsonl     per validation: translations of a few dev sentences, and BLEU by length
+    report.html       curves and samples, written at the end (`uwaga report` writes it any time)
     model/            the finished model
 """
 
@@ -28,7 +28,7 @@ from uwaga.models.base import Seq2Seq
 from uwaga.search import from_settings
 from uwaga.settings import Settings
 from uwaga.training.base import Base
-from uwaga.training.batch_sharding import deal_out
+from uwaga.training.batch_sharding import shard_batches
 from uwaga.training.changes import check_unchanged, fixed_settings, scoring
 from uwaga.training.checkpoint import (
     Progress,
@@ -45,17 +45,17 @@ from uwaga.training.initial_model import learning_rates
 from uwaga.training.optimiser import make_optimiser, optimiser_tensors, restore_optimiser
 from uwaga.training.process import Interrupt
 from uwaga.training.ranks import ALONE, Ranks, whole_tensors
-from uwaga.training.report import Judged, Reporter
+from uwaga.training.report import Reporter, ValidationPart
 from uwaga.training.step import TrainableModel, Update
 from uwaga.training.validation import Validation, validate
 
 
 class Run:
-    """A model, its optimiser and its place in the data, moved forward one update at a time.
+    """A model, its optimiser and its position in the data, advanced one update at a time.
 
-    After every update the whole state is a function of the settings and the corpora alone (on one kind of
-    device with one number of processes and threads), however often the run was stopped and started: the order
-    of the data is a function of seed and epoch, and what is drawn at random one of seed and update.
+    After every update the whole state depends only on the settings and the corpora (for one kind of device
+    and a fixed number of processes and threads), however often the run was interrupted: the order of the data
+    is a function of seed and epoch, and random numbers are a function of seed and update.
     """
 
     def __init__(
@@ -68,9 +68,16 @@ class Run:
         ranks: Ranks = ALONE,
         trained: TrainableModel | None = None,
     ) -> None:
-        """``ranks`` train it together, each with one of these.
+        """Create a run before its first update.
 
-        ``trained`` is what they update, the model itself if it is not given.
+        Args:
+            settings: of the run, as :func:`uwaga.training.base.open_base` completes them.
+            model: on the CPU or on the training device.
+            corpora: the prepared data.
+            reporter: receives the progress.
+            base: the model that the run starts from, or None.
+            ranks: the processes that train it together, each of which has one ``Run``.
+            trained: the weights that an update changes; ``model`` itself by default.
         """
         self.settings, self.training, self.base = settings, settings.training, base
         self.model, self.corpora, self.reporter, self.ranks = model, corpora, reporter, ranks
@@ -87,10 +94,10 @@ class Run:
         )
 
     def resume(self) -> bool:
-        """Go to the newest checkpoint, if there is one.
+        """Restore the newest checkpoint; return False if there is none.
 
         Raises:
-            CheckpointError: it is damaged or was made with other settings.
+            CheckpointError: the checkpoint is damaged or was written with other settings.
         """
         path = newest_checkpoint(self.folder)
         if path is None:
@@ -99,8 +106,8 @@ class Run:
         check_unchanged(path, progress.settings, self.settings)
         if progress.base != self.progress.base:
             raise CheckpointError(
-                f"{path}: the run began from other weights than {self.settings.init} has now (checksum "
-                f"{progress.base[:12]} then, {self.progress.base[:12]} now); put the model back, or begin "
+                f"{path}: {self.settings.init} has changed since the run started from it (checksum "
+                f"{progress.base[:12]} then, {self.progress.base[:12]} now); restore the model, or start "
                 "another run with --set run=FOLDER"
             )
         weights = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
@@ -108,20 +115,22 @@ class Run:
         self.trained.fill(self.model)
         if progress.step:  # before the first update there is nothing to restore
             restore_optimiser(self.trained.model, self.optimiser, progress.step, tensors)
-        self.progress = self._going_on(progress)
+        self.progress = self._adopt(progress)
         return True
 
-    def _going_on(self, before: Progress) -> Progress:
-        """Where a checkpoint stood, under the settings and corpora of now."""
+    def _adopt(self, before: Progress) -> Progress:
+        """Return a checkpoint's progress, updated to the current settings and corpora."""
         now = self.progress
         if before.corpus not in ("", now.corpus):
             self.reporter.say(
-                f"data.train holds something else now: {before.corpus} before, {now.corpus} now; "
-                "from here on the run is not the one that it would have been"
+                f"data.train has changed: {before.corpus} before, {now.corpus} now; the run continues with "
+                "the new data, so its result differs from an uninterrupted run"
             )
         same = before.scoring in ({}, now.scoring)
         if not same:
-            self.reporter.say("validation has changed: no score so far counts for the best checkpoint")
+            self.reporter.say(
+                "the validation settings have changed: earlier scores no longer count for the best checkpoint"
+            )
         return replace(
             before,
             settings=now.settings,
@@ -133,26 +142,26 @@ class Run:
         )
 
     def measure_before(self) -> None:
-        """Measure what the model that the run begins from scores, for the comparison at the end."""
+        """Score the model that the run starts from on every dev set, for the comparison at the end."""
         sets = {"dev": self.corpora.dev, **self.corpora.also}
         self.progress = replace(self.progress, before=self.measure(sets, "before"))
 
-    def measure(self, sets: Mapping[str, DevSet], part: Judged) -> dict[str, float]:
-        """The :attr:`Validation.main` score of the model on each of these dev sets, by name."""
-        found: dict[str, float] = {}
+    def measure(self, sets: Mapping[str, DevSet], part: ValidationPart) -> dict[str, float]:
+        """Return the :attr:`Validation.main` score of the model on each dev set, by name."""
+        scores: dict[str, float] = {}
         for name, chosen in sets.items():
             result = self.validate(f"{name}, {part}", self.beam, chosen)
             self.reporter.also(self.progress, name, result, part)
-            found[name] = result.main
-        return found
+            scores[name] = result.main
+        return scores
 
     @property
     def beam(self) -> int:
-        """Of the finished model."""
+        """Beam size of the finished model."""
         return self.settings.decoding.beam if self.base is None else self.base.search.beam
 
     def save(self, interrupted: bool = False) -> None:
-        """Write a checkpoint, of what trains alone, and remove those that are no longer wanted."""
+        """Write a checkpoint of the trainable weights, and remove those that need not be kept any more."""
         self.trained.collect(self.model, self.ranks.first)
         moments = optimiser_tensors(self.trained.model, self.optimiser)
         whole = whole_tensors(moments, self.ranks.first)
@@ -171,13 +180,13 @@ class Run:
         tensors.update(moments)
         write_checkpoint(self.folder, replace(self.progress, interrupted=interrupted), tensors)
         regular = regular_steps(self.folder, self.training)
-        wanted = {*regular[-self.training.keep_last :], *self.progress.best, self.progress.step}
+        keep = {*regular[-self.training.keep_last :], *self.progress.best, self.progress.step}
         for step in checkpoint_steps(self.folder):
-            if step not in wanted:
+            if step not in keep:
                 checkpoint_path(self.folder, step).unlink(missing_ok=True)
 
     def _aliases(self) -> dict[str, str]:
-        """Names of tied tensors and the first name each of them has."""
+        """Return the further names of tied tensors, each with the first name of its tensor."""
         first: dict[int, str] = {}
         aliases = {}
         for name, tensor in self.model.state_dict().items():
@@ -188,11 +197,11 @@ class Run:
         return aliases
 
     def train(self, interrupt: Interrupt) -> bool:
-        """Update until the last step, early stopping or an interrupt; True if the run is finished.
+        """Update until the last step, early stopping or an interrupt; return True if the run is finished.
 
         Raises:
-            RankLostError: another process of the run has ended, or does not answer.
-            FailedElsewhereError: another has failed, and has said why.
+            RankLostError: another process of the run has ended or does not answer.
+            FailedElsewhereError: another process has failed and has reported why.
         """
         self.model.train()
         updater = self.trained.updater(self.optimiser)
@@ -200,16 +209,16 @@ class Run:
         batches = self.corpora.stream(self.progress.epoch, self.progress.batch, ranks.rank, ranks.world)
         try:
             while self.progress.step < self.training.steps:
-                own: list[Batch] = []
+                group: list[Batch] = []
                 epoch, index = self.progress.epoch, self.progress.batch
                 for _ in range(accumulate // ranks.world):
                     (epoch, index), batch = next(batches)
-                    own.append(batch)
-                deal, stopping = deal_out(ranks, own, interrupt.requested, accumulate)
+                    group.append(batch)
+                sharding, stopping = shard_batches(ranks, group, interrupt.requested, accumulate)
                 if stopping:
                     self.save(interrupted=True)
                     return False
-                done = updater.update(own, self.progress.step + 1, deal)
+                done = updater.update(group, self.progress.step + 1, sharding)
                 self.progress = replace(
                     self.progress, step=self.progress.step + 1, epoch=epoch, batch=index + 1
                 )
@@ -221,7 +230,7 @@ class Run:
             updater.close()
 
     def _after_update(self, done: Update) -> bool:
-        """Show, validate and save what is due; whether the run is finished."""
+        """Report, validate and save where due; return True if the run is finished."""
         self.reporter.update(self.progress, done)
         step = self.progress.step
         keep, patient = is_regular(step, self.training), True
@@ -234,25 +243,28 @@ class Run:
         return not patient
 
     def _judge(self) -> tuple[bool, bool]:
-        """Validate; whether this step is one of the best, and whether the run may go on."""
+        """Validate; return whether this step is one of the best, and whether training continues."""
         what, beam = f"step {self.progress.step}", self.training.validation_beam
         result = self.validate(what, beam)
         self.reporter.validation(self.progress, result)
         for name, chosen in self.corpora.also.items():
-            found = self.validate(f"{name}, {what}", beam, chosen)
-            self.reporter.also(self.progress, name, found, "also")
+            validation = self.validate(f"{name}, {what}", beam, chosen)
+            self.reporter.also(self.progress, name, validation, "also")
         self._rank(result)
         patience = self.training.patience
         return self.progress.step in self.progress.best, not patience or self.progress.stale < patience
 
     def validate(self, what: str, beam: int, chosen: DevSet | None = None) -> Validation:
-        """Validate the model as it stands, ``what`` it is called, decoding with ``beam``.
+        """Validate the current weights.
 
-        On the dev set, or another that is ``chosen``.
+        Args:
+            what: name of the validation, for the progress display.
+            beam: beam size.
+            chosen: the dev set; the run's first one by default.
         """
         dev = chosen or self.corpora.dev
         decoding = from_settings(self.settings.decoding)[0] if self.base is None else self.base.search
-        with self.reporter.validating(what), self.trained.at_hand(self.model):
+        with self.reporter.validating(what), self.trained.on_device(self.model):
             return validate(
                 self.model,
                 dev.batches,
@@ -276,23 +288,23 @@ class Run:
 
 
 def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None:
-    """Put weights into a model whose tied tensors are stored once; those that do not train may be missing.
+    """Load weights into a model; tied tensors are stored once, and frozen ones may be missing.
 
     Raises:
-        CheckpointError: a name or shape does not fit; the message gives both sides.
+        CheckpointError: a name or shape does not match; the message gives both.
     """
     expected = model.state_dict()
     for name, tensor in weights.items():
         if name not in expected:
-            raise CheckpointError(f"{path}: the model has no weight called {name}")
+            raise CheckpointError(f"{path}: the model has no weight named {name}")
         if expected[name].shape != tensor.shape:
             raise CheckpointError(
-                f"{path}: {name} is {tuple(tensor.shape)} there "
+                f"{path}: {name} has shape {tuple(tensor.shape)} in the checkpoint "
                 f"and {tuple(expected[name].shape)} in the model"
             )
     stored = {expected[name].data_ptr() for name in weights}
     frozen = {p.data_ptr() for p in model.parameters() if not p.requires_grad}
     missing = [name for name, tensor in expected.items() if tensor.data_ptr() not in stored | frozen]
     if missing:
-        raise CheckpointError(f"{path}: there is no weight for {', '.join(missing[:5])}")
+        raise CheckpointError(f"{path}: no weight for {', '.join(missing[:5])}")
     model.load_state_dict(weights, strict=False)

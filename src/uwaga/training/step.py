@@ -1,4 +1,4 @@
-"""One update: forward, loss and backward over a few batches, of all processes, then the optimiser."""
+"""One update: forward, loss and backward passes over the batches of all processes, then the optimiser."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from uwaga.training.optimiser import MULTIPLIER, learning_rate
 from uwaga.training.ranks import ALONE, Ranks, whole
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
-"""Of products, by the name that ``training.precision`` has for them."""
+"""Types of matrix products by their names in ``training.precision``."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """What an update saw: sums of the loss in nats, and target and source tokens (end symbols included)."""
+    """Figures of an update: sums of the loss in nats, and target and source tokens (with end symbols)."""
 
     loss: float
     nll: float
@@ -40,19 +40,19 @@ class Update:
 
 
 class BatchPart(NamedTuple):
-    """What one backward pass is of: a batch or a part of one, and its number within the update."""
+    """The input of one backward pass: a batch or a part of one, and its number within the update."""
 
     batch: Batch
     number: int
 
 
 class Updater:
-    """Updates a model, the cores of a CPU and the processes of a run sharing the batches of each update.
+    """Updates a model, dividing the batches of each update among CPU cores and processes.
 
     A core computes the gradients of a whole part by itself, which is much faster than splitting every
-    operation over the cores. Each part has a random state of its own, made from seed, update and part, and
-    the gradients are added in a fixed order: the result depends on the settings and on the number of
-    processes and threads alone, and nothing random has to be kept in a checkpoint.
+    operation over the cores. Each part has its own random state, derived from seed, update and part, and
+    gradients are added in a fixed order. So the result depends only on the settings and on the number of
+    processes and threads, and checkpoints need no random state.
     """
 
     def __init__(
@@ -66,40 +66,40 @@ class Updater:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
         self.workers = ranks.threads(settings.threads) if self.device.type == "cpu" else 1
-        self.all_workers = sum(ranks.tell(self.workers))
+        self.all_workers = sum(ranks.gather(self.workers))
         self._pool = ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,))
 
-    def update(self, batches: Sequence[Batch], step: int, deal: BatchSharding | None = None) -> Update:
-        """Update ``step`` (from 1): the mean loss over the target tokens of all batches.
+    def update(self, batches: Sequence[Batch], step: int, sharding: BatchSharding | None = None) -> Update:
+        """Minimise the mean loss over the target tokens of all batches by one step.
 
         Args:
-            batches: this process's.
-            step: the update's number.
-            deal: all processes' batches; None where this one has all.
+            batches: those of this process.
+            step: number of the update, from 1.
+            sharding: the batches of all processes; None if this process has all of them.
 
         Raises:
-            RankLostError: another process has ended, or has not answered in time.
+            RankLostError: another process has ended or has not answered in time.
         """
-        deal = deal or BatchSharding.whole(batches)
-        cut = -(-self.all_workers // len(deal.sizes))
+        sharding = sharding or BatchSharding.whole(batches)
+        cut = -(-self.all_workers // len(sharding.sizes))
         parts = [
             BatchPart(part, number)
-            for batch, first in zip(batches, deal.first_parts(cut), strict=True)
+            for batch, first in zip(batches, sharding.first_parts(cut), strict=True)
             for number, part in enumerate(split(batch, cut), first)
         ]
-        loss, nll = self.backward(parts, deal.tokens, step)
+        loss, nll = self.backward(parts, sharding.tokens, step)
         norm = whole(nn.utils.clip_grad_norm_(self.parameters, self.settings.clip or float("inf")))
         rate = learning_rate(self.settings.schedule, step, self.settings.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate * group[MULTIPLIER]
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        return Update(loss, nll, deal.tokens, float(norm), rate, deal.source_tokens)
+        return Update(loss, nll, sharding.tokens, float(norm), rate, sharding.source_tokens)
 
     def backward(self, parts: Sequence[BatchPart], tokens: int, step: int) -> tuple[float, float]:
-        """Put the gradients of the update into the parameters; the sums of the loss, smoothed and plain.
+        """Set the gradients of the parameters; return the sums of the smoothed and of the plain loss.
 
-        Both of all processes, which send each other a sum once in an update.
+        Gradients and sums are those of all processes, which are reduced once per update.
         """
         loss = nll = 0.0
         total: list[Tensor] | None = None
@@ -120,19 +120,19 @@ class Updater:
         return float(losses[0]), float(losses[1])
 
     def close(self) -> None:
-        """Let the worker threads go."""
+        """Stop the worker threads."""
         self._pool.shutdown()
 
     def loss(self, part: BatchPart, step: int) -> Loss:
-        """The loss of a part, with what is drawn at random for it."""
+        """Return the loss of a part, with the random state of that part."""
         key = [self.settings.seed % 2**64, step, part.number]
         seed = int(np.random.SeedSequence(key).generate_state(1)[0])
         with seeded_dropout(seed, self.device):
-            made: Loss = self.forward(part.batch)
-        return made
+            loss: Loss = self.forward(part.batch)
+        return loss
 
     def forward(self, batch: Batch) -> Loss:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         settings = self.settings
         assert isinstance(self.model, Seq2Seq)
         return batch_loss(
@@ -146,7 +146,7 @@ class Updater:
 
 
 def split(batch: Batch, parts: int) -> list[Batch]:
-    """The batch as at most ``parts`` batches of every parts-th pair, none of them empty."""
+    """Split a batch into at most ``parts`` batches of every parts-th pair, none of them empty."""
     parts = min(parts, batch.sentences)
     if parts == 1:
         return [batch]
@@ -167,8 +167,8 @@ def split(batch: Batch, parts: int) -> list[Batch]:
 def _split_links(links: Ids | None, start: int, parts: int) -> Ids | None:
     if links is None:
         return None
-    own = links[links[:, 0] % parts == start]  # (links, 3)
-    return np.concatenate([own[:, :1] // parts, own[:, 1:]], axis=1)
+    chosen = links[links[:, 0] % parts == start]  # (links, 3)
+    return np.concatenate([chosen[:, :1] // parts, chosen[:, 1:]], axis=1)
 
 
 def batch_loss(
@@ -178,10 +178,11 @@ def batch_loss(
     precision: str,
     guided: GuidedAlignmentSettings | None = None,
 ) -> Loss:
-    """The loss of one batch, summed over its real target tokens; with that of its links where they guide.
+    """Return the loss of one batch, summed over its non-padding target tokens.
 
-    The alignment of the token at a place of ``target_out`` is the attention there, or at the next place,
-    where the token is read: :attr:`GuidedAlignmentSettings.step`. The plain loss is without it.
+    With ``guided`` and links in the batch, the smoothed loss includes the alignment loss. A target token's
+    alignment is the attention of the step that predicts it, or of the next step, which reads it:
+    :attr:`GuidedAlignmentSettings.step`.
     """
     device = model.device
     dtype = DTYPES[precision]
@@ -196,9 +197,10 @@ def batch_loss(
             features, weights = model.guided_features(source, target_in)
             predicting = ((features, 1.0),)
     real = target_out != model.symbols.pad
-    wanted = target_out[real]  # (tokens,)
+    next_tokens = target_out[real]  # (tokens,)
     losses = [
-        cross_entropy(features[real], model.output, wanted, smoothing, dtype) for features, _ in predicting
+        cross_entropy(features[real], model.output, next_tokens, smoothing, dtype)
+        for features, _ in predicting
     ]
     total = losses[0].smoothed
     if len(losses) > 1:
@@ -213,22 +215,22 @@ def batch_loss(
 
 
 class TrainableModel:
-    """The weights that are trained, in ``model``: here of the run's model itself."""
+    """The weights that updates change: here those of the run's model itself."""
 
     def __init__(self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks) -> None:
         self.model, self.settings, self.ranks = model, settings, ranks
 
     def updater(self, optimiser: torch.optim.Optimizer) -> Updater:
-        """What updates them."""
+        """Return the updater of these weights."""
         return Updater(self.model, optimiser, self.settings, self.ranks)
 
     def fill(self, model: Seq2Seq) -> None:
-        """Take the weights of the run's model."""
+        """Copy the weights from the run's model."""
 
     def collect(self, model: Seq2Seq, keep: bool) -> None:
-        """Put the weights into the run's model, where it is to ``keep`` them; all processes take part."""
+        """Copy the weights to the run's model if ``keep``; all processes must call this."""
 
     @contextlib.contextmanager
-    def at_hand(self, model: Seq2Seq) -> Iterator[None]:
-        """Inside, the run's model is where it can be computed with."""
+    def on_device(self, model: Seq2Seq) -> Iterator[None]:
+        """Keep the run's model on the training device within the block."""
         yield

@@ -40,77 +40,77 @@ from uwaga.training.process import Interrupt
 
 LOG = "train.log"
 PATIENCE = 120.0
-"""Seconds that a run may take to write its checkpoint and leave."""
+"""Seconds that a run may take to write its checkpoint and exit."""
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
 def changes_of(values: Mapping[str, Value]) -> list[str]:
-    """The values as ``--set`` takes them: JSON is YAML."""
+    """Return the values as arguments of ``--set``: JSON is YAML."""
     return [f"{name}={json.dumps(value)}" for name, value in values.items()]
 
 
 class TrialRun:
-    """A run that goes on by itself.
+    """A run of ``uwaga train`` in a process of its own.
 
     Args:
-        settings: the file that all runs share.
-        values: what is changed for this one.
-        folder: of the run. One that was begun goes on from its newest checkpoint.
-        metric: what is read of its validations: higher is better, so a loss is turned.
+        settings: the settings file that all runs share.
+        values: the settings changed in this run.
+        folder: of the run; an interrupted run there is resumed.
+        metric: of its validations; a loss is negated, so that higher is better.
     """
 
     def __init__(self, settings: Path, values: Mapping[str, Value], folder: Path, metric: str) -> None:
         self.folder, self._metric = folder, metric
-        self._told, self._asked = -1, False
+        self._last_step, self._interrupted = -1, False
         folder.mkdir(parents=True, exist_ok=True)
         changes = [*changes_of(values), f"run={json.dumps(str(folder))}"]
         command = [sys.executable, "-m", "uwaga", "train", str(settings)]
         with (folder / LOG).open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - this program, with settings that were checked
+            self._process = subprocess.Popen(  # noqa: S603 - this program, with checked settings
                 [*command, *(word for change in changes for word in ("--set", change))],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for the sweep, which passes it on
+                start_new_session=True,  # the sweep receives Ctrl-C and interrupts its runs
                 preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
 
     @property
     def ended(self) -> bool:
-        """Whether the process has."""
+        """True if the process has exited."""
         return self._process.poll() is not None
 
     @property
     def failed(self) -> bool:
-        """Whether it has ended, and not as it should."""
+        """True if the process has exited with an error."""
         return self.ended and self._process.returncode != 0
 
     def validations(self) -> Iterator[tuple[int, float]]:
-        """The steps and scores of validations since the last call."""
+        """Yield the steps and scores of validations since the last call."""
         for step, score in self._scores("dev"):
-            if step > self._told:
-                self._told = step
+            if step > self._last_step:
+                self._last_step = step
                 yield step, score
 
     def result(self) -> float:
-        """The score of the finished model.
+        """Return the score of the finished model.
 
         Raises:
-            DataError: the run has not measured it.
+            DataError: the run has not reported it.
         """
-        found = [score for _, score in self._scores("final")]
-        if not found:
+        scores = [score for _, score in self._scores("final")]
+        if not scores:
             raise DataError(f"{self.folder / METRICS}: no {self._metric} of the finished model")
-        return found[-1]
+        return scores[-1]
 
     def interrupt(self) -> None:
-        """Ask the run to write a checkpoint and leave."""
-        if not self.ended and not self._asked:
+        """Make the run write a checkpoint and exit."""
+        if not self.ended and not self._interrupted:
             self._process.send_signal(signal.SIGINT)
-        self._asked = True
+        self._interrupted = True
 
     def stop(self) -> None:
-        """Ask it to, and wait until it has left; one that takes too long is killed, and has an older one."""
+        """Interrupt the run and wait for it; after :data:`PATIENCE` seconds it is killed."""
         self.interrupt()
         try:
             self._process.wait(PATIENCE)
@@ -118,8 +118,8 @@ class TrialRun:
             self._process.kill()
             self._process.wait()
 
-    def last_words(self) -> str:
-        """The last line of its log."""
+    def last_log_line(self) -> str:
+        """Return the last line of the run's log."""
         text = (self.folder / LOG).read_text(encoding="utf-8", errors="replace")
         return text.rstrip().rpartition("\n")[2]
 
@@ -127,8 +127,8 @@ class TrialRun:
         for _, values in read_records(self.folder / METRICS):
             score = values.get(self._metric)
             if values["part"] == part and isinstance(score, int | float):
-                turned = -float(score) if self._metric == "loss" else float(score)
-                yield values["step"], turned if math.isfinite(turned) else -math.inf
+                value = -float(score) if self._metric == "loss" else float(score)
+                yield values["step"], value if math.isfinite(value) else -math.inf
 
 
 def _die_with_parent() -> None:
@@ -140,29 +140,30 @@ def _die_with_parent() -> None:
 
 STUDY = "study.db"
 OF = "uwaga"
-"""The attribute of a study that says what it is of."""
+"""Attribute of a study: checksum of its parameters and settings."""
 ERROR = "error"
-"""The attribute of a trial whose run failed: its last words."""
+"""Attribute of a trial whose run failed: the last line of its log."""
 KEPT = TrialState.COMPLETE, TrialState.PRUNED
 
 
 def open_study(folder: Path, settings: SweepSettings, metric: str, base: object) -> optuna.Study:
-    """The study in a folder, a new one where there is none.
+    """Open the study in a folder, or create it.
 
     Args:
         folder: of the sweep.
         settings: of the sweep.
-        metric: what is best.
-        base: the settings that all runs share, as JSON has them.
+        metric: to maximise.
+        base: the settings that all runs share, as JSON values.
 
     Raises:
-        SettingsError: the study there is of other parameters or other settings.
+        SettingsError: the existing study has other parameters or other settings.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    told = json.dumps(
-        [base, metric, {name: one.model_dump() for name, one in settings.parameters.items()}], sort_keys=True
+    description = json.dumps(
+        [base, metric, {name: parameter.model_dump() for name, parameter in settings.parameters.items()}],
+        sort_keys=True,
     )
-    mark = hashlib.sha256(told.encode()).hexdigest()
+    checksum = hashlib.sha256(description.encode()).hexdigest()
     study = optuna.create_study(
         storage=f"sqlite:///{(folder / STUDY).resolve()}",
         study_name="uwaga",
@@ -171,58 +172,60 @@ def open_study(folder: Path, settings: SweepSettings, metric: str, base: object)
         pruner=_pruner(settings),
         load_if_exists=True,
     )
-    if study.user_attrs.setdefault(OF, mark) != mark:
+    if study.user_attrs.setdefault(OF, checksum) != checksum:
         raise SettingsError(
-            f"{folder / STUDY}: of other parameters or other settings; choose another folder with the "
-            "sweep's `run`, or delete this one"
+            f"{folder / STUDY}: the study has other parameters or other settings; choose another folder with "
+            "the sweep's `run`, or delete this one"
         )
-    study.set_user_attr(OF, mark)
+    study.set_user_attr(OF, checksum)
     if settings.sampler == "grid":
-        grid = {name: _grid(one) for name, one in settings.parameters.items()}
+        grid = {name: _grid(parameter) for name, parameter in settings.parameters.items()}
         for point in product(*grid.values()):
             study.enqueue_trial(dict(zip(grid, point, strict=True)), skip_if_exists=True)
     return study
 
 
 def is_exhausted(study: optuna.Study, settings: SweepSettings) -> bool:
-    """Whether nothing is left to be drawn: of a grid, when each of its points has been."""
+    """Return True if every point of a grid has been drawn."""
     return settings.sampler == "grid" and not study.get_trials(states=(TrialState.WAITING,))
 
 
 def counted(study: optuna.Study) -> list[FrozenTrial]:
-    """The trials that ended by themselves; those that were stopped with the sweep come again."""
-    return [one for one in study.trials if one.state in KEPT or ERROR in one.user_attrs]
+    """Return the trials that ended by themselves; those interrupted with the sweep are repeated."""
+    return [trial for trial in study.trials if trial.state in KEPT or ERROR in trial.user_attrs]
 
 
-def take_up_again(study: optuna.Study) -> None:
-    """Let the values of trials that a killed sweep has left come again, before any others."""
+def requeue_unfinished(study: optuna.Study) -> None:
+    """Enqueue the values of trials that a killed sweep has left unfinished."""
     for trial in study.get_trials(states=(TrialState.RUNNING,)):
         put_back(study, trial.number, trial.params)
 
 
 def put_back(study: optuna.Study, number: int, values: Mapping[str, Any]) -> None:
-    """Let the values of a trial come again: its run goes on from its checkpoint."""
+    """Enqueue the values of a trial again; its run will resume from its checkpoint."""
     study.tell(number, state=TrialState.FAIL)
     study.enqueue_trial(dict(values))
 
 
-def same_before(study: optuna.Study, values: Mapping[str, Any]) -> FrozenTrial | None:
-    """A trial of the same values that has ended, None where there is none."""
-    return next((one for one in counted(study) if one.params == values), None)
+def find_duplicate(study: optuna.Study, values: Mapping[str, Any]) -> FrozenTrial | None:
+    """Return a trial that has ended with the same values, or None."""
+    return next((trial for trial in counted(study) if trial.params == values), None)
 
 
 def distributions(parameters: Mapping[str, ParameterSettings]) -> dict[str, BaseDistribution]:
-    """The parameters as Optuna has them."""
-    return {name: _distribution(one) for name, one in parameters.items()}
+    """Return the parameters as Optuna's distributions."""
+    return {name: _distribution(parameter) for name, parameter in parameters.items()}
 
 
-def _distribution(one: ParameterSettings) -> BaseDistribution:
-    if one.values is not None:
-        return CategoricalDistribution(one.values)
-    low, high = one.range
-    if one.whole:
-        return IntDistribution(int(low), int(high), one.log, 1 if one.step is None else int(one.step))
-    return FloatDistribution(low, high, one.log, one.step)
+def _distribution(parameter: ParameterSettings) -> BaseDistribution:
+    if parameter.values is not None:
+        return CategoricalDistribution(parameter.values)
+    low, high = parameter.range
+    if parameter.whole:
+        return IntDistribution(
+            int(low), int(high), parameter.log, 1 if parameter.step is None else int(parameter.step)
+        )
+    return FloatDistribution(low, high, parameter.log, parameter.step)
 
 
 def _sampler(settings: SweepSettings) -> optuna.samplers.BaseSampler:
@@ -231,10 +234,10 @@ def _sampler(settings: SweepSettings) -> optuna.samplers.BaseSampler:
     return optuna.samplers.TPESampler(seed=settings.seed, constant_liar=settings.jobs > 1)
 
 
-def _grid(one: ParameterSettings) -> Sequence[Any]:
-    if one.values is not None:
-        return one.values
-    (low, high), step = one.range, one.step or 1
+def _grid(parameter: ParameterSettings) -> Sequence[Any]:
+    if parameter.values is not None:
+        return parameter.values
+    (low, high), step = parameter.range, parameter.step or 1
     return [low + at * step for at in range(math.floor((high - low) / step + 1e-9) + 1)]
 
 
@@ -249,11 +252,11 @@ def _pruner(settings: SweepSettings) -> optuna.pruners.BasePruner:
 TABLE = "trials.tsv"
 BEST = "best.yaml"
 SECONDS = 0.5
-"""Between two looks at the runs."""
+"""Seconds between two checks of the runs."""
 
 
 @dataclass
-class _Going:
+class _RunningTrial:
     trial: optuna.Trial
     run: TrialRun
     validations: int = 0
@@ -262,21 +265,22 @@ class _Going:
 def sweep(
     settings: SweepSettings, file: Path, values: Mapping[str, Any], say: Callable[[str], None]
 ) -> Path | None:
-    """Try settings, or go on with a sweep that was stopped.
+    """Run or resume a hyperparameter search.
 
     Args:
         settings: of the sweep.
-        file: the settings that all runs share.
-        values: what is in it, unchecked.
-        say: told how it goes, a line at a time.
+        file: the settings file that all runs share.
+        values: its unchecked content.
+        say: called with each line of progress.
 
     Returns:
-        the folder of the best run; None if the sweep was interrupted, or no run has ended well.
+        the folder of the best run; None if the sweep was interrupted.
 
     Raises:
-        SettingsError: a parameter's value makes settings that cannot be trained, the folder holds another
-            sweep, or no run has ended well.
-        RunInUseError: another process sweeps in the folder.
+        SettingsError: a parameter's value gives invalid settings, the folder contains another sweep, or no
+            run
+            has succeeded.
+        RunInUseError: another process runs a sweep in the folder.
     """
     base = _check(settings, file, values)
     metric = settings.metric or base.training.early_stopping_metric
@@ -286,16 +290,19 @@ def sweep(
     folder.mkdir(parents=True, exist_ok=True)
     with RunLock(folder, "sweeps", "the sweep's run"), Interrupt() as interrupt:
         study = open_study(folder, settings, metric, base.model_dump(mode="json", exclude={"run"}))
-        take_up_again(study)
-        _Sweep(settings, file, folder, metric, study, say).go_on(interrupt)
+        requeue_unfinished(study)
+        _Sweep(settings, file, folder, metric, study, say).run(interrupt)
         if interrupt.requested:
-            say(f"stopped with {len(counted(study))} of {settings.trials} trials; the same command goes on")
+            say(
+                f"stopped with {len(counted(study))} of {settings.trials} trials; rerun the same command to "
+                "resume"
+            )
             return None
         return _best(study, folder, values, say)
 
 
 class _Sweep:
-    """The runs that are going on."""
+    """The trials of a sweep and their running processes."""
 
     def __init__(
         self,
@@ -309,75 +316,81 @@ class _Sweep:
         self.settings, self.file, self.folder, self.metric = settings, file, folder, metric
         self.study, self.say = study, say
         self.space = distributions(settings.parameters)
-        self.going: list[_Going] = []
+        self.running: list[_RunningTrial] = []
 
-    def go_on(self, interrupt: Interrupt) -> None:
-        """Until all have ended; interrupted, what goes on is stopped and comes again."""
+    def run(self, interrupt: Interrupt) -> None:
+        """Run trials until all have ended; on an interrupt the running ones are stopped and requeued."""
         try:
             while not interrupt.requested:
                 self._begin()
-                if not self.going:
+                if not self.running:
                     return
                 time.sleep(SECONDS)
-                for one in list(self.going):
-                    self._look(one)
+                for trial in list(self.running):
+                    self._look(trial)
         finally:
-            for one in self.going:
-                one.run.interrupt()
-            for one in self.going:
-                one.run.stop()
-                put_back(self.study, one.trial.number, one.trial.params)
+            for trial in self.running:
+                trial.run.interrupt()
+            for trial in self.running:
+                trial.run.stop()
+                put_back(self.study, trial.trial.number, trial.trial.params)
 
     def _begin(self) -> None:
         while (
-            len(self.going) < self.settings.jobs
-            and len(counted(self.study)) + len(self.going) < self.settings.trials
+            len(self.running) < self.settings.jobs
+            and len(counted(self.study)) + len(self.running) < self.settings.trials
         ):
             if is_exhausted(self.study, self.settings):
                 return
             trial = self.study.ask(self.space)
-            known = same_before(self.study, trial.params)
-            if known is not None:  # what is trained is what its settings say: nothing new would come of it
-                self._tell_again(trial, known)
+            duplicate = find_duplicate(self.study, trial.params)
+            if duplicate is not None:  # the result would be the same
+                self._report_duplicate(trial, duplicate)
                 continue
             name = f"trial {trial.number}"
             self.say(f"{name}: {', '.join(changes_of(trial.params))}")
             run = TrialRun(self.file, trial.params, self.folder / folder_of(trial.params), self.metric)
-            self.going.append(_Going(trial, run))
+            self.running.append(_RunningTrial(trial, run))
 
-    def _tell_again(self, trial: optuna.Trial, known: optuna.trial.FrozenTrial) -> None:
-        if ERROR in known.user_attrs:
-            trial.set_user_attr(ERROR, known.user_attrs[ERROR])
-        self.study.tell(trial, known.value if known.state is TrialState.COMPLETE else None, known.state)
-        self.say(f"trial {trial.number}: the values of trial {known.number} again")
+    def _report_duplicate(self, trial: optuna.Trial, duplicate: optuna.trial.FrozenTrial) -> None:
+        if ERROR in duplicate.user_attrs:
+            trial.set_user_attr(ERROR, duplicate.user_attrs[ERROR])
+        self.study.tell(
+            trial, duplicate.value if duplicate.state is TrialState.COMPLETE else None, duplicate.state
+        )
+        self.say(f"trial {trial.number}: same values as trial {duplicate.number}")
 
-    def _look(self, one: _Going) -> None:
-        number, ended = one.trial.number, one.run.ended  # before its records are read
-        for step, score in one.run.validations():
-            one.trial.report(score, step)
-            one.validations += 1
+    def _look(self, trial: _RunningTrial) -> None:
+        number, ended = trial.trial.number, trial.run.ended  # before its records are read
+        for step, score in trial.run.validations():
+            trial.trial.report(score, step)
+            trial.validations += 1
             self.say(f"trial {number}: step {step}, {self._shown(score)}")
-            if not ended and one.validations > self.settings.warm_validations and one.trial.should_prune():
-                one.run.stop()
-                self._end(one, None, TrialState.PRUNED)
-                self.say(f"trial {number}: stopped early")
+            if (
+                not ended
+                and trial.validations > self.settings.warm_validations
+                and trial.trial.should_prune()
+            ):
+                trial.run.stop()
+                self._end(trial, None, TrialState.PRUNED)
+                self.say(f"trial {number}: pruned")
                 return
         if not ended:
             return
-        if one.run.failed:
-            one.trial.set_user_attr(ERROR, one.run.last_words())
-            self._end(one, None, TrialState.FAIL)
-            self.say(f"trial {number}: failed: {one.run.last_words()} ({one.run.folder})")
+        if trial.run.failed:
+            trial.trial.set_user_attr(ERROR, trial.run.last_log_line())
+            self._end(trial, None, TrialState.FAIL)
+            self.say(f"trial {number}: failed: {trial.run.last_log_line()} ({trial.run.folder})")
             return
-        score = one.run.result()
-        self._end(one, score, TrialState.COMPLETE)
+        score = trial.run.result()
+        self._end(trial, score, TrialState.COMPLETE)
         best = self.study.best_trial
         so_far = f"best: trial {best.number}, {self._shown(best.value)}"
         self.say(f"trial {number}: {self._shown(score)}; {so_far}")
 
-    def _end(self, one: _Going, score: float | None, state: TrialState) -> None:
-        self.study.tell(one.trial, score, state)
-        self.going.remove(one)
+    def _end(self, trial: _RunningTrial, score: float | None, state: TrialState) -> None:
+        self.study.tell(trial.trial, score, state)
+        self.running.remove(trial)
         write_file(self.folder / TABLE, _table(self.study, self.settings))
 
     def _shown(self, score: float | None) -> str:
@@ -386,17 +399,17 @@ class _Sweep:
 
 
 def folder_of(values: Mapping[str, Value]) -> str:
-    """The name of a run's folder: that of the same values, always."""
-    told = json.dumps(dict(values), sort_keys=True)
-    return f"trial-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
+    """Return the name of a trial's folder, which depends on its values only."""
+    text = json.dumps(dict(values), sort_keys=True)
+    return f"trial-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
 def _check(settings: SweepSettings, file: Path, values: Mapping[str, Any]) -> Settings:
-    """The settings that all runs share; each listed value and both ends of each range are tried in them."""
+    """Return the settings that all runs share, after checking them with every listed value and range end."""
     base = parse(Settings, _changed(values, []), str(file))
     for name, parameter in settings.parameters.items():
         if name == "run":
-            raise SettingsError("run: each trial has a folder of its own")
+            raise SettingsError("run: each trial has its own folder")
         for value in parameter.ends:
             change = changes_of({name: value})
             parse(Settings, _changed(values, change), f"{file} with {change[0]}")
@@ -404,32 +417,32 @@ def _check(settings: SweepSettings, file: Path, values: Mapping[str, Any]) -> Se
 
 
 def _changed(values: Mapping[str, Any], changes: list[str]) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(json.dumps(values))
+    changed: dict[str, Any] = json.loads(json.dumps(values))
     for change in changes:
-        change_setting(made, change)
-    return made
+        change_setting(changed, change)
+    return changed
 
 
 def _table(study: optuna.Study, settings: SweepSettings) -> str:
     written = io.StringIO()
     table = csv.writer(written, dialect="excel-tab", lineterminator="\n")
     table.writerow(["trial", "state", "score", "folder", *settings.parameters])
-    for one in counted(study):
-        score = "" if one.value is None else f"{one.value:.6g}"
-        row = [one.params[name] for name in settings.parameters]
-        table.writerow([one.number, one.state.name.lower(), score, folder_of(one.params), *row])
+    for trial in counted(study):
+        score = "" if trial.value is None else f"{trial.value:.6g}"
+        row = [trial.params[name] for name in settings.parameters]
+        table.writerow([trial.number, trial.state.name.lower(), score, folder_of(trial.params), *row])
     return written.getvalue()
 
 
 def _best(study: optuna.Study, folder: Path, values: Mapping[str, Any], say: Callable[[str], None]) -> Path:
     ended = counted(study)
-    if not any(one.state is TrialState.COMPLETE for one in ended):
-        failures = [one.user_attrs[ERROR] for one in ended if ERROR in one.user_attrs]
+    if not any(trial.state is TrialState.COMPLETE for trial in ended):
+        failures = [trial.user_attrs[ERROR] for trial in ended if ERROR in trial.user_attrs]
         why = f"; the last failure: {failures[-1]}" if failures else ""
-        raise SettingsError(f"{folder}: none of {len(ended)} trials has ended well{why}")
+        raise SettingsError(f"{folder}: none of {len(ended)} trials has succeeded{why}")
     best = study.best_trial
     run = folder / folder_of(best.params)
-    made = _changed(values, [*changes_of(best.params), f"run={json.dumps(str(run))}"])
-    write_file(folder / BEST, yaml.safe_dump(made, sort_keys=False, allow_unicode=True))
+    best_settings = _changed(values, [*changes_of(best.params), f"run={json.dumps(str(run))}"])
+    write_file(folder / BEST, yaml.safe_dump(best_settings, sort_keys=False, allow_unicode=True))
     say(f"best: trial {best.number}, {', '.join(changes_of(best.params))}: {run}; settings: {folder / BEST}")
     return run

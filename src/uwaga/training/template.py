@@ -1,4 +1,4 @@
-"""A commented settings file, made from the settings classes themselves so that it never lags behind."""
+"""A commented settings file, generated from the settings classes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _EXAMPLE = {
     },
 }
 _FIRST = ("family", "encoder_layers", "decoder_layers")
-"""What a model is read by, before the settings that it shares with others."""
+"""Settings of a model that are listed first."""
 _HEAD = """\
 # Settings of a training run: uwaga train THIS-FILE
-# Every setting is here with {values}. Delete what you do not change; an unknown key is an error.
-# Paths are relative to the folder the command runs in.
+# It lists every setting with {values}. Delete those that you do not change; an unknown key is an error.
+# Paths are relative to the working directory of the command.
 """
 
 
 def template_settings(preset: str | None = None, changes: Sequence[str] = ()) -> Settings:
-    """The settings to start from: a preset's model, training that suits it, and ``KEY=VALUE`` changes.
+    """Return a preset's model and training settings, with ``KEY=VALUE`` changes.
 
     Raises:
-        SettingsError: there is no such preset, or a change does not fit.
+        SettingsError: there is no such preset, or a change is invalid.
     """
     values: dict[str, Any] = copy.deepcopy(_EXAMPLE)
     if preset is not None:
@@ -50,13 +50,13 @@ def template_settings(preset: str | None = None, changes: Sequence[str] = ()) ->
 
 
 def settings_template(preset: str | None = None, changes: Sequence[str] = ()) -> str:
-    """YAML with a comment on every setting, valid as it stands once the corpora exist.
+    """Return YAML with a comment on every setting, valid as it stands if the corpora exist.
 
     Raises:
         SettingsError: as :func:`template_settings`.
     """
     settings = template_settings(preset, changes)
-    values = "its default" if preset is None else f"what suits the preset {preset_name(preset)}"
+    values = "its default" if preset is None else f"the values of the preset {preset_name(preset)}"
     return _HEAD.format(values=values) + "\n".join(_group(settings, 0)) + "\n"
 
 
@@ -64,14 +64,14 @@ def write_template(path: Path, preset: str | None = None, changes: Sequence[str]
     """Write the template to a new file.
 
     Raises:
-        SettingsError: the file is there already or cannot be written, or as :func:`template_settings`.
+        SettingsError: the file exists or cannot be written, or as :func:`template_settings`.
     """
     text = settings_template(preset, changes)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise SettingsError(f"{path}: is already there; choose another name or delete it") from None
+        raise SettingsError(f"{path}: already exists; choose another name or delete it") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -1,4 +1,4 @@
-"""``uwaga train`` as a function: a settings file in, a model folder out."""
+"""The entry point of training: :func:`train` turns settings into a model folder."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from uwaga.training.validation import Validation
 
 
 def train(settings: Settings, ranks: Ranks = ALONE) -> Path | None:
-    """Train, or go on with a run that was stopped; the same call either way.
+    """Train a model, or resume an interrupted run; the call is the same.
 
     Args:
         settings: of the run.
-        ranks: the processes that train it together, each of which makes this call.
+        ranks: the processes that train it together; each of them makes this call.
 
     Returns:
-        the folder of the finished model, or None if the run was interrupted after writing a checkpoint.
+        the folder of the finished model, or None if the run was interrupted and has written a checkpoint.
 
     Raises:
         RunInUseError: another process trains in the folder.
-        RankLostError: another of the processes has ended, or does not answer.
-        FailedElsewhereError: another of the processes has failed, and has said why.
-        UwagaError: the settings, the corpora, a checkpoint or the disk is at fault.
+        RankLostError: another process has ended or does not answer.
+        FailedElsewhereError: another process has failed and has reported why.
+        UwagaError: an error in the settings, the corpora, a checkpoint or on the disk.
     """
     settings, base, device = ranks.agree(lambda: _checked(settings, ranks))
     check_consistent(ranks, settings, base)
@@ -63,16 +63,16 @@ def train(settings: Settings, ranks: Ranks = ALONE) -> Path | None:
             (Reporter if ranks.first else NullReporter)(settings.run, settings.training.steps)
         )
         interrupt = held.enter_context(Interrupt(patient=ranks.world > 1))
-        ranks.heed(lambda: interrupt.requested)
-        run = _opened(settings, base, device, reporter, ranks)
+        ranks.hurry_when(lambda: interrupt.requested)
+        run = _open_run(settings, base, device, reporter, ranks)
         if not run.train(interrupt):
-            reporter.say(f"stopped at step {run.progress.step}; the same command goes on from there")
+            reporter.say(f"stopped at step {run.progress.step}; rerun the same command to resume")
             return None
         return Path(ranks.lead(lambda: str(_finish(run))))
 
 
 def _checked(settings: Settings, ranks: Ranks) -> tuple[Settings, Base | None, torch.device]:
-    """The whole settings, what the run begins from, and the device; nothing has been written yet."""
+    """Complete and check the settings; return them with the base model and the device. Nothing is written."""
     settings, base = open_base(settings)
     check_dtype(settings, base)
     check_model(settings.model)
@@ -81,7 +81,7 @@ def _checked(settings: Settings, ranks: Ranks) -> tuple[Settings, Base | None, t
 
 
 def _claim(settings: Settings, held: ExitStack) -> None:
-    """Take the run's folder, and see that these settings may go on there."""
+    """Lock the run's folder, and check that the settings match those of an interrupted run there."""
     settings.run.mkdir(parents=True, exist_ok=True)
     held.enter_context(RunLock(settings.run))
     remove_leftovers(settings.run)
@@ -92,10 +92,10 @@ def _claim(settings: Settings, held: ExitStack) -> None:
         check_unchanged(newest, read_progress(newest).settings, settings)
 
 
-def _opened(
+def _open_run(
     settings: Settings, base: Base | None, device: torch.device, reporter: Reporter, ranks: Ranks
 ) -> Run:
-    """The run where its newest checkpoint has it, or before its first update."""
+    """Return the run, restored from its newest checkpoint or before its first update."""
     if ranks.first and newest_checkpoint(settings.run / "checkpoints") is not None:
         for change in free_changes(settings):
             reporter.say(f"changed: {change}")
@@ -106,21 +106,21 @@ def _opened(
     model = ranks.agree(lambda: start_model(settings, base, corpora.source, corpora.target))
     if training.precision == "float64":
         model.double()
-    ranks.spread([parameter.data for parameter in model.parameters()])
+    ranks.broadcast([parameter.data for parameter in model.parameters()])
     trained = ranks.agree(lambda: _trained(model, training, ranks, device))
     reporter.utilisation = find_utilisation(model, training, ranks, device)
     run = Run(settings, model, corpora, reporter, base, ranks, trained)
-    going_on = ranks.agree(run.resume)
-    if going_on:
-        reporter.say(f"going on from step {run.progress.step}")
+    resumed = ranks.agree(run.resume)
+    if resumed:
+        reporter.say(f"resuming from step {run.progress.step}")
     else:
         weights = sum(p.numel() for p in model.parameters())
         changed = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        told = f"{weights:,} weights" if changed == weights else f"{weights:,} weights, {changed:,} trained,"
-        reporter.say(f"a new run with {told} in {settings.run}")
+        size = f"{weights:,} weights" if changed == weights else f"{weights:,} weights, {changed:,} trained"
+        reporter.say(f"starting a new run in {settings.run}: {size}")
     _say_ranks(training, ranks, device, reporter)
     reporter.start(run.progress)
-    if base is not None and not going_on:
+    if base is not None and not resumed:
         ranks.lead(run.measure_before)
     return run
 
@@ -128,7 +128,7 @@ def _opened(
 def _trained(
     model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
 ) -> TrainableModel:
-    """What the updates change, on the device, where the model goes too unless it is sharded."""
+    """Return the trainable weights on the device; the model is moved there too unless it is sharded."""
     if ranks.world == 1 or settings.distributed == "ddp":
         return TrainableModel(model.to(device), settings, ranks)
     from uwaga.training.fsdp import ShardedTrainableModel
@@ -137,7 +137,7 @@ def _trained(
 
 
 def _say_ranks(training: TrainingSettings, ranks: Ranks, device: torch.device, reporter: Reporter) -> None:
-    """What several processes do together, and what their utilisation is of."""
+    """Report how an update is divided among several processes, and the peak that utilisation refers to."""
     if ranks.world > 1:
         each = training.accumulate // ranks.world
         reporter.say(
@@ -149,7 +149,7 @@ def _say_ranks(training: TrainingSettings, ranks: Ranks, device: torch.device, r
 
 
 def _finish(run: Run) -> Path:
-    """Choose the weights, validate them as they will be used, write the model folder."""
+    """Choose the final weights, validate them with the final beam size, and write the model folder."""
     settings, corpora, reporter = run.settings, run.corpora, run.reporter
     weights = load_final_weights(run)
     reporter.say(f"final model: {weights.origin}")
@@ -170,15 +170,15 @@ def _finish(run: Run) -> Path:
 
 
 def _changes(run: Run, result: Validation) -> list[str]:
-    """What each dev set scored before the first update and scores now: ``dev: BLEU 13.7 → 22.9 (+9.2)``."""
+    """Return a line per dev set with its scores before and after: ``dev: BLEU 13.7 → 22.9 (+9.2)``."""
     if not run.progress.before and not run.corpora.also:
         return []
     lines = []
     for name, now in {"dev": result.main, **run.measure(run.corpora.also, "after")}.items():
         unit = "BLEU" if run.training.validation_sentences else "log-probability per token"
         before = run.progress.before.get(name)
-        told = f"{now:.2f}" if before is None else f"{before:.2f} → {now:.2f} ({now - before:+.2f})"
-        lines.append(f"{name}: {unit} {told}")
+        shown = f"{now:.2f}" if before is None else f"{before:.2f} → {now:.2f} ({now - before:+.2f})"
+        lines.append(f"{name}: {unit} {shown}")
     return lines
 
 

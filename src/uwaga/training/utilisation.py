@@ -1,4 +1,4 @@
-"""How much of its devices' speed a run uses: model-FLOPs utilisation (Chowdhery 2022, appendix B)."""
+"""Model-FLOPs utilisation (MFU): the share of its devices' speed that a run uses (Chowdhery 2022, app. B)."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from uwaga.settings import TrainingSettings
 from uwaga.training.ranks import Ranks
 from uwaga.training.step import DTYPES
 
-_SHORT, _LONG = 8, 16  # tokens of the sentences whose operations are counted
+_SHORT, _LONG = 8, 16  # lengths in tokens of the sentences whose operations are counted
 _SIZES = {"cpu": 512, "cuda": 8192}  # rows and columns of the measured matrices
 _SECONDS = 0.1
-_PASSES = 3  # forward, and twice as much backward
+_PASSES = 3  # one forward, and a backward that costs two
 
 
 @dataclass(frozen=True)
 class ModelFlops:
-    """Floating-point operations that training takes per source and per target token, padding aside."""
+    """Floating-point operations of training per source and per target token, without padding."""
 
     source: float
     target: float
 
     def of(self, source_tokens: int, target_tokens: int) -> float:
-        """Of so many tokens of each."""
+        """Return the operations for these numbers of tokens."""
         return self.source * source_tokens + self.target * target_tokens
 
 
 @dataclass(frozen=True)
 class Utilisation:
-    """What updates are held against: ``peak`` operations a second of all processes together."""
+    """The peak that updates are compared with: ``peak`` operations per second of all processes together."""
 
     flops: ModelFlops
     peak: float
     stated: bool
 
     def share(self, source_tokens: int, target_tokens: int, seconds: float) -> float:
-        """The share of the peak that updates of so many tokens in this time have used."""
+        """Return the share of the peak that updates of this many tokens in this time have used."""
         return self.flops.of(source_tokens, target_tokens) / (seconds * self.peak)
 
     def __str__(self) -> str:
-        whence = "training.peak_flops" if self.stated else "measured with a matrix product"
-        return f"utilisation is of {self.peak / 1e12:,.3g} TFLOP/s ({whence}), all processes together"
+        origin = "training.peak_flops" if self.stated else "measured with a matrix product"
+        return f"utilisation (MFU) is relative to {self.peak / 1e12:,.3g} TFLOP/s ({origin}) of all processes"
 
 
 def find_utilisation(
     model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
 ) -> Utilisation | None:
-    """What the updates of a run are held against; all processes must ask.
+    """Return the peak that the updates of a run are compared with; all processes must call this.
 
     Returns:
         None for a single process on a CPU without ``training.peak_flops``, and for a model whose operations
@@ -66,7 +66,7 @@ def find_utilisation(
         return None
     threads = ranks.threads(settings.threads) if device.type == "cpu" else 1
     peak = settings.peak_flops or measured_peak(device, DTYPES[settings.precision], threads)
-    return Utilisation(flops, sum(ranks.tell(peak)), bool(settings.peak_flops))
+    return Utilisation(flops, sum(ranks.gather(peak)), bool(settings.peak_flops))
 
 
 def model_flops(model: Seq2Seq) -> ModelFlops | None:
@@ -81,7 +81,7 @@ def model_flops(model: Seq2Seq) -> ModelFlops | None:
 
 
 def measured_peak(device: torch.device, dtype: torch.dtype, threads: int = 1) -> float:
-    """Operations a second of a product of large square matrices, on each of these threads at once, summed."""
+    """Measure the operations per second of large matrix products, summed over simultaneous threads."""
     size = _SIZES[device.type]
 
     def rate(_: int) -> float:
@@ -106,7 +106,7 @@ def _wait(device: torch.device) -> None:
 
 
 def _forward(model: Seq2Seq, source: int, target: int) -> int:
-    """Operations of the features of one sentence of so many tokens on each side."""
+    """Count the operations of the features of one sentence of these lengths."""
     token = model.symbols.end
     training = model.training
     model.eval()

@@ -1,4 +1,4 @@
-"""Validation: loss on known targets, metrics of decoded text, and what is kept of it for people."""
+"""Validation: loss on the references, metrics of decoded text, and sample translations."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from uwaga.training.step import batch_loss
 
 KEPT = 5
 BOUNDS = (5, 10, 20, 40)
-"""Most words of the sources of each group but the last."""
+"""Longest sources, in words, of each group but the last."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A dev sentence, its translation now, and its first reference."""
+    """A dev sentence, its current translation, and its first reference."""
 
     source: str
     translation: str
@@ -35,7 +35,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class LengthScore:
-    """BLEU of the sentences whose sources have ``least`` to ``most`` words (None: any number)."""
+    """BLEU of the sentences whose sources have ``least`` to ``most`` words (None: no limit)."""
 
     least: int
     most: int | None
@@ -44,14 +44,14 @@ class LengthScore:
 
 
 def choose_samples(pairs: Sequence[Pair], texts: Sequence[str]) -> tuple[Sample, ...]:
-    """The translations of :data:`KEPT` sentences spread over a dev set, the same ones at each validation."""
+    """Return :data:`KEPT` translations spread over a dev set, the same sentences at each validation."""
     count = min(KEPT, len(pairs))
     indices = [number * len(pairs) // count for number in range(count)]
     return tuple(Sample(pairs[at].source, texts[at], pairs[at].references[0]) for at in indices)
 
 
 def scores_by_length(pairs: Sequence[Pair], texts: Sequence[str], tokenize: str) -> tuple[LengthScore, ...]:
-    """BLEU of sentences of like length; groups without a sentence are left out."""
+    """Return BLEU by length of the source; groups without a sentence are omitted."""
     found = []
     for least, most in zip((1, *(bound + 1 for bound in BOUNDS)), (*BOUNDS, None), strict=True):
         chosen = [
@@ -69,25 +69,30 @@ def scores_by_length(pairs: Sequence[Pair], texts: Sequence[str], tokenize: str)
 
 
 def samples_record(samples: Sequence[Sample], lengths: Sequence[LengthScore]) -> dict[str, Any]:
-    """What JSON can hold of them."""
+    """Return samples and scores as JSON values."""
     return {
         "samples": [
-            {"source": one.source, "translation": one.translation, "reference": one.reference}
-            for one in samples
+            {"source": entry.source, "translation": entry.translation, "reference": entry.reference}
+            for entry in samples
         ],
         "by_length": [
-            {"least": one.least, "most": one.most, "sentences": one.sentences, "bleu": one.bleu}
-            for one in lengths
+            {"least": entry.least, "most": entry.most, "sentences": entry.sentences, "bleu": entry.bleu}
+            for entry in lengths
         ],
     }
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Mean negative log-likelihood per target token in nats; BLEU and chrF where text was decoded.
+    """The result of a validation.
 
-    ``usual``: what the scores of the decoded texts usually are; ``samples``: some of these texts;
-    ``by_length``: their BLEU by the length of their sources.
+    Attributes:
+        loss: mean negative log-likelihood per target token, in nats.
+        bleu: of the decoded texts, None if none were decoded.
+        chrf: of the same texts.
+        usual: distribution of the scores of the decoded texts.
+        samples: some of the decoded texts.
+        by_length: BLEU by the length of the source.
     """
 
     loss: float
@@ -99,11 +104,11 @@ class Validation:
 
     @property
     def main(self) -> float:
-        """BLEU, or where nothing was decoded the mean log-probability of a target token."""
+        """BLEU, or if nothing was decoded the mean log-probability of a target token."""
         return -self.loss if self.bleu is None else self.bleu.value
 
     def score(self, metric: str) -> float:
-        """The value of a metric, turned so that higher is better."""
+        """Return the value of a metric, negated for the loss so that higher is better."""
         if metric == "loss":
             return -self.loss
         measured = self.bleu if metric == "bleu" else self.chrf
@@ -119,7 +124,7 @@ def validate(
     training: TrainingSettings,
     search_options: SearchOptions,
 ) -> Validation:
-    """Validate on all ``batches`` and on the decoding of ``pairs``; the model is left in training mode."""
+    """Validate on all ``batches`` and by decoding ``pairs``; the model is left in training mode."""
     model.eval()
     try:
         loss = _loss(model, batches, training.precision)
@@ -127,8 +132,8 @@ def validate(
             return Validation(loss)
         options = search_options.changed({"beam": training.validation_beam})
         sources = [source.add_special_tokens(source.encode(pair.source)) for pair in pairs]
-        found = search(model, sources, options)
-        texts = [target.decode(list(hypotheses[0].tokens)) for hypotheses in found]
+        results = search(model, sources, options)
+        texts = [target.decode(list(hypotheses[0].tokens)) for hypotheses in results]
         report = evaluate(
             texts,
             [pair.references for pair in pairs],
@@ -139,7 +144,7 @@ def validate(
             loss,
             report["bleu"],
             report["chrf"],
-            usual_score([one[0] for one in found]),
+            usual_score([hypotheses[0] for hypotheses in results]),
             choose_samples(pairs, texts),
             scores_by_length(pairs, texts, training.bleu_tokenise),
         )
