@@ -1,5 +1,6 @@
-"""Let docstrings keep reStructuredText's roles and mechanisms' numbers, and show both as links here."""
+"""Show roles and numbers of mechanisms in docstrings as links, and options with their help."""
 
+import ast
 import re
 from typing import Any
 
@@ -25,8 +26,39 @@ def _link(role: re.Match[str]) -> str:
     return f'<autoref identifier="{name}" optional>{shown}</autoref>'
 
 
+def option_help(value: str) -> str:
+    """Return the help and bounds of an option record's field, from its source; empty for other attributes.
+
+    Args:
+        value: of the field, such as ``field(default=5, metadata=option("Beam size", minimum=1))``.
+    """
+    if "option(" not in value:
+        return ""
+    calls = (node for node in ast.walk(ast.parse(value)) if isinstance(node, ast.Call))
+    found = next(
+        (each for each in calls if isinstance(each.func, ast.Name) and each.func.id == "option"), None
+    )
+    if found is None:
+        return ""
+    given = {each.arg: ast.unparse(each.value) for each in found.keywords}
+    bounds = [f"{words} {given[name]}" for name, words in BOUNDS.items() if name in given]
+    default = [f"default: {ast.literal_eval(given['unset'])}"] if "unset" in given else []
+    rest = f" ({'; '.join((*bounds, *default))})" if bounds or default else ""
+    return f"{ast.literal_eval(found.args[0])}{rest}."
+
+
+BOUNDS = {"minimum": "at least", "maximum": "at most"}
+
+
 class DocstringRoles(griffe.Extension):
-    """Rewrites each docstring before it becomes Markdown."""
+    """Rewrites each docstring before it becomes Markdown, and describes each option by its metadata."""
+
+    def on_attribute_instance(self, *, attr: griffe.Attribute, **_: Any) -> None:
+        """See griffe's documentation of extensions."""
+        words = option_help(str(attr.value or ""))
+        if words:
+            more = f"\n\n{attr.docstring.value}" if attr.docstring else ""
+            attr.docstring = griffe.Docstring(words + more, parent=attr)
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """See griffe's documentation of extensions."""

@@ -25,7 +25,7 @@ def test_init_writes_a_file_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
     before = path.read_text()
     assert "# d_model" in before
     assert run("train", "--init", path) == 1
-    assert "is already there" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert path.read_text() == before
 
 
@@ -66,7 +66,7 @@ def test_average_makes_the_mean_that_training_makes(
 
     capsys.readouterr()
     assert run("average", whole, tmp_path / "other", "--last", "5") == 1
-    assert "4 checkpoints to average and not 5" in capsys.readouterr().err.replace("\n", " ")
+    assert "has 4 checkpoints, not 5" in capsys.readouterr().err.replace("\n", " ")
     assert run("average", tmp_path, tmp_path / "other") == 1
     assert "settings.yaml: no such" in capsys.readouterr().err.replace("\n", " ")
     assert not (tmp_path / "other").exists()
@@ -110,7 +110,7 @@ def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
     told = capsys.readouterr().err.replace("\n", " ")
     assert "600 updates: about " in told and "on this machine" in told
     assert "updates of random sentences of 25 tokens" in told
-    assert f"suits the preset {'transformer-tiny' if preset == 'tiny' else preset}" in path.read_text()
+    assert f"values of the preset {'transformer-tiny' if preset == 'tiny' else preset}" in path.read_text()
     assert run("train", "--init", tmp_path / "other.yaml", "--preset", "luong-smal") == 1
     assert "--preset: no model preset is called 'luong-smal'; did you mean 'luong-small'?" in (
         capsys.readouterr().err.replace("\n", " ")

@@ -1,9 +1,13 @@
-"""Every search option is described in Python, in the guide and on the command line."""
+"""Every search option is described in Python, in the docs, by the server and on the command line."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import inspect
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +19,8 @@ from uwaga.cli.main import app
 from uwaga.search import SearchOptions
 from uwaga.settings.options import option_fields
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "decoding.md"
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDE = DOCS / "guides" / "decoding.md"
 OPTIONS = list(option_fields(SearchOptions))
 
 
@@ -52,3 +57,66 @@ def test_every_parameter_of_a_verb_has_a_help(verb: str) -> None:
     group = typer.main.get_command(app)
     for parameter in group.commands[verb].params:
         assert getattr(parameter, "help", None), parameter.name
+
+
+MADE_UP = """
+import contextlib, dataclasses, io, json, sys
+import uwaga.search
+from uwaga.search import options
+from uwaga.settings.options import option
+
+@dataclasses.dataclass(frozen=True)
+class MoreOptions(options.SearchOptions):
+    made_up: int = dataclasses.field(
+        default=3, metadata=option("Invented for a test", section="Search", maximum=9, unset="the model's")
+    )
+
+options.SearchOptions = uwaga.search.SearchOptions = MoreOptions
+
+import uwaga
+from uwaga.cli.main import main
+from uwaga.errors import SettingsError
+from uwaga.server.dialects.v1_schema import TranslateBody
+
+translator = uwaga.load()
+assert translator.translate("Good morning!", made_up=4).text
+try:
+    translator.translate("Good morning!", made_up=10)
+except SettingsError as error:
+    assert "made_up" in str(error)
+else:
+    raise AssertionError
+shown = io.StringIO()
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(shown):
+    main([VERB, "--help"])
+assert "--made-up" in shown.getvalue() and "Invented for a test" in shown.getvalue()
+described = json.dumps(TranslateBody.model_json_schema()["properties"]["made_up"])
+assert "Invented for a test" in described and '"maximum": 9' in described
+assert TranslateBody(text="a", target="de", made_up=4).search_options() == {"made_up": 4}
+"""
+
+
+@pytest.mark.parametrize("verb", ["generate"])
+def test_a_made_up_option_is_found_in_python_help_and_the_server(verb: str) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200"}
+    code = MADE_UP.replace("VERB", repr(verb))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_made_up_option_is_found_in_the_reference(tmp_path: Path) -> None:
+    griffe = pytest.importorskip("griffe")
+    spec = importlib.util.spec_from_file_location("docstring_roles", DOCS / "docstring_roles.py")
+    assert spec is not None and spec.loader is not None
+    roles = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(roles)
+    path = tmp_path / "options.py"
+    path.write_text(
+        "@dataclass(frozen=True)\nclass SearchOptions:\n    made_up: int = field(default=3, "
+        "metadata=option('Invented for a test', section='Search', maximum=9))\n"
+    )
+    module = griffe.load(
+        "options", search_paths=[tmp_path], extensions=griffe.load_extensions(roles.DocstringRoles())
+    )
+    assert module["SearchOptions.made_up"].docstring.value == "Invented for a test (at most 9)."
+    assert "::: uwaga.search.options" in (DOCS / "reference" / "search.md").read_text(encoding="utf-8")

@@ -56,7 +56,7 @@ def test_a_number_of_processes_that_would_change_the_update_is_refused() -> None
     for world in (1, 2, 3, 6):
         check_world(training, world)
     for world in (4, 5, 7, 12):
-        with pytest.raises(SettingsError, match=rf"6 batches of 4,000 tokens.* evenly to {world} proc"):
+        with pytest.raises(SettingsError, match=rf"6 batches of 4,000 tokens.* evenly among {world} proc"):
             check_world(training, world)
     with pytest.raises(SettingsError, match=r"Start 1 or 2 or 3 or 6 of them") as found:
         check_world(training, 4)

@@ -239,7 +239,7 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
         parse(Settings, made, "toy")
     made["training"]["guided_alignment"] = {"layer": 1}
     made["model"] = MODELS["bahdanau"]
-    with pytest.raises(SettingsError, match="layer and head are of a Transformer"):
+    with pytest.raises(SettingsError, match="apply to Transformers only"):
         train(parse(Settings, made, "toy"))
     made["training"]["guided_alignment"] = {}
     made["model"] = {"family": "cho", "embedding": 16, "hidden": 24, "max_length": 40}

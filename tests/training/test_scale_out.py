@@ -165,7 +165,7 @@ def test_a_mistake_is_told_once_and_without_a_traceback_of_ours(tmp_path: Path) 
         assert code == 1 and said(errors).count("error:") == 1 and told in said(errors), errors
         assert "uwaga/" not in errors.split("Traceback (most recent call last)")[1], errors
     code, errors = ended(launch(tmp_path, 2, *TRAIN, script=EACH_ITS_OWN, UWAGA_TEST_VERSION="9.9"))
-    assert code == 1 and re.search(r"rank 1 \(process .*\) is not like rank 0 .*: uwaga: 9\.9", said(errors))
+    assert code == 1 and re.search(r"rank 1 \(process .*\) differs from rank 0 .*: uwaga: 9\.9", said(errors))
 
 
 @pytest.mark.slow

@@ -28,8 +28,8 @@ from uwaga.training.sweep import (
     folder_of,
     is_exhausted,
     open_study,
-    sweep,
     requeue_unfinished,
+    sweep,
 )
 
 RATE = "training.schedule.peak"
@@ -79,7 +79,7 @@ def test_a_wrong_sweep_is_refused_by_its_key(values: dict[str, Any], message: st
         ({"training.schedule.peek": {"values": [1]}}, "did you mean 'peak'"),
         ({"model.heads": {"values": [2, 3]}}, "model.heads=3"),
         ({"training.steps": {"low": -5, "high": 5}}, "training.steps=-5"),
-        ({"run": {"values": ["here"]}}, "a folder of its own"),
+        ({"run": {"values": ["here"]}}, "its own folder"),
     ],
 )
 def test_no_run_begins_with_settings_that_cannot_be_trained(

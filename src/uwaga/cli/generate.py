@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli import options as the
+from uwaga.cli.option_groups import Group, option_groups
+from uwaga.search.options import SearchOptions, SearchOverrides
 
 if TYPE_CHECKING:
     from uwaga.cli.lines import Chunk
-    from uwaga.search import SearchOptions, SearchOverrides
     from uwaga.translator import Continuation, TextGenerator
 
 Model = Annotated[
@@ -26,11 +27,30 @@ Prompts = Annotated[
     list[str] | None,
     typer.Argument(help="Texts to continue; without any, lines are read.", show_default=False),
 ]
-Nbest = Annotated[
-    int, typer.Option("--nbest", "-n", help="Continuations of each prompt, a line each; at most the beam.")
-]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object per prompt: prompt, text, score, tokens...")
+]
+Search = Annotated[
+    SearchOverrides,
+    Group(
+        SearchOptions,
+        without=(
+            "max_ratio",
+            "max_extra",
+            "mbr",
+            "utility",
+            "attention",
+            "entropy",
+            "alignment",
+            "batch_tokens",
+        ),
+        help={
+            "nbest": "Number of continuations of each prompt, one per line",
+            "min_length": "Minimum new tokens",
+            "max_length": "Maximum new tokens",
+        },
+        unset={"max_length": "the model's, or 64"},
+    ),
 ]
 
 EXAMPLES = """
@@ -44,25 +64,17 @@ EXAMPLES = """
 """
 
 
+@option_groups
 @the.examples(EXAMPLES)
 def generate(
     model: Model,
     prompt: Prompts = None,
     input_: the.Input = None,
     output: the.Output = None,
-    max_length: the.MostNew = None,
-    min_length: the.FewestNew = None,
-    beam: the.Beam = None,
-    nbest: Nbest = 1,
-    no_repeat_ngram: the.NoRepeatNgram = None,
-    length_penalty: the.LengthPenalty = None,
-    sample: the.Sample = None,
-    temperature: the.Temperature = None,
-    top_k: the.TopK = None,
-    top_p: the.TopP = None,
-    seed: the.Seed = None,
     stream: the.Streaming = False,
     as_json: AsJson = False,
+    *,
+    search: Search,
     device: the.Device = "auto",
     dtype: the.Precision = "auto",
     engine: the.Engine = "auto",
@@ -78,16 +90,12 @@ def generate(
     from uwaga.cli.meter import meter
 
     if stream:
-        the.check_streaming(as_json, nbest, beam, sample)
+        the.check_streaming(as_json, search["nbest"], search.get("beam"), search.get("sample"))
     chunks = chunks_of(prompt, input_)
     from uwaga.translator import TextGenerator
 
-    lengths: SearchOverrides = {"max_length": max_length, "min_length": min_length}
-    draws: SearchOverrides = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    kind: SearchOverrides = {"beam": beam, "nbest": nbest, "sample": sample, "length_penalty": length_penalty}
-    asked: SearchOverrides = {**kind, **lengths, **draws, "no_repeat_ngram": no_repeat_ngram}
     generator = TextGenerator.load(model, device, dtype, threads, engine, memory)
-    options = generator.decoding.for_stream(asked) if stream else generator.options(**asked)
+    options = generator.decoding.for_stream(search) if stream else generator.options(**search)
     unit = "prompt" if prompt else "line"
     with lines_out(output) as write, meter(input_, "continuing") as advance:
         for chunk in chunks:

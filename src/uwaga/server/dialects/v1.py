@@ -13,13 +13,12 @@ from starlette.responses import Response
 from uwaga.languages.detection import AUTO
 from uwaga.results.translation import Translation
 from uwaga.results.views import attention_view_data
-from uwaga.search import SearchOverrides
 from uwaga.server.admission import BEARER
 from uwaga.server.api_errors import ApiError, api_error, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.dialects import v1_schema as schema
-from uwaga.server.dialects.v1_schema import USUAL_BEAM, DetectBody, TranslateBody
+from uwaga.server.dialects.v1_schema import DetectBody, TranslateBody
 from uwaga.server.http import (
     EventStream,
     json_response,
@@ -167,11 +166,16 @@ def check_streams(body: TranslateBody) -> None:
     """
     if not isinstance(body.text, str):
         raise ApiError(400, "no_stream", "a stream is of one text, and this is a list", "text")
-    asked = {"nbest": body.nbest > 1, "beam": (body.beam or 1) > 1, "format": body.format != "text"}
-    for name, no in asked.items():
-        if no:
+    search = body.search_options()
+    refused = {
+        "nbest": search.get("nbest", 1) > 1,
+        "beam": search.get("beam", 1) > 1,
+        "format": body.format != "text",
+    }
+    for name, is_set in refused.items():
+        if is_set:
             raise ApiError(
-                400, "no_stream", f"a stream is greedy and of plain text: leave out {name}, or stream", name
+                400, "no_stream", f"a stream is greedy and of plain text: omit {name} or stream", name
             )
 
 
@@ -193,15 +197,7 @@ async def stored_terms(context: ServerContext, client: Client, body: TranslateBo
 
 def text_request(body: TranslateBody, texts: Sequence[str], client: str, deadline: float) -> TextRequest:
     """What a body asks of the service."""
-    options: SearchOverrides = {}
-    if body.nbest > 1:
-        options["nbest"] = body.nbest
-    if body.beam is not None or body.nbest > 1:
-        options["beam"] = max(body.beam or USUAL_BEAM, body.nbest)
-    if body.length_penalty is not None:
-        options["length_penalty"] = body.length_penalty
-    if body.max_length is not None:
-        options["max_length"] = body.max_length
+    options = body.search_options()
     if not body.stream:
         options |= {"alignment": True} if body.alignment else {}
         options |= {"attention": body.attention is True or "all"} if body.attention else {}

@@ -1,15 +1,24 @@
-"""What the server's own dialect takes and gives, as OpenAPI describes it."""
+"""Bodies of requests and responses of the server's own dialect, as OpenAPI describes them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+
+from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.settings.options import OptionField, option_fields
 
 WIDEST = 16
-"""Hypotheses per sentence that a request may ask for."""
+"""Most hypotheses or samples per sentence of a request."""
+LONGEST = 4096
+"""Largest number of tokens in a request."""
 USUAL_BEAM = 5
-"""Width of the search where a request asks for more than the first hypothesis, or for quality."""
+"""Beam size of requests for several translations, or for quality."""
+EXACT = 2**53 - 1
+"""Largest integer that every reader of JSON represents exactly (RFC 8259, section 6)."""
+WITHOUT = ("attention", "alignment", "entropy", "batch_tokens")
+"""Search options that requests set by other fields, or not at all."""
 LanguageCode = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
 
 
@@ -21,8 +30,8 @@ def _whole(value: object) -> object:
 Closed = ConfigDict(extra="forbid", strict=True)
 
 
-class TranslateBody(BaseModel):
-    """What is to be translated, and what is to be told of it."""
+class TextBody(BaseModel):
+    """Texts to translate, and what to return of each translation; without the options of the search."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -32,43 +41,83 @@ class TranslateBody(BaseModel):
         },
     )
 
-    text: str | list[str] = Field(description="One text, or several.")
-    target: LanguageCode = Field(description="The language to translate to.")
+    text: str | list[str] = Field(description="One text, or a list of texts.")
+    target: LanguageCode = Field(description="Language to translate to.")
     source: LanguageCode | None = Field(
-        None, description="The texts' language; found out if `auto` or left out."
+        None, description="Language of the texts; detected if `auto` or omitted."
     )
     format: Literal["text", "html", "xml", "markdown"] = "text"
-    nbest: Annotated[int, Field(ge=1, le=WIDEST), BeforeValidator(_whole)] = Field(
-        1, description="How many translations of each text."
-    )
-    beam: Annotated[int, Field(ge=1, le=WIDEST), BeforeValidator(_whole)] | None = Field(
-        None, description="Width of the search."
-    )
-    length_penalty: Annotated[float, Field(ge=-10, le=10)] | None = None
-    max_length: Annotated[int, Field(ge=1, le=4096), BeforeValidator(_whole)] | None = Field(
-        None, description="Most tokens of a sentence."
-    )
     prefix: str | None = Field(
-        None, max_length=2000, description="What the translation of each text begins with."
+        None, max_length=2000, description="Force each translation to start with this text."
     )
-    glossary: dict[str, str] | None = Field(None, max_length=5000, description="Terms to hold to.")
-    glossary_id: str | None = Field(None, max_length=64, description="A glossary that the server keeps.")
+    glossary: dict[str, str] | None = Field(
+        None, max_length=5000, description="Required translations of terms."
+    )
+    glossary_id: str | None = Field(None, max_length=64, description="Id of a stored glossary.")
     glossary_mode: Literal["forced", "soft"] = Field(
-        "forced", description="Terms are there always, or preferred."
+        "forced", description="`forced`: always use the terms; `soft`: prefer them."
     )
-    placeholders: bool = Field(True, description="Keep {names}, %s, URLs and their like as they are.")
+    placeholders: bool = Field(True, description="Keep {names}, %s, URLs etc. unchanged.")
     ignore_tags: list[str] = Field(
-        [], max_length=100, description="Tags that are left alone, of html and xml."
+        [], max_length=100, description="Names of html or xml elements to leave untranslated."
     )
     split: Literal["auto", "sentences", "never"] = "auto"
-    alignment: bool = Field(False, description="Link the words of text and translation.")
+    alignment: bool = Field(False, description="Return the word alignment of text and translation.")
     attention: bool | Literal["all", "view"] = Field(
-        False, description="Give attention (target, source), or all of it: numbers, or packed to be drawn."
+        False,
+        description="Return attention (target, source), or all matrices, as numbers or packed for display.",
     )
-    tokens: bool = Field(False, description="Give the subword tokens of both sides.")
-    scores: bool = Field(False, description="Give the words' probabilities and the tokens' scores.")
+    tokens: bool = Field(False, description="Return the subword tokens of both sides.")
+    scores: bool = Field(False, description="Return probabilities of words and scores of tokens.")
     stream: bool = Field(
-        False, description="Send one text's translation as server-sent events while it grows."
+        False, description="Send the translation of a single text as server-sent events while it is decoded."
+    )
+
+    def search_options(self) -> SearchOverrides:
+        """Return the search options that are given; several translations imply a beam as large."""
+        names = [name for name in self.model_fields_set if name not in TextBody.model_fields]
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        nbest, drawn = given.get("nbest", 1), given.get("sample") or given.get("mbr")
+        if not drawn and ("beam" in given or nbest > 1):
+            given["beam"] = max(given.get("beam", USUAL_BEAM), nbest)
+        return given
+
+
+def _search_fields() -> dict[str, Any]:
+    """Return the fields of a body for the search options, each with its type and description."""
+    fields = option_fields(SearchOptions).values()
+    return {
+        each.name: (_body_type(each), Field(_body_default(each), description=f"{each.option.help}."))
+        for each in fields
+        if not each.option.internal and each.name not in WITHOUT
+    }
+
+
+def _body_default(option: OptionField) -> Any:
+    return None if option.option.unset else option.default
+
+
+def _body_type(option: OptionField) -> Any:
+    """Return the type of an option in a body, with its bounds and those of the server."""
+    if option.choices:
+        kind: Any = Literal[option.choices]
+    elif option.kinds == (int,):
+        least, most = option.option.minimum, option.option.maximum
+        limit = WIDEST if option.name in ("beam", "nbest", "mbr") else LONGEST if most is None else most
+        bounds = Field(ge=max(int(least or 0), -EXACT), le=min(int(limit), EXACT))
+        kind = Annotated[int, bounds, BeforeValidator(_whole)]
+    elif option.kinds == (float,):
+        kind = Annotated[float, Field(ge=option.option.minimum, le=option.option.maximum)]
+    else:
+        kind = option.kinds[0]
+    return kind if _body_default(option) is not None else kind | None
+
+
+if TYPE_CHECKING:
+    TranslateBody = TextBody
+else:
+    TranslateBody = create_model(
+        "TranslateBody", __base__=TextBody, __doc__="A request for translations.", **_search_fields()
     )
 
 
