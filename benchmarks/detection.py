@@ -4,10 +4,10 @@
     python benchmarks/documents.py fetch
     python benchmarks/detection.py [--cache FOLDER] [--each 500] [--detector py3langid]
 
-The sentences are translations in the PO files of the packages that ``documents.py`` fetches: of 4 to 30 words (of
-Japanese and Chinese 12 to 80 characters), without placeholders and tags, each once. Without ``--detector`` every one
-that is installed runs in a process of its own, so that its memory is its own. heliport is under the GPL and is
-measured here alone.
+The sentences are translations in the PO files of the packages that ``documents.py`` fetches: of 4 to 30 words
+(of Japanese and Chinese 12 to 80 characters), without placeholders and tags, each once. Without
+``--detector`` every one that is installed runs in a process of its own, so that its memory is its own.
+heliport is under the GPL and is measured here alone.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def high_water() -> int:
 
 def detector_of(name: str):
     if name == "py3langid":
-        from uwaga.languages.identification import LanguageIdentifier
+        from uwaga.languages.detection import LanguageIdentifier
 
         own = LanguageIdentifier()
         return lambda text: own.identify(text)[0]

@@ -24,7 +24,7 @@ from uwaga.cleaning.report import Example, Toll
 from uwaga.cleaning.settings import explained
 from uwaga.cli.main import app
 from uwaga.errors import DataError, MissingExtraError, SettingsError
-from uwaga.settings.yaml_reader import load_yaml
+from uwaga.settings.parsing import load_yaml
 
 NUMBERS = str(Path(__file__).parents[1] / "support/models/numbers-en-de")
 PLAIN = ["length", "ratio", "identical", "duplicates", "numbers"]

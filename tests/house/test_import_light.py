@@ -5,7 +5,18 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "sacrebleu", "transformers", "matplotlib", "pyarrow", "tensorboard", "sentencepiece", "ray")
+HEAVY = (
+    "torch",
+    "sacrebleu",
+    "transformers",
+    "matplotlib",
+    "pyarrow",
+    "tensorboard",
+    "sentencepiece",
+    "ray",
+    "httpx",
+    "fsspec",
+)
 
 
 @pytest.mark.parametrize(
@@ -13,7 +24,7 @@ HEAVY = ("torch", "sacrebleu", "transformers", "matplotlib", "pyarrow", "tensorb
     [
         "import uwaga",
         "import uwaga.cli.main",
-        "from uwaga.library import find_installed; import sys; assert 'http.client' not in sys.modules",
+        "from uwaga.library import find_installed; import sys; assert 'httpx' not in sys.modules",
         "import uwaga.settings, uwaga.decoder, uwaga.errors, uwaga.evaluation",
         "import contextlib, io; from uwaga.cli.main import main\n"
         "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['--help'])",

@@ -35,7 +35,7 @@ from fuzz_formats import MODEL, make_all
 import uwaga
 from uwaga.checkpoints.registry import describe
 from uwaga.errors import UwagaError
-from uwaga.settings.parsing import load_settings
+from uwaga.settings import load_settings
 
 CASES = Path(__file__).parent / "fuzz_cases.json"
 CPU, SLACK, BATCH = 10, 96 << 10, 40

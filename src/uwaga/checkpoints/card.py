@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uwaga.files.regular import open_regular
-from uwaga.settings.yaml_reader import load_yaml
+from uwaga.settings.parsing import load_yaml
 
 CARD, README = "card.md", "README.md"
 LARGEST = 1 << 22

@@ -9,7 +9,7 @@ from typing import Any
 
 from uwaga.errors import SettingsError
 from uwaga.languages.codes import base_language, same_language
-from uwaga.settings.checks import check_word
+from uwaga.settings.options import check_word
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.marian import MarianTokeniser
 from uwaga.tokenizers.subwords import Subwords

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.cleaning.pairs import Keys, Mask, PairBlock
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 Settings = TypeVar("Settings", bound=StrictModel)
 

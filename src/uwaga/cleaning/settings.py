@@ -12,7 +12,7 @@ import uwaga.cleaning.rules  # noqa: F401 (fills the registry)
 from uwaga.cleaning.rule import RULES, AnyRule, ScoredRule
 from uwaga.errors import SettingsError, shown
 from uwaga.settings import parse, read_yaml
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 GROUPS = ("languages", "rules")
 

@@ -19,7 +19,7 @@ from uwaga.errors import DataError, ModelError, TextTooLongError
 from uwaga.results.attention import Attentions, Floats, all_heads, one_head, which_layer
 from uwaga.search.choose import every_token
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
-from uwaga.settings.checks import check_whole
+from uwaga.settings.options import check_whole
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """As ``Activation`` in native/kernels/kernels.h numbers them."""

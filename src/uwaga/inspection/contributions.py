@@ -6,7 +6,7 @@ from typing import get_args
 
 from uwaga.inspection.alignment import Alignment, align, ended, label
 from uwaga.inspection.attribution import Method, attribute
-from uwaga.settings.checks import check_one_of
+from uwaga.settings.options import check_one_of
 from uwaga.translator import Translator
 
 METHODS: tuple[str, ...] = get_args(Method)

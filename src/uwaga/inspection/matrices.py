@@ -12,7 +12,7 @@ from uwaga.inspection.alignment import Alignment, ended, label
 from uwaga.results.attention import Attentions, Floats
 from uwaga.results.confidence import END, START
 from uwaga.results.translation import Translation
-from uwaga.settings.checks import check_one_of, check_whole
+from uwaga.settings.options import check_one_of, check_whole
 from uwaga.translator import AttendedText
 
 KINDS = ("cross", "encoder", "decoder")

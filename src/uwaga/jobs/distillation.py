@@ -17,7 +17,7 @@ from uwaga.errors import SettingsError
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.search.mbr import Utility, rank_by_utility, utilities
-from uwaga.settings.checks import check_one_of
+from uwaga.settings.options import check_one_of
 
 Choose = Literal["reference", "mbr", "model"]
 CHOICES: tuple[Choose, ...] = get_args(Choose)

@@ -16,7 +16,7 @@ from uwaga.errors import DataError, MissingExtraError, SettingsError, reason, sh
 from uwaga.files.lines import damage, decompressed
 from uwaga.files.store import StoredFile
 from uwaga.jobs.translation import TranslatedText
-from uwaga.settings.checks import check_one_of
+from uwaga.settings.options import check_one_of
 
 FormatName = Literal["parquet", "jsonl", "text"]
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "text"}

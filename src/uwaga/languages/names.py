@@ -37,7 +37,7 @@ NAMES = dict(
         "yue:Cantonese"
     ).split()
 )
-SCRIPTS = {
+SCRIPT_NAMES = {
     "hans": "simplified", "hant": "traditional", "latn": "Latin", "cyrl": "Cyrillic", "arab": "Arabic",
     "deva": "Devanagari", "beng": "Bengali", "tfng": "Tifinagh",
 }  # fmt: skip
@@ -49,7 +49,7 @@ def language_name(code: str) -> str:
     script = next((part for part in HYPHENS.split(code.lower())[1:] if len(part) == SCRIPT), None)
     if not name:
         return code
-    return f"{name} ({SCRIPTS.get(script, script.title())})" if script else name
+    return f"{name} ({SCRIPT_NAMES.get(script, script.title())})" if script else name
 
 
 def offered_codes(codes: Iterable[str]) -> dict[str, str]:

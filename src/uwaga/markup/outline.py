@@ -16,7 +16,7 @@ from uwaga.markup.fragments import Fragment, TextUnit, escaping
 from uwaga.markup.inline import Tag
 from uwaga.markup.placing import joined
 from uwaga.markup.xml import XML_TOKEN, check_xml, xml_parts
-from uwaga.settings.checks import check_flag
+from uwaga.settings.options import check_flag
 
 LINES = re.compile(r"(?<![ \t])[ \t]*(?:\r\n|\r|\n)\s*")
 TEXT = ""

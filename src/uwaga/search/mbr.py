@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.errors import SettingsError, shown
-from uwaga.settings.checks import check_one_of
+from uwaga.settings.options import check_one_of
 
 Utility = Literal["chrf", "bleu"]
 UTILITIES: tuple[Utility, ...] = get_args(Utility)

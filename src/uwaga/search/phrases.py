@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from uwaga.decoder import Ids, PhraseTables, Symbols
 from uwaga.errors import SettingsError
-from uwaga.settings.checks import check_between, check_whole
+from uwaga.settings.options import check_between, check_whole
 
 Number = TypeVar("Number", bound=np.generic)
 MOST_TIMES = 1 << 16

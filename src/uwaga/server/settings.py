@@ -9,8 +9,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 
 from uwaga.errors import SettingsError
 from uwaga.settings import parse
-from uwaga.settings.base import StrictModel
-from uwaga.settings.parsing import read_yaml
+from uwaga.settings.parsing import StrictModel, read_yaml
 
 DialectName = Literal["v1", "libretranslate", "deepl"]
 LogLevel = Literal["debug", "info", "warning", "error"]

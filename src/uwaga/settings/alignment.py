@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field, PositiveInt
 
 from uwaga.errors import ModelError
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 Step = Literal["predicting", "reading"]
 LARGEST = 1 << 26

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt, field_serializer, field_validator, model_validator
 
-from uwaga.settings.base import Probability, StrictModel
-from uwaga.settings.tag import TAG
+from uwaga.languages.codes import TAG
+from uwaga.settings.parsing import Probability, StrictModel
 
 Format = Literal["auto", "text", "tsv", "moses", "tmx", "parquet", "jsonl"]
 LONGEST_TAG = 64

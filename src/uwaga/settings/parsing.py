@@ -1,19 +1,95 @@
-"""Raw values and YAML files checked against settings classes."""
+"""Settings classes, and raw values and YAML files checked against them."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from pydantic import ValidationError
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uwaga.errors import SettingsError, shown
-from uwaga.settings.base import StrictModel
-from uwaga.settings.yaml_reader import LARGEST, load_yaml
 
-if TYPE_CHECKING:
-    from uwaga.settings.training import Settings
+LARGEST = 1 << 18
+"""Characters of a text; a real settings file has a few thousand."""
+DEEPEST = 32
+"""Levels of lists and mappings in each other."""
+LONGEST_NUMBER = 400
+"""Characters of what is no text: a number, a date, a truth value."""
+TEXT = "tag:yaml.org,2002:str"
+
+
+def load_yaml(text: str) -> object:
+    """The value that a YAML document holds.
+
+    Aliases and anchors are refused (a few hundred bytes of them stand for gigabytes), and so is what is
+    larger or deeper than any settings. ``1e-4`` is a number, as in YAML 1.2.
+
+    Raises:
+        ValueError: it is not YAML, or refused; says why in one line.
+    """
+    if len(text) > LARGEST:
+        raise ValueError(f"larger than {LARGEST} characters")
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
+    except yaml.MarkedYAMLError as error:
+        where = f" at line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
+        raise ValueError(f"{error.problem or error.context}{where}"[:200]) from None
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())[:200]) from None
+    except RecursionError:
+        raise ValueError("too deep") from None
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+        # What the constructors of dates, numbers and truth values raise where a tag promises one.
+        raise ValueError(f"a value is not what its tag or form says ({str(error)[:80]})") from None
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader within bounds."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """One node; aliases, anchors and depth are refused before anything is made of them."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            raise yaml.MarkedYAMLError(problem="aliases are not read here", problem_mark=event.start_mark)
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise yaml.MarkedYAMLError(problem=f"deeper than {DEEPEST} levels", problem_mark=event.start_mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if isinstance(node, yaml.ScalarNode) and node.tag != TEXT and len(node.value) > LONGEST_NUMBER:
+            raise yaml.MarkedYAMLError(
+                problem=f"a number of more than {LONGEST_NUMBER} characters", problem_mark=event.start_mark
+            )
+        return node
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)$"),
+    list("-+0123456789."),
+)
+
+
+Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class StrictModel(BaseModel):
+    """A group of settings that refuses keys it does not know."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        defer_build=True,  # translating needs few of them, and building all takes a tenth of its start
+    )
+
 
 Group = TypeVar("Group", bound=StrictModel)
 SHOWN = 120
@@ -33,17 +109,6 @@ def parse(kind: type[Group], values: object, where: str) -> Group:
     except ValidationError as error:
         lines = [_explain(kind, detail) for detail in error.errors(include_url=False)]
         raise SettingsError(f"{where}: " + "; ".join(lines)) from None
-
-
-def load_settings(path: Path) -> Settings:
-    """Read a training run's YAML settings file.
-
-    Raises:
-        SettingsError: the file is missing, is not YAML, or holds a bad setting.
-    """
-    from uwaga.settings.training import Settings
-
-    return parse(Settings, read_yaml(path), str(path))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -110,11 +175,10 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
     if detail["type"] == "missing":
         return f"setting {name!r} is missing"
     if detail["type"] == "union_tag_invalid":
-        from uwaga.settings.training import FAMILIES
-
+        families = detail["ctx"]["expected_tags"].replace("'", "").split(", ")
         found = detail["input"]["family"] if isinstance(detail["input"], dict) else detail["input"]
-        near = difflib.get_close_matches(str(found)[:SHOWN], list(FAMILIES), n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(FAMILIES)}"
+        near = difflib.get_close_matches(str(found)[:SHOWN], families, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(families)}"
         return f"{name}.family: no model family is called {shown(found)}; {hint}"
     return f"{name}: {detail['msg']} (found {shown(detail['input'])})" if name else str(detail["msg"])
 

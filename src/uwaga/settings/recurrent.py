@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from uwaga.settings.base import Probability, StrictModel
+from uwaga.settings.parsing import Probability, StrictModel
 
 Gru = Literal["paper", "fused"]
 

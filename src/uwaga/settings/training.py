@@ -3,24 +3,60 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY, MAX_TOKENS
-from uwaga.settings.adapt import AdaptSettings
-from uwaga.settings.base import Probability, StrictModel
 from uwaga.settings.corpora import DataSettings
-from uwaga.settings.presets import MODEL_PRESETS, model_values
-from uwaga.settings.prophetnet import ProphetNetSettings
-from uwaga.settings.recurrent import (
-    BahdanauSettings,
-    ChoSettings,
-    GnmtSettings,
-    LuongSettings,
-    SutskeverSettings,
-)
+from uwaga.settings.models import MODEL_PRESETS, DecodingSettings, ModelSettings
+from uwaga.settings.parsing import Probability, StrictModel, parse, read_yaml
 from uwaga.settings.transformer import TransformerSettings
+
+Multiplier = Annotated[float, Field(gt=0.0)]
+
+
+class LoraSettings(StrictModel):
+    """Low-rank adapters beside frozen matrices (Hu 2021)."""
+
+    rank: int = Field(16, ge=1, le=1 << 16, description="of each update")
+    alpha: float = Field(32.0, gt=0.0, description="an update is multiplied by alpha / rank")
+    dropout: Probability = Field(0.0, description="on what the adapters read")
+    targets: list[str] = Field(
+        default_factory=lambda: ["*"],
+        min_length=1,
+        description="patterns of the linear layers that get one, such as *attention.query",
+    )
+
+
+class AdaptSettings(StrictModel):
+    """What of the model named by init trains, and how."""
+
+    vocabulary: Literal["keep", "new"] = Field(
+        "keep",
+        description="new: subwords as text says, learned on data.train; shared pieces keep their embeddings",
+    )
+    freeze: list[str] = Field(
+        default_factory=list, description="patterns of weights that stay as they are, such as encoder.*"
+    )
+    rates: dict[str, Multiplier] = Field(
+        default_factory=dict,
+        description="by pattern of weights, what the learning rate is multiplied by; the last that fits",
+    )
+    lora: LoraSettings | None = Field(
+        None, description="train adapters alone: {rank: 16, alpha: 32, dropout: 0.0, targets: ['*']}"
+    )
+
+    @model_validator(mode="after")
+    def _adapters_train_alone(self) -> AdaptSettings:
+        if self.lora is None:
+            return self
+        if self.freeze:
+            raise ValueError("freeze: with lora nothing but the adapters trains; leave one of the two out")
+        if self.vocabulary == "new":
+            raise ValueError(
+                "vocabulary: new embeddings must be trained, and lora trains none; leave one out"
+            )
+        return self
 
 
 class TextSettings(StrictModel):
@@ -36,24 +72,6 @@ class TextSettings(StrictModel):
     lines: PositiveInt = Field(
         5_000_000, description="lines it is learned from, a fair sample of more; they are held in memory"
     )
-
-
-Family = (
-    TransformerSettings
-    | ChoSettings
-    | SutskeverSettings
-    | BahdanauSettings
-    | LuongSettings
-    | GnmtSettings
-    | ProphetNetSettings
-)
-FAMILIES: dict[str, type[StrictModel]] = {
-    kind.model_fields["family"].default: kind for kind in get_args(Family)
-}
-ModelSettings = Annotated[
-    Annotated[Family, Field(discriminator="family")],
-    BeforeValidator(model_values),
-]
 
 
 class ScheduleSettings(StrictModel):
@@ -151,41 +169,6 @@ class TrainingSettings(StrictModel):
     )
 
 
-class DecodingSettings(StrictModel):
-    """How a trained model translates unless told otherwise."""
-
-    beam: PositiveInt = Field(5, le=MAX_BEAM, description="hypotheses kept, 1 for greedy")
-    length_penalty: float = Field(
-        1.0, ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, description="exponent alpha"
-    )
-    length_formula: Literal["average", "gnmt", "none"] = Field(
-        "average", description="divide by length**alpha, or by ((5 + length) / 6)**alpha, or not"
-    )
-    early_stopping: bool = Field(
-        True, description="stop at `beam` finished hypotheses, or only when none can win"
-    )
-    min_length: NonNegativeInt = Field(0, le=MAX_TOKENS, description="fewest target tokens")
-    max_length: PositiveInt = Field(256, le=MAX_TOKENS, description="most target tokens")
-    max_ratio: float = Field(3.0, gt=0.0, description="most target tokens as a multiple of the source's")
-    max_extra: NonNegativeInt = Field(20, le=MAX_TOKENS, description="added to that multiple")
-    no_repeat_ngram: NonNegativeInt = Field(
-        0, le=MAX_TOKENS, description="no n-gram of this size twice, 0 for off"
-    )
-    split_above: NonNegativeInt = Field(
-        0,
-        description="source tokens above which a line is split into sentences: 1 any line, 0 at the limit",
-    )
-    lower_capitals: bool = Field(
-        False, description="lower-case a source sentence that is written in capitals, two words or more"
-    )
-
-    @model_validator(mode="after")
-    def _lengths_agree(self) -> DecodingSettings:
-        if self.min_length > self.max_length:
-            raise ValueError(f"min_length {self.min_length} is more than max_length {self.max_length}")
-        return self
-
-
 class Settings(StrictModel):
     """A whole training run: the file that `uwaga train` reads."""
 
@@ -210,4 +193,100 @@ class Settings(StrictModel):
             raise ValueError(
                 "data.train: an alignment is given, which nothing uses; say training.guided_alignment: {}"
             )
+        return self
+
+
+def load_settings(path: Path) -> Settings:
+    """Read a training run's YAML settings file.
+
+    Raises:
+        SettingsError: the file is missing, is not YAML, or holds a bad setting.
+    """
+    return parse(Settings, read_yaml(path), str(path))
+
+
+Value = bool | int | float | str
+
+
+class ParameterSettings(StrictModel):
+    """The values of one parameter: listed, or a range of numbers, whole where both its ends are whole."""
+
+    values: list[Value] | None = Field(None, description="any of these", min_length=1)
+    low: int | float | None = Field(None, description="or numbers from here")
+    high: int | float | None = Field(None, description="to here, inclusive")
+    step: int | float | None = Field(None, gt=0, description="in steps of this; any if none")
+    log: bool = Field(False, description="drawn evenly by magnitude, as learning rates are")
+
+    @model_validator(mode="after")
+    def _one_form(self) -> ParameterSettings:
+        if self.values is not None:
+            if (self.low, self.high, self.step, self.log) != (None, None, None, False):
+                raise ValueError("values stand alone, without low, high, step and log")
+            if len({(type(one), one) for one in self.values}) < len(self.values):
+                raise ValueError("values holds one of them twice")
+            return self
+        low, high = self.range
+        if low >= high:
+            raise ValueError(f"low {low} is not below high {high}")
+        if self.log and (low <= 0 or self.step is not None):
+            raise ValueError("log needs a low above 0, and no step")
+        if self.whole and isinstance(self.step, float):
+            raise ValueError(f"step {self.step} is not whole, as low and high are")
+        return self
+
+    @property
+    def range(self) -> tuple[int | float, int | float]:
+        """Its ends, where no values are listed.
+
+        Raises:
+            ValueError: they are not given.
+        """
+        if self.low is None or self.high is None:
+            raise ValueError("needs values, or low and high")
+        return self.low, self.high
+
+    @property
+    def whole(self) -> bool:
+        """Whether the numbers of the range are whole."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @property
+    def ends(self) -> list[Value]:
+        """The values that are checked before anything is trained: all that are listed, or both ends."""
+        return list(self.range) if self.values is None else list(self.values)
+
+
+class SweepSettings(StrictModel):
+    """A search for good settings: the file that `uwaga train --sweep` reads."""
+
+    parameters: dict[str, ParameterSettings] = Field(
+        description="the values that are tried of each setting, such as training.schedule.peak",
+        min_length=1,
+    )
+    trials: PositiveInt = Field(20, description="runs in all, those of earlier calls among them")
+    metric: Literal["bleu", "chrf", "loss"] | None = Field(
+        None, description="what is best on the dev set; training.early_stopping_metric if none"
+    )
+    run: Path | None = Field(None, description="folder of the study and its runs; the settings' run if none")
+    sampler: Literal["tpe", "random", "grid"] = Field(
+        "tpe", description="how parameters are drawn: by what went well before, by chance, or each in turn"
+    )
+    pruner: Literal["median", "hyperband", "none"] = Field(
+        "median",
+        description="which runs are stopped early: those below the median, by halving, or none",
+    )
+    warm_trials: NonNegativeInt = Field(5, description="first runs, none of which is stopped early")
+    warm_validations: NonNegativeInt = Field(1, description="of a run, after which it may be stopped early")
+    jobs: PositiveInt = Field(1, description="runs at the same time")
+    seed: int = Field(1, description="of what is drawn")
+
+    @model_validator(mode="after")
+    def _grid_is_finite(self) -> SweepSettings:
+        endless = [
+            name
+            for name, one in self.parameters.items()
+            if one.values is None and one.step is None and not one.whole
+        ]
+        if self.sampler == "grid" and endless:
+            raise ValueError(f"sampler grid: {endless[0]} needs values, a step or whole ends")
         return self

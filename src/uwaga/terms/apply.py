@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from uwaga.errors import DataError, shown
 from uwaga.results.translation import Hypothesis, TermUse, Translation
 from uwaga.search.phrases import Phrase, Phrases
-from uwaga.settings.checks import check_one_of
+from uwaga.settings.options import check_one_of
 from uwaga.terms.glossary import Glossary, Match
 from uwaga.tokenizers.subwords import Subwords
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uwaga.errors import DataError, SettingsError, shown
-from uwaga.settings.checks import check_flag
+from uwaga.settings.options import check_flag
 from uwaga.terms.files import read_terms
 from uwaga.terms.term import SEPARATOR, Term, forms
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from uwaga.settings import TAG
+from uwaga.languages.codes import TAG
 
 LANGUAGE_TAG = re.compile(r">>([^<>\s]+)<<|<2([^<>\s]+)>")
 _CANDIDATE = re.compile(rb">>[^<>\s]{1,60}<<|<[^<>\s]{1,60}>")

@@ -14,8 +14,7 @@ from sentencepiece import SentencePieceProcessor
 from uwaga.decoder import Symbols
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.files.regular import read_regular
-from uwaga.languages.codes import same_language
-from uwaga.settings import TAG
+from uwaga.languages.codes import TAG, same_language
 from uwaga.tokenizers.segmentation_sampling import PieceSampler
 from uwaga.tokenizers.sentencepiece_file import read_pieces
 from uwaga.tokenizers.tags import tag_language, tag_like_pieces

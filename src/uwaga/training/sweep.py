@@ -34,7 +34,7 @@ from uwaga.errors import DataError, SettingsError
 from uwaga.files.atomic import write_file
 from uwaga.files.lock import RunLock
 from uwaga.settings import Settings, change_setting, parse
-from uwaga.settings.sweep import ParameterSettings, SweepSettings, Value
+from uwaga.settings.training import ParameterSettings, SweepSettings, Value
 from uwaga.training.page import METRICS, read_records
 from uwaga.training.process import Interrupt
 

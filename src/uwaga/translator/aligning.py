@@ -20,7 +20,7 @@ from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats, one_head
 from uwaga.results.translation import Hypothesis, Span, Translation, WordAlignment
 from uwaga.settings import AlignmentHead, LinkModel
-from uwaga.settings.checks import check_one_of
+from uwaga.settings.options import check_one_of
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.joining import COPIED, best_ways, sentence_text
 from uwaga.translator.segmentation import Passage

@@ -17,7 +17,7 @@ from uwaga.results.translation import Translation
 from uwaga.scheduling.request import Request
 from uwaga.scheduling.sharing import SharedModels
 from uwaga.scheduling.workers import FairWorkers
-from uwaga.settings.checks import check_whole
+from uwaga.settings.options import check_whole
 from uwaga.translator.kinds import load
 from uwaga.translator.pipeline import OnError
 from uwaga.translator.pivot import PivotTranslator

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 
 from uwaga.checkpoints.usual import UsualScore
-from uwaga.languages.codes import base_language
-from uwaga.languages.scripts import LATIN, script_of, scripts_of
+from uwaga.languages.codes import LATIN, base_language, script_of, scripts_of
 from uwaga.results.translation import Hypothesis
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)

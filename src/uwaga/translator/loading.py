@@ -20,7 +20,7 @@ from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
-from uwaga.settings.checks import check_one_of, check_whole, check_word
+from uwaga.settings.options import check_one_of, check_whole, check_word
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.options import TextOptions
 from uwaga.tokenizers.subwords import Subwords

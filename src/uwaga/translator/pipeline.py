@@ -13,7 +13,7 @@ from uwaga.errors import DataError
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
-from uwaga.settings.checks import check_one_of
+from uwaga.settings.options import check_one_of
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.guards import warnings_of
 from uwaga.translator.joining import COPIED, assemble, sentence_text

@@ -11,7 +11,7 @@ from uwaga.decoder import Decoder
 from uwaga.results.confidence import Word, words_of
 from uwaga.results.translation import JsonRecord, json_number, shortened
 from uwaga.search.length_batching import length_batches
-from uwaga.settings.checks import check_whole
+from uwaga.settings.options import check_whole
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.forced_decoding import forced_steps
 

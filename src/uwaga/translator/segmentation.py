@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from uwaga.errors import DataError, SettingsError, TextTooLongError, shown
 from uwaga.languages.codes import base_language
 from uwaga.results.translation import Span
-from uwaga.settings.checks import check_one_of
+from uwaga.settings.options import check_one_of
 from uwaga.tokenizers.normalisation import in_capitals
 from uwaga.tokenizers.options import TextOptions
 from uwaga.tokenizers.sentences import split_sentences

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, get_args
 from uwaga.errors import SettingsError, shown
 from uwaga.markup.formats import Format
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
-from uwaga.settings.checks import check_one_of
+from uwaga.settings.options import check_one_of
 
 if TYPE_CHECKING:
     from uwaga.markup.outline import XmlOutline

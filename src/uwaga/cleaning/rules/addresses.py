@@ -9,7 +9,7 @@ from pydantic import Field
 
 from uwaga.cleaning.pairs import Mask, PairBlock, Side
 from uwaga.cleaning.rule import Rule, register
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 ADDRESS = re.compile(
     r"(?:https?://|ftp://|www\.)[^\s<>\"')\]]+|[A-Za-z0-9_.+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt
 from uwaga.cleaning.key_set import KeySet
 from uwaga.cleaning.pairs import Keys, Mask, PairBlock, mixed
 from uwaga.cleaning.rule import OrderedRule, register
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 
 class DuplicateSettings(StrictModel):

@@ -7,8 +7,8 @@ from pydantic import Field, NonNegativeInt
 
 from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
-from uwaga.languages.identification import LanguageIdentifier
-from uwaga.settings.base import StrictModel
+from uwaga.languages.detection import LanguageIdentifier
+from uwaga.settings.parsing import StrictModel
 
 
 class LanguageSettings(StrictModel):

@@ -6,7 +6,7 @@ from pydantic import Field, PositiveInt
 
 from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 SPACELESS = ("zh", "ja", "th", "yue", "km", "lo", "my", "bo", "dz")
 """Languages whose words are not set apart."""

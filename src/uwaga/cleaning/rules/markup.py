@@ -9,7 +9,7 @@ from pydantic import Field
 
 from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 MARKUP = re.compile(r"</?[A-Za-z][^<>\n]*>|<!--|&(?:[a-z]{2,8}|#[0-9]{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
 

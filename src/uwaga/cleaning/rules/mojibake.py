@@ -12,7 +12,7 @@ from pydantic import Field, PositiveInt
 from uwaga.cleaning.characters import CODE_POINTS
 from uwaga.cleaning.pairs import Mask, PairBlock, Side
 from uwaga.cleaning.rule import Rule, register
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 
 def _read(first: int, last: int) -> str:

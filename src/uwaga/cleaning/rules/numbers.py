@@ -9,7 +9,7 @@ from pydantic import Field
 
 from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 
 class NumberSettings(StrictModel):

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from uwaga.cleaning.pairs import Counts, Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 
 class RatioSettings(StrictModel):

@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from uwaga.cleaning.pairs import PairBlock
 from uwaga.cleaning.rule import ScoredRule, register
 from uwaga.errors import SettingsError, TextTooLongError
-from uwaga.settings.base import StrictModel
+from uwaga.settings.parsing import StrictModel
 
 if TYPE_CHECKING:
     from uwaga.translator import Translator

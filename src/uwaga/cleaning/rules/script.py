@@ -8,8 +8,8 @@ from pydantic import Field
 from uwaga.cleaning.characters import ANY_SCRIPT, script_letters
 from uwaga.cleaning.pairs import Mask, PairBlock
 from uwaga.cleaning.rule import Rule, register
-from uwaga.languages.scripts import scripts_of
-from uwaga.settings.base import StrictModel
+from uwaga.languages.codes import scripts_of
+from uwaga.settings.parsing import StrictModel
 
 
 class ScriptSettings(StrictModel):

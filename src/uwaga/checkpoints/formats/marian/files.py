@@ -10,7 +10,7 @@ from typing import Any
 
 from uwaga.errors import ModelError, shown
 from uwaga.files.regular import read_regular
-from uwaga.settings.yaml_reader import load_yaml
+from uwaga.settings.parsing import load_yaml
 
 DECODER = "decoder.yml"
 CONFIGS = "config*.yml"

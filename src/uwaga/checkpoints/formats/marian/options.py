@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.settings import TransformerSettings, parse
-from uwaga.settings.yaml_reader import load_yaml
+from uwaga.settings.parsing import load_yaml
 
 SETTINGS = "special:model.yml"
 LARGEST = 1 << 20

@@ -1,15 +1,24 @@
-"""Models by name: what ``model: luong-small`` and ``uwaga train --init --preset luong-small`` stand for."""
+"""Settings of a model by family or by preset, and how it translates."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
-from uwaga.settings.base import StrictModel
-from uwaga.settings.prophetnet import ProphetNetSettings
-from uwaga.settings.recurrent import PRESETS
-from uwaga.settings.transformer import TransformerSettings
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
+
+from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY, MAX_TOKENS
+from uwaga.settings.parsing import StrictModel
+from uwaga.settings.recurrent import (
+    PRESETS,
+    BahdanauSettings,
+    ChoSettings,
+    GnmtSettings,
+    LuongSettings,
+    SutskeverSettings,
+)
+from uwaga.settings.transformer import ProphetNetSettings, TransformerSettings
 
 
 def transformer_small() -> TransformerSettings:
@@ -149,3 +158,56 @@ def model_values(values: object) -> object:
             f"preset {name!r} is of family {base['family']}, not {changes['family']!r}; name one of the two"
         )
     return {**base, **changes}
+
+
+Family = (
+    TransformerSettings
+    | ChoSettings
+    | SutskeverSettings
+    | BahdanauSettings
+    | LuongSettings
+    | GnmtSettings
+    | ProphetNetSettings
+)
+FAMILIES: dict[str, type[StrictModel]] = {
+    kind.model_fields["family"].default: kind for kind in get_args(Family)
+}
+ModelSettings = Annotated[
+    Annotated[Family, Field(discriminator="family")],
+    BeforeValidator(model_values),
+]
+
+
+class DecodingSettings(StrictModel):
+    """How a trained model translates unless told otherwise."""
+
+    beam: PositiveInt = Field(5, le=MAX_BEAM, description="hypotheses kept, 1 for greedy")
+    length_penalty: float = Field(
+        1.0, ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, description="exponent alpha"
+    )
+    length_formula: Literal["average", "gnmt", "none"] = Field(
+        "average", description="divide by length**alpha, or by ((5 + length) / 6)**alpha, or not"
+    )
+    early_stopping: bool = Field(
+        True, description="stop at `beam` finished hypotheses, or only when none can win"
+    )
+    min_length: NonNegativeInt = Field(0, le=MAX_TOKENS, description="fewest target tokens")
+    max_length: PositiveInt = Field(256, le=MAX_TOKENS, description="most target tokens")
+    max_ratio: float = Field(3.0, gt=0.0, description="most target tokens as a multiple of the source's")
+    max_extra: NonNegativeInt = Field(20, le=MAX_TOKENS, description="added to that multiple")
+    no_repeat_ngram: NonNegativeInt = Field(
+        0, le=MAX_TOKENS, description="no n-gram of this size twice, 0 for off"
+    )
+    split_above: NonNegativeInt = Field(
+        0,
+        description="source tokens above which a line is split into sentences: 1 any line, 0 at the limit",
+    )
+    lower_capitals: bool = Field(
+        False, description="lower-case a source sentence that is written in capitals, two words or more"
+    )
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> DecodingSettings:
+        if self.min_length > self.max_length:
+            raise ValueError(f"min_length {self.min_length} is more than max_length {self.max_length}")
+        return self
