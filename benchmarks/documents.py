@@ -37,6 +37,7 @@ from pathlib import Path
 
 from uwaga.documents import DocumentOptions, document_job, find_format, formats, run_document_job
 from uwaga.errors import UwagaError
+from uwaga.translator import Request
 
 PYPI = [
     "python-docx==1.1.2", "python-pptx==1.0.2", "openpyxl==3.1.5", "odfpy==1.4.1", "markdown-it-py==3.0.0",
@@ -410,7 +411,7 @@ def report_speed(cache: Path, count: int, rounds: int) -> None:
     rates: dict[str, list[float]] = {"lines": [], "book": []}
     for _ in range(rounds):
         started = time.perf_counter()
-        for _ in translator.translate_lines(found, chunk=512):
+        for _ in translator.run(map(Request, found), window=512):
             pass
         rates["lines"].append(words / (time.perf_counter() - started))
         started = time.perf_counter()

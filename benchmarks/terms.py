@@ -24,16 +24,16 @@ import re
 import statistics
 import time
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import sacrebleu
 
 import uwaga
-from uwaga import PivotTranslator, Translator
+from uwaga import Request, Translator
 from uwaga.terms import Glossary, Term
 
 Pairs = list[tuple[str, str]]
-Way = Translator | PivotTranslator
 WORD = re.compile(r"[^\W\d_]{3,}")
 RARE, COMMON = 2, 40
 """A term's word stands in so many lines of the training corpus."""
@@ -92,9 +92,7 @@ def foreign_terms(pairs: Pairs, count: int) -> list[tuple[str, dict[str, str]]]:
     return cases
 
 
-def satisfied(
-    translator: Translator | PivotTranslator, cases: list[tuple[str, dict[str, str]]], beam: int
-) -> int:
+def satisfied(translator: Translator, cases: list[tuple[str, dict[str, str]]], beam: int) -> int:
     """In how many cases the term stands in the translation as a word."""
     found = 0
     for source, terms in cases:
@@ -123,7 +121,7 @@ def main() -> None:
     given = parser.parse_args()
     translator = uwaga.load(given.model, threads=given.threads)
     assert isinstance(translator, Translator)
-    way = translator if given.first is None else PivotTranslator([uwaga.load(given.first), translator])
+    way = translator if given.first is None else uwaga.load(given.first).then(translator)
     pairs, known = read(given.corpus, given.lines), dictionary(read(given.train))
     print(f"{way!r}, beam {given.beam}")
     if given.cases:
@@ -160,15 +158,15 @@ def main() -> None:
     print(f"alone as together, to the bit: {alike} of {min(len(sources), 100)}")
     seconds: dict[str, list[float]] = {"plain": [], "forced": [], "soft": []}
     ways = {
-        "plain": translator,
-        "forced": translator.with_glossary(glossary),
-        "soft": translator.with_glossary(glossary, "soft"),
+        "plain": Request(""),
+        "forced": Request("", glossary=glossary),
+        "soft": Request("", glossary=glossary, glossary_mode="soft"),
     }
     for _ in range(given.rounds):
-        for name, way in ways.items():
-            options = translator.options(beam=given.beam)
+        for name, request in ways.items():
+            common = replace(request, search={"beam": given.beam})
             began = time.perf_counter()
-            list(way.translate_lines(sources, options))
+            list(translator.run(replace(common, text=source) for source in sources))
             seconds[name].append(time.perf_counter() - began)
     for name, each in seconds.items():
         share = [one / plain for one, plain in zip(each, seconds["plain"], strict=True)]

@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from peers.machine import machine
@@ -51,8 +52,8 @@ def main() -> None:
     if host["load"] > BUSY:
         print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
     loaded = Translator.load(arguments.model, threads=arguments.threads, dtype=arguments.dtype)
-    translator = loaded.with_decoder(loaded.decoder)
-    translator.decoding = translator.options(beam=arguments.beam, max_length=arguments.max_length)
+    options = loaded.options(beam=arguments.beam, max_length=arguments.max_length)
+    translator = Translator(replace(loaded.model, decoding=options, usual=None))
     print(f"model    {translator!r}, beam {translator.decoding.beam}")
     measure(translator, texts, arguments)
 

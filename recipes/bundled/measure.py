@@ -60,7 +60,7 @@ class Measure:
         self.figures: dict[str, object] = {"megabytes": sum(p.stat().st_size for p in model.iterdir()) / 1e6}
 
     def translate(self, sources: list[str]) -> list[str]:
-        return [one.text for one in self.model.translate_lines(sources)]
+        return [one.text for one in self.model.translate(sources)]
 
     def sentences(self) -> None:
         """Tatoeba; a line holds a source and each of its references."""

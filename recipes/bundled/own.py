@@ -116,11 +116,10 @@ def translated(
     model: Translator, work: Path, todo: list[tuple[str, str]], beam: int
 ) -> Iterable[tuple[str, str]]:
     """Each sentence that has a translation of known words, and that one."""
-    options = model.options(beam=beam, nbest=beam)
     kept = first = 0
     for at in range(0, len(todo), AT_ONCE):
         part = todo[at : at + AT_ONCE]
-        answers = model.translate_lines([source for source, _ in part], options, split="never")
+        answers = model.translate([source for source, _ in part], beam=beam, nbest=beam, split="never")
         lists = [[one.text for one in (answer, *answer.alternatives)] for answer in answers]
         words = sorted({word for texts in lists for text in texts for word in WORD.findall(text)})
         unknown = set(unknown_words(work, words))

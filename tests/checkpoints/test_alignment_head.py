@@ -40,7 +40,7 @@ def model(tmp_path):
 
 def test_it_goes_where_the_model_goes(model, tmp_path):
     assert formats.read(model).alignment_head == HEAD
-    assert Translator.load(model, device="cpu").alignment_head == HEAD
+    assert Translator.load(model, device="cpu").model.alignment_head == HEAD
     quantise(model, tmp_path / "int8")
     quantise(model, tmp_path / "int8")  # over itself
     assert formats.read(tmp_path / "int8").alignment_head == HEAD
@@ -50,14 +50,14 @@ def test_it_goes_where_the_model_goes(model, tmp_path):
     rewrite(replace(checkpoint, alignment_head=None), tmp_path / "again", checkpoint.weights.read, "# Card\n")
     assert formats.read(tmp_path / "again").alignment_head == HEAD  # of the files beside
     export(model, tmp_path / "marian", "marian")
-    assert Translator.load(tmp_path / "marian", device="cpu").alignment_head == HEAD
+    assert Translator.load(tmp_path / "marian", device="cpu").model.alignment_head == HEAD
 
 
 def test_without_a_choice_there_is_none_and_nothing_is_written(model, tmp_path, caches):
     (model / HEAD_FILE).unlink()
     before = sorted(model.iterdir())
     translator = Translator.load(model, device="cpu")
-    assert translator.alignment_head is None
+    assert translator.model.alignment_head is None
     assert translator.translate("I want to buy a car.", alignment=True).alignment is not None
     assert sorted(model.iterdir()) == before and not caches.exists()
 

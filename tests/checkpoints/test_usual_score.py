@@ -14,7 +14,7 @@ from uwaga.data.corpus import Pair
 from uwaga.errors import ModelError
 from uwaga.settings import TrainingSettings
 from uwaga.training.validation import validate
-from uwaga.translator import Translator
+from uwaga.translator import Model, Translator
 
 
 def test_I11_7_the_usual_score_is_kept_and_older_folders_load(tmp_path):
@@ -29,7 +29,7 @@ def test_I11_7_the_usual_score_is_kept_and_older_folders_load(tmp_path):
     assert "usual_score" not in found["old"]
     assert read_folder(tmp_path / "old").usual is None
     assert read_folder(tmp_path / "new").usual == usual
-    assert Translator.load(tmp_path / "new", device="cpu").usual == usual
+    assert Translator.load(tmp_path / "new", device="cpu").model.usual == usual
     quantise(tmp_path / "new", tmp_path / "int8")
     assert json.loads((tmp_path / "int8" / "config.json").read_text())["version"] == 3
     assert read_quantised(tmp_path / "int8").usual == usual
@@ -54,7 +54,7 @@ def test_I11_7_training_measures_it_on_the_dev_set():
     assert found.usual is None
     found = validate(model, [], pairs[:100], joint, joint, settings, tiny.SEARCH)
     assert found.usual.sentences == 100
-    translator = Translator(model.eval(), joint, joint, tiny.SEARCH)
+    translator = Translator(Model(model.eval(), joint, joint, tiny.SEARCH))
     made = translator.translate(lines[:100], beam=1)
     means = [one.log_prob / len(one.token_scores) for one in made]
     assert found.usual.mean == pytest.approx(sum(means) / 100, abs=1e-3)

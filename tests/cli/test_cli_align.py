@@ -84,7 +84,7 @@ def test_the_choice_is_shown_and_kept(folder):
     assert [line.split()[0] for line in shown[3:9]] == ["1.1", "1.2", "1.mean", "2.1", "2.2", "2.mean"]
     assert sum("*" in line for line in shown) == 1
     kept = json.loads(Path("ende", HEAD_FILE).read_text())
-    head = uwaga.Translator.load("ende", device="cpu").alignment_head
+    head = uwaga.Translator.load("ende", device="cpu").model.alignment_head
     assert head.model_dump(exclude_none=True) == kept and f"chosen: {head}" in shown[-1]
     write("gold", ["0-0 1?1"] * 8)
     shown = lines("align", "--choose", "test.en", "test.de", "-m", "ende", "--gold", "gold")

@@ -18,6 +18,7 @@ from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
 from uwaga.cli.main import main
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError, SettingsError
+from uwaga.translator import Model
 
 SHAPE = tiny.TINY.model_copy(update={"tie": "decoder", "norm": "pre", "gated": True, "output_bias": True})
 SOURCE, TARGET = tiny.tokeniser("source"), tiny.tokeniser("target", size=330)
@@ -50,11 +51,13 @@ def test_a_folder_translates_as_the_engine_in_int8(folder):
     from uwaga.translator import Translator
 
     engine = native(MODEL, "int8", keep=("output",))
-    expected = Translator(engine, SOURCE, TARGET, tiny.SEARCH, ("en", "de")).translate(tiny.ENGLISH, beam=3)
+    expected = Translator(Model(engine, SOURCE, TARGET, tiny.SEARCH, ("en", "de"))).translate(
+        tiny.ENGLISH, beam=3
+    )
     loaded = uwaga.load(folder)
     assert loaded.decoder.precision == "int8"
     assert loaded.languages == ("en", "de")
-    assert (loaded.decoding, loaded.text) == (tiny.SEARCH, tiny.TEXT)
+    assert (loaded.decoding, loaded.model.text) == (tiny.SEARCH, tiny.TEXT)
     assert loaded.translate(tiny.ENGLISH, beam=3) == expected
     assert "int8" in (folder / "card.md").read_text()
 

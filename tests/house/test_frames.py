@@ -1,4 +1,4 @@
-"""The path of a sentence is the one that docs/architecture.md prints, frame by frame."""
+"""The way of a text to the search is short, and docs/architecture.md prints it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import FrameType
 
 import pytest
 
+import uwaga
 from uwaga.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -38,23 +39,32 @@ def walked(frame: FrameType | None) -> Frames:
     return found[::-1]
 
 
-def translate(engine: str) -> None:
+def on_command_line(engine: str) -> None:
     with pytest.raises(SystemExit) as done:
         main(["translate", "--engine", engine, "--model", str(MODEL), "forty-two"])
     assert not done.value.code
 
 
-def compare(title: str, found: Frames) -> None:
-    lines = "\n".join(f"{file:26} {function}" for file, function in found)
-    assert printed(title) == found, (
-        f"the path has changed; under ## The path of a sentence in docs/architecture.md the block "
-        f"{title!r} must have these lines, each with what the frame does behind it:\n\n{lines}\n"
-    )
+def in_python(engine: str) -> None:
+    uwaga.Translator.load(MODEL, engine=engine).translate("forty-two")
 
 
-def test_the_path_in_torch_is_the_one_printed() -> None:
-    attention = pytest.importorskip("uwaga.models.layers.attention")
+def stack(run: Callable[[str], None], engine: str, monkeypatch: pytest.MonkeyPatch) -> Frames:
+    """The deepest stack below ``run``: to the attention in torch, to the core on the native engine."""
     found: list[Frames] = []
+    if engine == "native":
+        from uwaga.engine import _core
+
+        search: Callable[..., object] = _core.BeamSearch.run
+
+        def watched(*arguments: object) -> object:
+            found.append([*walked(sys._getframe(1)), ("engine/_core", "BeamSearch.run")])
+            return search(*arguments)
+
+        monkeypatch.setattr(_core.BeamSearch, "run", watched)
+        run(engine)
+        return found[-1]
+    attention = pytest.importorskip("uwaga.models.layers.attention")
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code is attention.attend.__code__:
@@ -62,22 +72,21 @@ def test_the_path_in_torch_is_the_one_printed() -> None:
 
     sys.setprofile(watch)
     try:
-        translate("torch")
+        run(engine)
     finally:
         sys.setprofile(None)
-    compare("in torch", found[-1])
+    return found[-1]
 
 
-def test_the_path_on_the_native_engine_is_the_one_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from uwaga.engine import _core
+@pytest.mark.parametrize("engine", ["torch", "native"])
+def test_a_text_reaches_the_search_in_a_few_frames(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for run, most in ((on_command_line, 12), (in_python, 8)):
+        names = [function for _, function in stack(run, engine, monkeypatch)]
+        assert names.index("search") + 1 <= most, names
 
-    found: list[Frames] = []
-    run: Callable[..., object] = _core.BeamSearch.run
 
-    def watched(*arguments: object) -> object:
-        found.append([*walked(sys._getframe(1)), ("engine/_core", "BeamSearch.run")])
-        return run(*arguments)
-
-    monkeypatch.setattr(_core.BeamSearch, "run", watched)
-    translate("native")
-    compare("on the native engine", found[-1])
+@pytest.mark.parametrize(("title", "engine"), [("in torch", "torch"), ("on the native engine", "native")])
+def test_the_page_prints_frames_of_the_way(title: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = iter(stack(on_command_line, engine, monkeypatch))
+    for line in printed(title):
+        assert line in frames, f"{PAGE}, {title!r}: {line} is not on the way, or not in this order"

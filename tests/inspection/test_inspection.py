@@ -35,7 +35,7 @@ from uwaga.inspection.lengths import equal_edges, split_lines
 from uwaga.models.build import build_model
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, search
-from uwaga.translator import Translator
+from uwaga.translator import Model, Translator
 from uwaga.translator.forced_decoding import force
 
 JOINT = tiny.tokeniser()
@@ -45,7 +45,7 @@ PNG, PDF = b"\x89PNG", b"%PDF"
 
 def translator(name: str) -> Translator:
     model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
-    return Translator(model, JOINT, JOINT, tiny.SEARCH)
+    return Translator(Model(model, JOINT, JOINT, tiny.SEARCH))
 
 
 def hand_made(source: str, target: str, weights: list[list[float]]) -> Translation:
@@ -61,7 +61,9 @@ WITH = ["bahdanau", "bahdanau-conditional", "luong", "luong-concat-bidirectional
 @pytest.fixture(scope="module")
 def attending():
     made = {name: translator(name) for name in WITH if name != "transformer"}
-    made["transformer"] = Translator(tiny.transformer(tiny.TINY, JOINT, JOINT), JOINT, JOINT, tiny.SEARCH)
+    made["transformer"] = Translator(
+        Model(tiny.transformer(tiny.TINY, JOINT, JOINT), JOINT, JOINT, tiny.SEARCH)
+    )
     return made
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tiny_models as tiny
@@ -15,7 +17,7 @@ from uwaga.inspection.head_choice import head_errors
 from uwaga.inspection.link_choice import FEWEST, choose_links, known_links
 from uwaga.models.build import build_model
 from uwaga.settings import AlignmentHead
-from uwaga.translator import Translator
+from uwaga.translator import Model, Translator
 
 pytestmark = pytest.mark.numerical
 JOINT = tiny.tokeniser()
@@ -43,7 +45,7 @@ def a_model(name="transformer"):
         made = tiny.transformer(tiny.TINY, JOINT, JOINT)
     else:
         made = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
-    return Translator(made, JOINT, JOINT, tiny.SEARCH)
+    return Translator(Model(made, JOINT, JOINT, tiny.SEARCH))
 
 
 @pytest.mark.parametrize("name", ["transformer", "bahdanau", "gnmt"])
@@ -51,7 +53,7 @@ def test_words_are_linked_by_several_heads_of_every_model(name, tmp_path):
     translator = a_model(name)
     head, pairs = learned(translator)
     assert head.links is not None and str(head).endswith(f"links by {len(head.links.heads)} heads")
-    translator.alignment_head = head
+    translator = Translator(replace(translator.model, alignment_head=head))
     found = translator.align(pairs)
     assert all(one.links == tuple((at, at) for at in range(5)) for one in found[:5])  # spelling says it
     assert all(0 < chance <= 1 for one in found for chance in one.chances.values())
@@ -81,7 +83,7 @@ def test_a_lexicon_comes_from_other_pairs_than_the_links_and_is_kept(tmp_path, m
     (tmp_path / "model").mkdir()
     write_head(tmp_path / "model", head)
     assert read_head(tmp_path / "model") == head
-    translator.alignment_head = head
+    translator = Translator(replace(translator.model, alignment_head=head))
     assert all(one.links for one in translator.align(pairs[:3]))
 
 
@@ -93,6 +95,11 @@ def test_the_bundled_model_links_by_all_heads_on_both_engines():
         chances = [each.alignment.chances for each in (one, other)]
         assert chances[0].keys() == chances[1].keys()
         assert [*chances[0].values()] == pytest.approx([*chances[1].values()], abs=1e-3)
-    head = made[0].alignment_head
-    made[0].alignment_head = AlignmentHead(layer=head.layer, head=head.head, step=head.step)
-    assert made[0].translate(TEXT, alignment=True).alignment.likely == ()
+    head = made[0].model.alignment_head
+    alone = AlignmentHead(layer=head.layer, head=head.head, step=head.step)
+    assert (
+        Translator(replace(made[0].model, alignment_head=alone))
+        .translate(TEXT, alignment=True)
+        .alignment.likely
+        == ()
+    )

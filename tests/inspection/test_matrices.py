@@ -13,14 +13,14 @@ from uwaga.errors import SettingsError
 from uwaga.inspection import Selection, align, draw_matrices, matrices, save_figure
 from uwaga.results.attention import Attentions
 from uwaga.results.translation import Translation
-from uwaga.translator import AttendedText, Translator
+from uwaga.translator import AttendedText, Model, Translator
 
 JOINT = tiny.tokeniser()
 
 
 @pytest.fixture(scope="module")
 def led() -> Translation:
-    model = Translator(tiny.transformer(tiny.TINY, JOINT, JOINT), JOINT, JOINT, tiny.SEARCH)
+    model = Translator(Model(tiny.transformer(tiny.TINY, JOINT, JOINT), JOINT, JOINT, tiny.SEARCH))
     return model.attend("The dog sees the cat.", "Der Hund sieht die Katze.")
 
 

@@ -9,13 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from uwaga import PivotTranslator, Translator
+from uwaga import Translator
 from uwaga.errors import CancelledRequestError, DataError, DeadlineError
 from uwaga.scheduling.request import Request
 from uwaga.scheduling.sharing import SharedModels
@@ -159,12 +160,10 @@ def test_a_stream_comes_in_pieces(translator: Translator) -> None:
 
 
 def test_what_else_a_translator_holds_stays(translator: Translator, models: SharedModels) -> None:
-    here = translator.with_glossary({"dog": "Köter"}).searched_by(models.way(Request()))
-    assert here.terms is not None
-    assert here.with_decoder(translator.decoder).terms is here.terms
-    assert (here.languages, here.usual, here.decoding) == (
+    here = translator.searched_by(models.way(Request()))
+    assert (here.languages, here.model.usual, here.decoding) == (
         translator.languages,
-        translator.usual,
+        translator.model.usual,
         translator.decoding,
     )
     pairs = [("A dog.", "Ein Hund.")]
@@ -173,9 +172,8 @@ def test_what_else_a_translator_holds_stays(translator: Translator, models: Shar
 
 
 def test_models_one_after_the_other_share_theirs(translator: Translator, models: SharedModels) -> None:
-    back = translator.with_decoder(translator.decoder)
-    back.languages = type(back.languages)("de", "en")
-    pivot = PivotTranslator([translator, back])
+    back = Translator(replace(translator.model, languages=("de", "en")))
+    pivot = translator.then(back)
     made: dict[int, object] = {}
 
     def work(number: int) -> None:

@@ -11,7 +11,7 @@ from toy_decoders import JoiningToy, RecurrentToy
 
 from uwaga.errors import SettingsError
 from uwaga.search import SearchOptions, search, stream, to_generation_config
-from uwaga.translator import Translator
+from uwaga.translator import Model, Translator
 from uwaga.translator.forced_decoding import force
 from uwaga.translator.parallel_scoring import parallel_scorer
 from uwaga.translator.scoring import step_scorer
@@ -66,7 +66,7 @@ def test_a_translator_scores_and_attends_from_where_it_starts():
     model = tiny.transformer(tiny.TINY, tokeniser, tokeniser)
     options = dataclasses.replace(tiny.SEARCH, start=40, beam=1)
     made = [
-        Translator(model, tokeniser, tokeniser, options, scorer=scorer)
+        Translator(Model(model, tokeniser, tokeniser, options, scorer=scorer))
         for scorer in (step_scorer(model), parallel_scorer(model))
     ]
     pairs = list(zip(tiny.ENGLISH[:3], tiny.GERMAN[:3], strict=True))
@@ -74,7 +74,7 @@ def test_a_translator_scores_and_attends_from_where_it_starts():
     for one, other, (source, target) in zip(by_steps, at_once, pairs, strict=True):
         assert one.token_scores == pytest.approx(other.token_scores, abs=1e-4)
         assert made[0].attend(source, target).token_scores == pytest.approx(one.token_scores, abs=1e-4)
-    plain = Translator(model, tokeniser, tokeniser, tiny.SEARCH).score(pairs)
+    plain = Translator(Model(model, tokeniser, tokeniser, tiny.SEARCH)).score(pairs)
     assert plain[0].log_prob != pytest.approx(by_steps[0].log_prob, abs=1e-2)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -17,9 +17,9 @@ from uwaga.languages.names import language_name, offered_codes
 from uwaga.server.api_errors import ApiError
 from uwaga.server.models import ModelPool
 from uwaga.server.served_models import Route, ServedLanguages, ServedModel, read_served_models
-from uwaga.server.service import Detected, Service, TextRequest
+from uwaga.server.service import Detected, Service
 from uwaga.server.settings import ModelSettings, server_settings
-from uwaga.translator import PivotTranslator, Translator
+from uwaga.translator import Model, Request, Translator
 
 TEXT = "A man sleeps."
 
@@ -36,7 +36,7 @@ def offer(name: str, source: str, target: str, **settings: object) -> ServedMode
 
 
 def between(one: Translator, source: str, target: str) -> Translator:
-    return Translator(one.decoder, one.source, one.target, one.decoding, (source, target))
+    return Translator(Model(one.decoder, one.source, one.target, one.decoding, (source, target)))
 
 
 def service(
@@ -104,10 +104,10 @@ def test_languages_are_known_by_any_code():
 
 def test_a_pivot_is_what_the_library_makes(bundled: Translator):
     served, _ = service(bundled, offer("a", "en", "de"), offer("b", "de", "fr"))
-    wanted = PivotTranslator([between(bundled, "en", "de"), between(bundled, "de", "fr")]).translate(TEXT)
+    wanted = between(bundled, "en", "de").then(between(bundled, "de", "fr")).translate(TEXT)
 
     async def work() -> None:
-        answer = await served.translate(TextRequest([TEXT], "fr", "en"))
+        answer = await served.translate([Request(TEXT, target="fr", source="en")])
         assert (answer.translations[0].text, answer.model) == (wanted.text, "a + b")
         await served.close()
 
@@ -119,7 +119,7 @@ def test_texts_of_several_languages_keep_their_order(bundled: Translator):
     texts = ["This is surely English, is it not?", "Ceci est une phrase en français.", "Das ist auf Deutsch."]
 
     async def work() -> None:
-        answer = await served.translate(TextRequest(texts, "de"))
+        answer = await served.translate([Request(text, target="de") for text in texts])
         assert answer.sources == ("en", "fr", "de")
         assert answer.translations[2].text == texts[2]
         assert [one.source for one in answer.translations] == texts
@@ -132,7 +132,7 @@ def test_a_model_is_loaded_once_however_many_ask(bundled: Translator):
     served, loaded = service(bundled, offer("a", "en", "de", preload=False))
 
     async def work() -> None:
-        await asyncio.gather(*(served.translate(TextRequest([TEXT], "de", "en")) for _ in range(8)))
+        await asyncio.gather(*(served.translate([Request(TEXT, target="de", source="en")]) for _ in range(8)))
         await served.close()
 
     run(work)
@@ -146,9 +146,9 @@ def test_who_gives_up_waiting_for_a_model_does_not_end_its_loading(bundled: Tran
     async def work() -> None:
         for _ in range(3):
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(served.translate(TextRequest([TEXT], "de", "en")), 0.05)
+                await asyncio.wait_for(served.translate([Request(TEXT, target="de", source="en")]), 0.05)
         go_on.set()
-        await served.translate(TextRequest([TEXT], "de", "en"))
+        await served.translate([Request(TEXT, target="de", source="en")])
         await served.close()
 
     run(work)
@@ -166,9 +166,9 @@ def test_one_that_fails_does_not_hold_up_the_others(bundled: Translator, error: 
     async def work() -> None:
         await served.start()
         assert served.ready
-        await served.translate(TextRequest([TEXT], "de", "en"))
+        await served.translate([Request(TEXT, target="de", source="en")])
         with pytest.raises(ApiError) as refused:
-            await served.translate(TextRequest([TEXT], "de", "fr"))
+            await served.translate([Request(TEXT, target="de", source="fr")])
         assert (refused.value.status, refused.value.code) == (503, "model_unavailable")
         assert refused.value.retry_after
         assert "/secret" not in refused.value.message
@@ -188,7 +188,7 @@ def test_models_go_when_there_is_no_room(bundled: Translator, monkeypatch: pytes
 
     async def work() -> None:
         for source in ("en", "fr", "en", "es", "en"):
-            await served.translate(TextRequest([TEXT], "de", source))
+            await served.translate([Request(TEXT, target="de", source=source)])
         assert served.pool.loaded_names() == ["a", "c"]
         assert loaded == ["a", "b", "c"]  # b was not used for longest
         await served.close()
@@ -204,7 +204,7 @@ def test_what_is_in_use_stays(bundled: Translator, monkeypatch: pytest.MonkeyPat
 
     async def work() -> None:
         async with served.pool.translator(served.graph.route("en", "de") or ()):
-            await served.translate(TextRequest([TEXT], "de", "fr"))
+            await served.translate([Request(TEXT, target="de", source="fr")])
             assert served.pool.loaded_names() == ["a", "b"]
         await served.close()
 
@@ -219,11 +219,11 @@ def test_what_a_request_waits_for_stays(bundled: Translator, monkeypatch: pytest
     served, loaded = service(bundled, *(offer(*way, preload=False) for way in ways), memory=60)
 
     async def work() -> None:
-        await served.translate(TextRequest([TEXT], "pt", "es"))
-        each = [served.translate(TextRequest([TEXT], "fr", "en")) for _ in range(3)]
+        await served.translate([Request(TEXT, target="pt", source="es")])
+        each = [served.translate([Request(TEXT, target="fr", source="en")]) for _ in range(3)]
         await asyncio.gather(*each)
         assert served.pool.loaded_names() == ["a", "b"]
-        await served.translate(TextRequest([TEXT], "pt", "es"))
+        await served.translate([Request(TEXT, target="pt", source="es")])
         assert served.pool.loaded_names() == ["c"]
         await served.close()
 
@@ -258,7 +258,7 @@ def test_texts_of_a_request_that_has_failed_are_given_up():
         def __init__(self, source: str) -> None:
             self.source = source
 
-        async def translate(self, texts: list[str], **options: object) -> None:
+        async def run(self, requests: list[Request], **options: object) -> None:
             try:
                 await asyncio.sleep(0 if self.source == "en" else 60)
             except asyncio.CancelledError:
@@ -272,10 +272,14 @@ def test_texts_of_a_request_that_has_failed_are_given_up():
             yield Translating(route[0].source)
 
     class Detecting(Service):
-        async def sources(self, request: TextRequest) -> list[Detected]:
-            return [Detected(text, 1.0) for text in request.texts]
+        async def sources(self, requests: Sequence[Request]) -> list[Detected]:
+            return [Detected(request.text, 1.0) for request in requests]
 
     ours = Detecting([offer("a", "en", "pl"), offer("b", "de", "pl")], cast("ModelPool", Store()))
     with pytest.raises(ApiError, match="too many"):
-        run(lambda: asyncio.wait_for(ours.translate(TextRequest(["en", "de"], "pl")), 20))
+        run(
+            lambda: asyncio.wait_for(
+                ours.translate([Request(text, target="pl") for text in ("en", "de")]), 20
+            )
+        )
     assert ended == ["de"]

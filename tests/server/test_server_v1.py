@@ -104,7 +104,7 @@ def test_a_stream_holds_to_terms(server: RunningServer, translator: uwaga.Transl
     terms = {"dog": "Köter"}
     body = {"text": "A dog runs.", "target": "de", "glossary": terms, "tokens": True}
     (name, piece), (_, done) = events(server, **body, source="en")
-    wanted = translator.with_glossary(terms).translate("A dog runs.", beam=1)
+    wanted = translator.translate("A dog runs.", beam=1, glossary=terms)
     assert (name, piece["text"], done["text"]) == ("piece", wanted.text, wanted.text)
     assert done["tokens"] == list(wanted.tokens)
     assert "Köter" in wanted.text

@@ -26,11 +26,7 @@ def sentences(count: int) -> list[str]:
 
 def translated(texts: list[str]) -> list[str]:
     """What the model that the jobs use makes of texts."""
-    return [one.text for one in Translator.load(threads=1).translate_lines(texts, _options())]
-
-
-def _options():
-    return Translator.load(threads=1).options(beam=1)
+    return [one.text for one in Translator.load(threads=1).translate(texts, beam=1)]
 
 
 class Watch:

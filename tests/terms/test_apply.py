@@ -8,16 +8,25 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from uwaga import Translator
+from uwaga import Request, Translator
 from uwaga.cli.main import app
 from uwaga.errors import DataError, SettingsError
 from uwaga.results.translation import TermUse
 from uwaga.terms import Glossary, Term
 from uwaga.terms.apply import TermFinder, word_parts
 from uwaga.tokenizers.spaced_pieces import SpacedPieces
+from uwaga.translator.plan import make_plan
 
 BUNDLED = Translator.load()
 TERMS = {"car": "Wagen|Wagens", "fast": "flott", "man": "Herr"}
+
+
+def plan(glossary):
+    return make_plan(BUNDLED.models, BUNDLED.languages, Request("", glossary=glossary), ())
+
+
+def finder(glossary):
+    return plan(glossary).stages[-1].terms
 
 
 def test_M27_terms_are_in_the_translation_and_the_result_says_so():
@@ -36,8 +45,8 @@ def test_M27_a_term_twice_is_there_twice_and_its_forms_count():
 
 def test_M27_a_term_ends_with_its_word():
     """Haus is no part of Hausboot, which the model would go on to."""
-    finder = BUNDLED.with_glossary({"house": "Haus"}).terms
-    of_it = finder.terms_of("A house.")
+    terms = finder({"house": "Haus"})
+    of_it = terms.terms_of("A house.")
     inside = word_parts(BUNDLED.target, BUNDLED.decoder.vocabulary)
     assert not inside[BUNDLED.target.encode("das")].any()
     both = BUNDLED.target.encode("Hausboote")
@@ -47,7 +56,7 @@ def test_M27_a_term_ends_with_its_word():
 
 @pytest.mark.parametrize("sentence", ["Cars, she said.", "He said: “cars”", "(cars)"])
 def test_M27_what_is_glued_to_the_term_may_be_so_in_the_target(sentence):
-    of_it = BUNDLED.with_glossary({"cars": "Wagen"}).terms.terms_of(sentence)
+    of_it = finder({"cars": "Wagen"}).terms_of(sentence)
     forms = [BUNDLED.target.decode(way) for way in of_it.phrases.phrases[0].alternatives]
     assert {form.strip() for form in forms} == {"Wagen"}
     glued = not sentence.startswith("Cars")
@@ -55,8 +64,8 @@ def test_M27_what_is_glued_to_the_term_may_be_so_in_the_target(sentence):
 
 
 def test_M27_terms_within_others_are_counted_apart():
-    finder = BUNDLED.with_glossary({"York": "York", "New York": "New York"}).terms
-    of_it = finder.terms_of("York and New York")
+    terms = finder({"York": "York", "New York": "New York"})
+    of_it = terms.terms_of("York and New York")
     assert sorted(one.times for one in of_it.phrases.phrases) == [1, 2]
     assert [use.applied for use in of_it.uses(BUNDLED.target.encode("New York"), "New York")] == [False, True]
     both = "York und New York"
@@ -82,8 +91,8 @@ def test_M27_soft_terms_stay_out_where_they_do_not_fit():
 def test_M27_terms_are_not_split_into_sentences():
     texts = "I saw Mr. Smith. Smith waved."
     for glossary, expected in ((None, 2), ({"Smith. Smith": "Schmidt"}, 1)):
-        way = BUNDLED.with_glossary(glossary).pipeline(BUNDLED.options(), "sentences")
-        cut = way.segmenter.cut(texts, "sentences", "x")
+        [stage] = plan(glossary).stages
+        cut = stage.segmenter.cut(texts, "sentences", "x")
         assert len(cut.sentences) == expected
         assert "".join(one.text for one in cut.sentences) == texts
 
@@ -95,7 +104,7 @@ def test_M27_batches_do_not_matter_and_n_best_lists_hold_the_terms():
         assert one == BUNDLED.translate(text, glossary=TERMS, nbest=3)
         for way in (one, *one.alternatives):
             assert ("car" not in text.split()) or "Wagen" in way.text
-    assert list(BUNDLED.with_glossary(TERMS).translate_lines(texts, BUNDLED.options(nbest=3))) == every
+    assert list(BUNDLED.run(Request(text, glossary=TERMS, search={"nbest": 3}) for text in texts)) == every
 
 
 def test_a_term_that_cannot_be_spelt_is_named(tmp_path):

@@ -105,9 +105,9 @@ def test_a_marian_folder_comes_out_as_one(tmp_path: Path) -> None:
     with torch.no_grad():
         logits = peer(input_ids=source, decoder_input_ids=torch.cat([start, target[:, :-1]], 1)).logits
     wanted = torch.log_softmax(logits, -1).gather(2, target[..., None]).sum()
-    found = after._scorer([source[0].tolist()], [target[0].tolist()])
+    found = after.model.scores([source[0].tolist()], [target[0].tolist()])
     assert sum(found[0]) == pytest.approx(float(wanted), abs=1e-3)
-    assert sum(before._scorer([source[0].tolist()], [target[0].tolist()])[0]) != pytest.approx(
+    assert sum(before.model.scores([source[0].tolist()], [target[0].tolist()])[0]) != pytest.approx(
         float(wanted), abs=1e-3
     )
     with pytest.raises(SystemExit) as end:

@@ -17,7 +17,7 @@ from uwaga.errors import SettingsError
 from uwaga.models.build import build_model
 from uwaga.models.ensemble import Ensemble
 from uwaga.results.attention import Attentions
-from uwaga.translator import PivotTranslator, Translator
+from uwaga.translator import Model, Translator
 from uwaga.translator.recording import mean_of_heads
 
 pytestmark = pytest.mark.numerical
@@ -47,7 +47,7 @@ def bundled():
 def recurrent(name: str) -> Translator:
     torch.manual_seed(1)
     model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
-    return Translator(model, JOINT, JOINT, tiny.SEARCH)
+    return Translator(Model(model, JOINT, JOINT, tiny.SEARCH))
 
 
 def tables(found):
@@ -116,10 +116,12 @@ def test_nothing_read_is_nothing_recorded(bundled):
 
 def test_each_step_of_a_pivot_has_its_own():
     models = [
-        Translator(tiny.transformer(tiny.TINY, JOINT, JOINT, seed), JOINT, JOINT, tiny.SEARCH, languages)
+        Translator(
+            Model(tiny.transformer(tiny.TINY, JOINT, JOINT, seed), JOINT, JOINT, tiny.SEARCH, languages)
+        )
         for seed, languages in ((1, ("a", "b")), (2, ("b", "c")))
     ]
-    found = PivotTranslator(models).translate(tiny.ENGLISH[0], attention="all", nbest=2)
+    found = models[0].then(*models[1:]).translate(tiny.ENGLISH[0], attention="all", nbest=2)
     assert found.attention is found.attentions is None
     assert all(one.attentions is None for one in found.alternatives)
     for step, model in zip(found.steps, models, strict=True):
@@ -160,14 +162,16 @@ def test_models_without_attention_have_none(name):
 @pytest.mark.parametrize("kind", ["ssru", "aan"])
 def test_M26_M35_decoders_without_self_attention_have_none_there(kind):
     shape = tiny.TINY.model_copy(update={"self_attention": kind})
-    found = Translator(tiny.transformer(shape, JOINT, JOINT), JOINT, JOINT, tiny.SEARCH).attend(*pair())
+    found = Translator(Model(tiny.transformer(shape, JOINT, JOINT), JOINT, JOINT, tiny.SEARCH)).attend(
+        *pair()
+    )
     assert found.attentions.decoder is None
     assert found.attentions.cross.shape[:2] == (2, 2) and found.attentions.encoder.shape[:2] == (1, 2)
 
 
 def test_an_ensemble_says_whom_to_ask():
     members = [tiny.transformer(tiny.TINY, JOINT, JOINT, seed) for seed in (1, 2)]
-    model = Translator(Ensemble(members), JOINT, JOINT, tiny.SEARCH)
+    model = Translator(Model(Ensemble(members), JOINT, JOINT, tiny.SEARCH))
     with pytest.raises(SettingsError, match="load one of them alone, or ask for attention=True"):
         model.translate(tiny.ENGLISH[0], attention="all")
     for led in (model.attend(*pair()), model.attend(tiny.ENGLISH[0])):

@@ -87,10 +87,11 @@ def test_the_larger_model_is_chosen(machine):
 def test_without_a_direct_model_several_translate_one_after_the_other(machine):
     places = [install(machine, "to", "qaa", "en", 1), install(machine, "from", "en", "qab", 2)]
     pivot = uwaga.load(source="qaa", target="qab", engine="native", threads=1)
-    assert isinstance(pivot, uwaga.PivotTranslator)
+    assert len(pivot.models) == 2
     assert pivot.route == ("qaa", "en", "qab") and pivot.languages == ("qaa", "qab")
     assert [str(place) in repr(pivot) for place in places] == [True, True]
-    by_hand = uwaga.Translator.pivot(*(uwaga.load(place, engine="native", threads=1) for place in places))
+    first, second = (uwaga.load(place, engine="native", threads=1) for place in places)
+    by_hand = first.then(second)
     assert pivot.translate(TEXTS) == by_hand.translate(TEXTS)
     chosen = choose_models("qaa", "qab")
     assert str(chosen) == f"qaa → en → qab by {places[0]}, {places[1]}"
@@ -121,7 +122,7 @@ def test_a_model_that_translates_twice_is_loaded_once(machine):
     assert direct.translate("Hi", max_length=5) == expected.translate("Hi", max_length=5)
     pivot = uwaga.load(source="fra_Latn", target="ro_RO", via="it")
     assert pivot.route == ("fr", "it", "ro")
-    assert pivot.steps[0].decoder is pivot.steps[1].decoder
+    assert pivot.models[0].decoder is pivot.models[1].decoder
     steps = pivot.translate("Hi", max_length=5).steps
     assert steps[1] == expected.translate(steps[0].text, source="it", target="ro", max_length=5)
 

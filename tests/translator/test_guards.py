@@ -14,9 +14,9 @@ from uwaga.checkpoints.usual import UsualScore, usual_score
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
-from uwaga.translator import Translator, guards
+from uwaga.translator import Model, Request, Translator, guards
 from uwaga.translator.cutting import cut_to_fit
-from uwaga.translator.nbest import WIDENINGS
+from uwaga.translator.search_sentences import WIDENINGS
 
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
@@ -27,7 +27,7 @@ CLAUSES = "The dog sees the cat, and the cat sees the dog, and she has read the 
 
 def make(languages=("en", "de"), usual=None, **decoding):
     search, text = from_settings(tiny.DECODING.model_copy(update=decoding))
-    return Translator(MODEL, JOINT, JOINT, search, languages, text=text, usual=usual)
+    return Translator(Model(MODEL, JOINT, JOINT, search, languages, text=text, usual=usual))
 
 
 def test_I11_3_a_sentence_beyond_the_limit_is_cut_at_commas_and_says_so():
@@ -36,7 +36,7 @@ def test_I11_3_a_sentence_beyond_the_limit_is_cut_at_commas_and_says_so():
     [warning] = made.warnings
     assert f"at most {LIMIT}" in warning
     assert "parts" in warning
-    passage = make()._segmenter.cut(CLAUSES, "auto", "it")
+    passage = make().model.segmenter().cut(CLAUSES, "auto", "it")
     parts = [JOINT.decode(list(one.ids[:-1])) for one in passage.sentences]
     assert " ".join(parts) == CLAUSES
     assert all(part.endswith((",", ".")) for part in parts)
@@ -48,7 +48,7 @@ def test_I11_3_a_sentence_beyond_the_limit_is_cut_at_commas_and_says_so():
 
 @pytest.mark.parametrize("text", ["house " * 80, "x" * 500, "é\u0301" * 300, "Wo, wo " * 40 + "z" * 200])
 def test_I11_3_spaces_and_then_characters_are_the_last_resort(text):
-    made = make()._segmenter.cut(text, "auto", "it")
+    made = make().model.segmenter().cut(text, "auto", "it")
     assert all(0 < len(one.ids) <= LIMIT for one in made.sentences)
     joined = "".join(JOINT.decode(list(one.ids[:-1])) + one.after for one in made.sentences)
     assert joined.split() == JOINT.decode(JOINT.encode(" ".join(text.split()))).split()
@@ -97,7 +97,7 @@ def test_I11_3_cutting_is_linear_in_the_length(unit):
 def test_I11_3_invisible_characters_inside_a_sentence_do_not_hold_up(text):
     translator = make()
     for limit in (9, 12, LIMIT):
-        segmenter = replace(translator._segmenter, limit=limit)
+        segmenter = replace(translator.model.segmenter(), limit=limit)
         assert all(len(one.ids) <= limit for one in segmenter.cut(text * 3, "auto", "it").sentences)
 
 
@@ -120,8 +120,8 @@ def test_I11_3_one_text_that_fails_does_not_take_the_others_along():
         assert [made[at].error for at in (0, 2, 4)] == [None] * 3
     for at in (0, 2, 4):
         assert made[at].text == next(wanted).text
-    lines = list(make().translate_lines(texts[:3], split="never", on_error="return", first=7))
-    assert "line 8" in str(lines[1].error)
+    request = Request(long, split="never", on_error="return", name="line 8")
+    assert "line 8" in str(next(make().run([request])).error)
     with pytest.raises(SettingsError, match="on_error must be one of raise, return, copy"):
         make().translate("a", on_error="ignore")
 

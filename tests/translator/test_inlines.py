@@ -9,8 +9,8 @@ import pytest
 from uwaga.errors import TextTooLongError
 from uwaga.markup import Inline, Tag
 from uwaga.markup.lifting import lift
-from uwaga.translator import Translator
-from uwaga.translator.inlines import USUAL, translate_inlines
+from uwaga.markup.placeholders import kept_placeholders
+from uwaga.translator import Model, Request, Translator
 
 B, E = Tag("open", "<b>"), Tag("close", "</b>")
 TEXTS: tuple[Inline, ...] = (
@@ -31,8 +31,8 @@ def translator() -> Translator:
 
 @pytest.mark.parametrize("pivot", [False, True])
 def test_every_tag_comes_back_and_the_text_is_that_without_tags(translator: Translator, pivot: bool) -> None:
-    way = Translator.pivot(translator, swapped(translator)) if pivot else translator
-    made = translate_inlines(way, TEXTS)
+    way = translator.then(swapped(translator)) if pivot else translator
+    made = way.run_inlines(TEXTS, Request(""))
     plain = way.translate([lift(inline).text for inline in TEXTS])
     for inline, one, alone in zip(TEXTS, made, plain, strict=True):
         tags = [part for part in inline if isinstance(part, Tag)]
@@ -45,18 +45,18 @@ def test_every_tag_comes_back_and_the_text_is_that_without_tags(translator: Tran
 def swapped(translator: Translator) -> Translator:
     """The same model under the languages turned about, to be the second of two."""
     return Translator(
-        translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en")
+        Model(translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en"))
     )
 
 
 def test_tags_stand_around_the_words_that_mean_the_same(translator: Translator) -> None:
-    [one] = translate_inlines(translator, [("A ", B, "woman", E, " is in the house.")])
+    [one] = translator.run_inlines([("A ", B, "woman", E, " is in the house.")], Request(""))
     assert one.inline[:2] == ("Eine ", B)
     assert str(one.inline[2]).startswith("Frau")
 
 
 def test_white_space_at_the_ends_stays(translator: Translator) -> None:
-    [one, other] = translate_inlines(translator, [TEXTS[1], ("\n  Two dogs.\t",)])
+    [one, other] = translator.run_inlines([TEXTS[1], ("\n  Two dogs.\t",)], Request(""))
     assert one.inline[0].startswith(" ")  # type: ignore[union-attr]
     assert one.inline[-1].endswith(". ")  # type: ignore[union-attr]
     assert other.inline[0].startswith("\n  ")  # type: ignore[union-attr]
@@ -69,19 +69,19 @@ def test_texts_without_tags_are_not_aligned(translator: Translator, monkeypatch:
 
     monkeypatch.setattr("uwaga.translator.aligning.with_alignments", refuse)
     plain = [("A dog.",), (B, "Two dogs.", E)]
-    made = translate_inlines(translator, plain)
+    made = translator.run_inlines(plain, Request(""))
     assert made[1].inline == (B, translator.translate("Two dogs.").text, E)
 
 
 def test_a_text_that_cannot_be_translated(translator: Translator) -> None:
     long: Inline = ("A ", B, "dog " * 2000, E)
-    options = {"split": "never", "names": ["the footnote"]}
+    names = ["the footnote"]
     with pytest.raises(TextTooLongError, match="the footnote"):
-        translate_inlines(translator, [long], **options)  # type: ignore[arg-type]
-    [copied] = translate_inlines(translator, [long], on_error="copy", **options)  # type: ignore[arg-type]
+        translator.run_inlines([long], Request("", split="never"), names)
+    [copied] = translator.run_inlines([long], Request("", split="never", on_error="copy"), names)
     assert copied.inline == long
     assert copied.translation.error is not None
-    [empty] = translate_inlines(translator, [long], on_error="return", **options)  # type: ignore[arg-type]
+    [empty] = translator.run_inlines([long], Request("", split="never", on_error="return"), names)
     assert [part for part in empty.inline if part != " "] == [B, E]
 
 
@@ -96,13 +96,14 @@ PLACEHOLDERS: tuple[Inline, ...] = (
 
 @pytest.mark.parametrize("pivot", [False, True])
 def test_every_placeholder_survives(translator: Translator, pivot: bool) -> None:
-    way = Translator.pivot(translator, swapped(translator)) if pivot else translator
+    way = translator.then(swapped(translator)) if pivot else translator
+    usual = kept_placeholders(True)
+    assert usual is not None
     for inline, one in zip(
-        PLACEHOLDERS, translate_inlines(way, PLACEHOLDERS, way.options(nbest=2)), strict=True
+        PLACEHOLDERS, way.run_inlines(PLACEHOLDERS, Request("", search={"nbest": 2})), strict=True
     ):
-        assert USUAL is not None
         wanted = [
-            part for text in inline for part in (USUAL.split(text) if isinstance(text, str) else (text,))
+            part for text in inline for part in (usual.split(text) if isinstance(text, str) else (text,))
         ]
         tags = Counter(part for part in wanted if isinstance(part, Tag))
         assert Counter(part for part in one.inline if isinstance(part, Tag)) == tags
@@ -112,7 +113,7 @@ def test_every_placeholder_survives(translator: Translator, pivot: bool) -> None
 
 def test_branches_of_messages_are_translated(translator: Translator) -> None:
     text = "{n, plural, one {# dog} other {{g, select, f {women} other {# dogs of {name}}}}} here"
-    [one] = translate_inlines(translator, [(text,)])
+    [one] = translator.run_inlines([(text,)], Request(""))
     made = one.translation.text
     assert "{n, plural, one {" in made
     assert "} other {{g, select, f {" in made
@@ -124,14 +125,14 @@ def test_branches_of_messages_are_translated(translator: Translator) -> None:
 
 def test_without_placeholders_the_bits_are_the_same(translator: Translator) -> None:
     texts = ["A man is singing.", "Two dogs run."]
-    made = translate_inlines(translator, [(text,) for text in texts])
+    made = translator.run_inlines([(text,) for text in texts], Request(""))
     assert [one.translation for one in made] == translator.translate(texts)
 
 
 def test_what_no_symbol_keeps_is_put_back_with_a_warning(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uwaga.translator.keeping.missing", lambda symbols, text: list(range(len(symbols))))
-    [one] = translate_inlines(translator, [("A dog of {owner} runs.",)])
+    monkeypatch.setattr("uwaga.translator.keep.missing", lambda symbols, text: list(range(len(symbols))))
+    [one] = translator.run_inlines([("A dog of {owner} runs.",)], Request(""))
     assert "{owner}" in one.translation.text
     assert "'{owner}'" in one.translation.warnings[0]

@@ -10,8 +10,7 @@ import pytest
 
 from uwaga.alignment.words import word_spans
 from uwaga.errors import DataError, SettingsError
-from uwaga.translator import Translator
-from uwaga.translator.text_markup import TextMarkup
+from uwaga.translator import Model, Request, Translator
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +24,9 @@ HTML = '<p>A man in a <b>blue shirt</b> sings.</p><img alt="Two dogs"><p>Two <i>
 @pytest.mark.parametrize("pivot", [False, True])
 def test_html(translator: Translator, pivot: bool) -> None:
     other = Translator(
-        translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en")
+        Model(translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en"))
     )
-    way = Translator.pivot(translator, other) if pivot else translator
+    way = translator.then(other) if pivot else translator
     one = way.translate(HTML, format="html", nbest=2)
     assert one.source == HTML
     for text in (one.text, *(other.text for other in one.alternatives)):
@@ -47,7 +46,7 @@ def test_one_text_has_its_alternatives_marked(translator: Translator) -> None:
 def test_placeholders_are_kept_unless_told_otherwise(translator: Translator) -> None:
     text = "Hello {name}!"
     assert "{name}" in translator.translate(text).text
-    assert "{name}" in next(iter(translator.translate_lines([text]))).text
+    assert "{name}" in next(translator.run([Request(text)])).text
     assert translator.translate(text, placeholders=False).text != translator.translate(text).text
     assert "ACME" in translator.translate("The ACME is big.", placeholders=["ACME"]).text
 
@@ -59,9 +58,9 @@ def test_plain_texts_take_the_plain_path(translator: Translator, monkeypatch: py
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("taken apart")
 
-    monkeypatch.setattr("uwaga.translator.fragments.translate_inlines", refuse)
+    monkeypatch.setattr("uwaga.translator.pipeline.translate_inlines", refuse)
     assert translator.translate(texts) == plain
-    assert list(translator.translate_lines(texts[:1])) == plain[:1]
+    assert list(translator.run([Request(texts[0])])) == plain[:1]
 
 
 def test_what_is_no_xml(translator: Translator) -> None:
@@ -84,7 +83,7 @@ def test_wrong_values(translator: Translator, options: dict[str, object]) -> Non
 
 def test_lines_of_a_format(translator: Translator) -> None:
     lines = ["A <b>woman</b>.", "Two dogs."]
-    made = list(translator.translate_lines(lines, chunk=1, markup=TextMarkup.of("html")))
+    made = list(translator.run((Request(line, format="html") for line in lines), window=1))
     assert made[0].text.count("<b>") == 1
     assert made == translator.translate(lines, format="html")
 

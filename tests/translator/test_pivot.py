@@ -9,10 +9,11 @@ import pytest
 import tiny_models as tiny
 from chained_models import chained
 
-import uwaga
+from uwaga import Request
 from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.tokenizers.sentences import split_sentences
 from uwaga.translator.guards import UNLIKE
+from uwaga.translator.plan import search_options
 from uwaga.translator.segmentation import LINE_BREAK
 
 TEXTS = [
@@ -46,14 +47,14 @@ def by_hand(chain, texts, **options):
 @pytest.mark.parametrize("chain", CHAINS, ids=len)
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"sample": True, "seed": 5, "top_k": 4}], ids=str)
 def test_lines_become_what_the_runs_by_hand_give(chain, options):
-    pivot = uwaga.Translator.pivot(*chain)
+    pivot = chain[0].then(*chain[1:])
     steps = by_hand(chain, TEXTS, **options)
     found = pivot.translate(TEXTS, **options)
     assert [one.text for one in found] == [one.text for one in steps[-1]]
     assert [one.steps for one in found] == list(zip(*steps, strict=True))
     assert [one.source for one in found] == TEXTS
     assert [pivot.translate(text, **options) for text in TEXTS] == found
-    assert list(pivot.translate_lines(TEXTS, pivot.options(**options), chunk=2)) == found
+    assert list(pivot.run((Request(text, search=options) for text in TEXTS), window=2)) == found
     for one in found:
         for before, after in pairwise(one.steps):
             assert after.source == before.text
@@ -78,20 +79,20 @@ def test_a_text_is_taken_apart_once_and_put_together_once(chain, text):
         sentences = [one for one in split_sentences(line, "pt") if one.strip()]
         made = by_hand(chain, sentences)[-1]
         expected += " ".join(one.text for one in made if one.text)
-    assert uwaga.Translator.pivot(*chain).translate(text, split="sentences").text == expected
+    assert chain[0].then(*chain[1:]).translate(text, split="sentences").text == expected
 
 
 def test_spaces_between_sentences_are_the_last_languages():
     text = "Where is the station? It is not far."
     middle = chained("pt", "zh", 1)
-    spaced = uwaga.Translator.pivot(middle, chained("zh", "en", 2)).translate(text, split="sentences")
+    spaced = middle.then(chained("zh", "en", 2)).translate(text, split="sentences")
     first, second = by_hand((middle, chained("zh", "en", 2)), split_sentences(text, "pt"))
     assert spaced.text == " ".join(one.text for one in second)
     assert spaced.steps[0].text == "".join(one.text for one in first)
 
 
 def test_the_nbest_list_is_the_last_models_of_the_best_before():
-    pivot = uwaga.Translator.pivot(FIRST, SECOND)
+    pivot = FIRST.then(SECOND)
     first = FIRST.translate(TEXTS[0], beam=4)
     expected = SECOND.translate(first.text, beam=4, nbest=3)
     found = pivot.translate(TEXTS[0], beam=4, nbest=3)
@@ -101,20 +102,21 @@ def test_the_nbest_list_is_the_last_models_of_the_best_before():
 
 
 def test_what_is_about_the_result_is_for_the_last_model():
-    pivot = uwaga.Translator.pivot(FIRST, SECOND)
+    pivot = FIRST.then(SECOND)
     banned = tuple(range(10, 60))
     first = FIRST.translate(TEXTS)
     asked = {"max_length": 6, "min_length": 1, "banned": banned, "prefix": "D"}
     expected = SECOND.translate([one.text for one in first], **asked)
     assert [one.text for one in pivot.translate(TEXTS, **asked)] == [one.text for one in expected]
-    assert pivot.options(max_length=3).earlier[0].max_length == 12
+    earlier, last = search_options([one.decoding for one in pivot.models], {"max_length": 3})
+    assert (earlier.max_length, last.max_length) == (12, 3)
     assert all(one.truncated for one in pivot.translate(["I want to buy a car."], max_length=2))
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=len)
 @pytest.mark.parametrize("text", [*TEXTS, TEXT, "The dog {name} sees.\nThe %s."])
 def test_a_stream_is_the_greedy_translation(chain, text):
-    pivot = uwaga.Translator.pivot(*chain)
+    pivot = chain[0].then(*chain[1:])
     expected = pivot.translate(text, beam=1, split="sentences")
     pieces, cut = [], []
 
@@ -127,7 +129,7 @@ def test_a_stream_is_the_greedy_translation(chain, text):
 
 
 def test_a_sentence_too_long_for_a_later_model_is_cut_there():
-    pivot = uwaga.Translator.pivot(FIRST, SHORT)
+    pivot = FIRST.then(SHORT)
     first = FIRST.translate(TEXTS[2])
     found = pivot.translate(TEXTS[2])
     expected = SHORT.translate(first.text)
@@ -143,7 +145,7 @@ def test_a_sentence_too_long_for_a_later_model_is_cut_there():
 @pytest.mark.parametrize("on_error", ["return", "copy"])
 def test_a_text_that_fails_does_not_hold_up_the_others(on_error):
     """It may fail in the first model (not Unicode, too long) or in a later one (too long there)."""
-    pivot = uwaga.Translator.pivot(FIRST, SHORT)
+    pivot = FIRST.then(SHORT)
     texts = ["42", TEXTS[2], "a \ud800", "one " * 60, 7, "42"]
     found = pivot.translate(texts, split="never", on_error=on_error, prefix=["", "a", "b", "c", "d", "x"])
     errors = [None if one.error is None else str(one.error) for one in found]
@@ -154,19 +156,19 @@ def test_a_text_that_fails_does_not_hold_up_the_others(on_error):
     assert [one.text for one in found[1:5]] == kept
     assert found[0] == pivot.translate("42") and found[5] == pivot.translate("42", prefix="x")
     with pytest.raises(TextTooLongError, match=r"^line 12 in en"):
-        list(pivot.translate_lines(texts[:2], split="never", first=11))
+        list(pivot.run([Request(texts[1], split="never", name="line 12")]))
 
 
 def test_warnings_of_both_steps_say_which():
-    pivot = uwaga.Translator.pivot(chained("ru", "el", 1), chained("el", "de", 2))
+    pivot = chained("ru", "el", 1).then(chained("el", "de", 2))
     found = pivot.translate(TEXTS[0])
     strange = [one for one in found.warnings if one.startswith(UNLIKE)]
     assert [one.partition(" (in")[2] for one in strange] == [" the step ru → el)", " the step el → de)"]
-    assert pivot.doubts(TEXTS[0]) == tuple(strange[:1])
+    assert pivot.input_warnings(TEXTS[0]) == tuple(strange[:1])
 
 
 def test_steps_are_shown():
-    pivot = uwaga.Translator.pivot(FIRST, SECOND)
+    pivot = FIRST.then(SECOND)
     found = pivot.translate(TEXTS[0], attention=True)
     assert found.attention is None
     for step in found.steps:
@@ -174,13 +176,13 @@ def test_steps_are_shown():
     values = json.loads(found.to_json())
     assert [one["text"] for one in values["steps"]] == [one.text for one in found.steps]
     assert "2 steps" in repr(found)
-    assert repr(pivot) == f"PivotTranslator({FIRST!r}, {SECOND!r})"
+    assert repr(pivot) == f"Translator({FIRST.model!r}; {SECOND.model!r})"
     assert pivot.languages == ("pt", "de") and pivot.route == ("pt", "en", "de")
     assert (pivot.languages.sources, pivot.languages.targets) == (("pt",), ("de",))
 
 
 def test_its_own_languages_are_taken_and_no_others():
-    pivot = uwaga.Translator.pivot(FIRST, SECOND)
+    pivot = FIRST.then(SECOND)
     assert pivot.translate("Hi", source="pt_BR", target="deu_Latn") == pivot.translate("Hi")
     for call in (
         lambda: pivot.translate("Hi", source="en"),
@@ -192,19 +194,17 @@ def test_its_own_languages_are_taken_and_no_others():
 
 
 def test_what_cannot_be_is_refused_by_name():
-    pivot = uwaga.Translator.pivot(FIRST, SECOND)
-    with pytest.raises(SettingsError, match="no probability; score with one of the translators in `steps`"):
+    pivot = FIRST.then(SECOND)
+    with pytest.raises(SettingsError, match="single model"):
         pivot.score([("a", "b")])
-    with pytest.raises(SettingsError, match="look at the `steps`"):
+    with pytest.raises(SettingsError, match="single model"):
         pivot.attend("a")
-    with pytest.raises(SettingsError, match="translator 1 translates to en and the next one from pt"):
-        uwaga.Translator.pivot(FIRST, FIRST)
-    with pytest.raises(SettingsError, match="translator 2 translates to de and the next one from en"):
-        uwaga.Translator.pivot(FIRST, SECOND, SECOND)
-    with pytest.raises(SettingsError, match="two translators or more, not 1"):
-        uwaga.PivotTranslator([FIRST])
-    with pytest.raises(SettingsError, match=r"this translator's options\(...\), not 'SearchOptions'"):
-        list(pivot.translate_lines(["a"], tiny.SEARCH))
+    with pytest.raises(SettingsError, match="model 1 translates to en and the next one from pt"):
+        FIRST.then(FIRST)
+    with pytest.raises(SettingsError, match="model 2 translates to de and the next one from en"):
+        FIRST.then(SECOND, SECOND)
+    with pytest.raises(SettingsError, match="single model"):
+        list(pivot.run([Request("a", search=tiny.SEARCH)]))
     with pytest.raises(SettingsError, match="did you mean 'beam'"):
         pivot.translate("a", beams=2)
     with pytest.raises(SettingsError, match="more than beam"):

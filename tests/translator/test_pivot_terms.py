@@ -14,6 +14,7 @@ import uwaga
 from uwaga import Translator
 from uwaga.results.translation import TermUse
 from uwaga.terms import Glossary
+from uwaga.translator import Model, Request
 from uwaga.translator.cutting import share_out
 
 FIRST, SECOND, THIRD = chained("pt", "en", 1), chained("en", "de", 2), chained("de", "pt", 3)
@@ -47,12 +48,12 @@ def held(glossary: Glossary, text: str, translation: uwaga.Translation, whole: b
 
 @pytest.mark.parametrize("chain", CHAINS, ids=["two", "three", "cut further"])
 def test_terms_of_the_text_are_in_the_last_translation(chain):
-    pivot, glossary = Translator.pivot(*chain), Glossary.of(TERMS)
+    pivot, glossary = chain[0].then(*chain[1:]), Glossary.of(TERMS)
     found = pivot.translate(TEXTS, glossary=TERMS)
     for text, made in zip(TEXTS, found, strict=True):
         held(glossary, text, made, whole=chain[-1] is not SHORT)
     assert [pivot.translate(text, glossary=TERMS) for text in TEXTS] == found
-    assert list(pivot.with_glossary(TERMS).translate_lines(TEXTS, chunk=2)) == found
+    assert list(pivot.run((Request(text, glossary=glossary) for text in TEXTS), window=2)) == found
     without = pivot.translate(TEXTS)
     assert [made for made, other in zip(found, without, strict=True) if not made.terms] == [
         other for other, made in zip(without, found, strict=True) if not made.terms
@@ -68,25 +69,25 @@ def test_terms_of_the_text_are_in_the_last_translation(chain):
 def test_any_terms_of_any_text_are_in_its_translation(texts, terms, chain):
     glossary = Glossary.of(terms)
     for text, made in zip(
-        texts, Translator.pivot(*chain).translate(texts, glossary=terms, max_length=39), strict=True
+        texts, chain[0].then(*chain[1:]).translate(texts, glossary=terms, max_length=39), strict=True
     ):
         assert all(one.applied for one in made.terms)
         assert len(made.terms) == len(glossary.find(text))
 
 
 def test_what_stays_as_it_is_goes_through_every_model():
-    made = Translator.pivot(FIRST, SECOND, THIRD).translate(TEXTS[2], glossary={"dog": "dog"})
+    made = FIRST.then(SECOND, THIRD).translate(TEXTS[2], glossary={"dog": "dog"})
     assert all(count("dog", step.text) for step in made.steps)
     assert [step.terms for step in made.steps[:2]] == [(), ()]
     assert made.terms == (TermUse("dog", "dog", True),) * 2
-    translated = Translator.pivot(FIRST, SECOND).translate(TEXTS[2], glossary={"dog": "car"})
+    translated = FIRST.then(SECOND).translate(TEXTS[2], glossary={"dog": "car"})
     assert translated.steps[0] == FIRST.translate(TEXTS[2])
 
 
 def test_tags_and_placeholders_stand_beside_terms():
     bundled = Translator.load(threads=1)
-    back = Translator(bundled.decoder, bundled.source, bundled.target, bundled.decoding, ("de", "en"))
-    pivot = Translator.pivot(bundled, back)
+    back = Translator(Model(bundled.decoder, bundled.source, bundled.target, bundled.decoding, ("de", "en")))
+    pivot = bundled.then(back)
     page = (
         "<p>A man in a <b>blue <i>shirt</i></b> sees {n} dogs.</p><p>The dog barks at <a href='x'>%s</a>.</p>"
     )
@@ -106,18 +107,18 @@ def test_a_sentence_of_which_nothing_was_made_keeps_its_terms():
     end = FIRST.target.symbols.end
     others = tuple(token for token in range(FIRST.decoder.vocabulary) if token != end)
     silent = Translator(
-        FIRST.decoder, FIRST.source, FIRST.target, replace(FIRST.decoding, banned=others), ("pt", "en")
+        Model(FIRST.decoder, FIRST.source, FIRST.target, replace(FIRST.decoding, banned=others), ("pt", "en"))
     )
-    pivot = Translator.pivot(silent, SECOND)
+    pivot = silent.then(SECOND)
     assert pivot.translate(TEXTS[0]).text == ""
     made = pivot.translate(TEXTS[0], glossary=TERMS, alignment=True)
     held(Glossary.of(TERMS), TEXTS[0], made)
 
 
 def test_streams_hold_the_terms_too():
-    pivot = Translator.pivot(FIRST, SECOND).with_glossary(TERMS)
-    assert "".join(pivot.stream(TEXTS[0])) == pivot.translate(TEXTS[0], beam=1).text
-    assert pivot.with_glossary(None) is pivot
+    pivot = FIRST.then(SECOND)
+    streamed = "".join(pivot.stream(TEXTS[0], glossary=TERMS))
+    assert streamed == pivot.translate(TEXTS[0], beam=1, glossary=TERMS).text
 
 
 @given(st.text("ab ", max_size=30), st.lists(st.integers(1, 9), max_size=5))

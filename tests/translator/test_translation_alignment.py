@@ -21,7 +21,9 @@ from uwaga.models.build import build_model
 from uwaga.models.ensemble import Ensemble
 from uwaga.results.translation import Translation
 from uwaga.settings import AlignmentHead
-from uwaga.translator import PivotTranslator, Translator
+from uwaga.translator import Model, Request, Translator
+from uwaga.translator.pipeline import translate_passages
+from uwaga.translator.plan import make_plan
 
 pytestmark = pytest.mark.numerical
 
@@ -99,9 +101,10 @@ def test_what_is_copied_is_linked_word_by_word(bundled):
 
 def test_pieces_say_where_each_sentence_comes_from(bundled):
     translator = bundled["float32"]
-    way = translator.pipeline(translator.options(alignment=True), "auto")
     text = "He left. We are going home now!\n12.5 %"
-    [found] = way.translate([text], [""], ["the text"], "raise")
+    plan = make_plan(translator.models, translator.languages, Request(text, search={"alignment": True}), ())
+    [stage] = plan.stages
+    [found] = translate_passages(stage, [stage.split_text(text, "the text")], [""], "raise")
     assert len(found.pieces) == len(found.sentences) == 3
     assert [one.copied for one in found.pieces] == [False, False, True]
     for one in found.pieces:
@@ -119,7 +122,7 @@ def test_recurrent_models_align_too(name):
     torch.manual_seed(1)
     model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
     translator = Translator(
-        model, JOINT, JOINT, tiny.SEARCH, alignment_head=AlignmentHead(layer=1, step="reading")
+        Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=AlignmentHead(layer=1, step="reading"))
     )
     for one in translator.translate(tiny.ENGLISH, alignment=True):
         check_laws(one)
@@ -128,15 +131,15 @@ def test_recurrent_models_align_too(name):
 def test_the_head_is_that_which_was_chosen():
     model = tiny.transformer(tiny.TINY, JOINT, JOINT)
     pair = (tiny.ENGLISH[1], tiny.GERMAN[1])
-    default = Translator(model, JOINT, JOINT, tiny.SEARCH)
-    mean = Translator(model, JOINT, JOINT, tiny.SEARCH, alignment_head=AlignmentHead(layer=1))
+    default = Translator(Model(model, JOINT, JOINT, tiny.SEARCH))
+    mean = Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=AlignmentHead(layer=1)))
     assert default.align([pair]) == mean.align([pair])
     found = {}
     for head in (1, 2):
         for step in ("predicting", "reading"):
             chosen = AlignmentHead(layer=2, head=head, step=step)
-            translator = Translator(model, JOINT, JOINT, tiny.SEARCH, alignment_head=chosen)
-            assert translator.between().alignment_head == chosen
+            translator = Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=chosen))
+            assert translator.between().model.alignment_head == chosen
             [found[head, step]] = translator.align([pair])
     assert len({one.links for one in found.values()}) == 4
     for wrong, message in (
@@ -144,7 +147,7 @@ def test_the_head_is_that_which_was_chosen():
         (AlignmentHead(layer=2, head=3), "no head 3"),
     ):
         with pytest.raises(SettingsError, match=message):
-            Translator(model, JOINT, JOINT, tiny.SEARCH, alignment_head=wrong).align([pair])
+            Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=wrong)).align([pair])
 
 
 def test_a_target_as_long_as_can_be_is_aligned(bundled):
@@ -169,33 +172,33 @@ def test_given_translations_are_aligned_however_they_are_written(bundled):
 def test_an_ensemble_aligns_by_its_first_member():
     models = [tiny.transformer(tiny.TINY, JOINT, JOINT, seed) for seed in (0, 1)]
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
-    whole = Translator(Ensemble(models), JOINT, JOINT, tiny.SEARCH)
-    assert whole.align(pairs) == Translator(models[0], JOINT, JOINT, tiny.SEARCH).align(pairs)
+    whole = Translator(Model(Ensemble(models), JOINT, JOINT, tiny.SEARCH))
+    assert whole.align(pairs) == Translator(Model(models[0], JOINT, JOINT, tiny.SEARCH)).align(pairs)
     check_laws(whole.translate(tiny.ENGLISH[0], alignment=True))
 
 
 def test_several_models_link_the_first_text_with_the_last(bundled):
     there = bundled["float32"]
     back = Translator(
-        there.decoder, there.source, there.target, there.decoding, ("de", "en"), text=there.text
+        Model(there.decoder, there.source, there.target, there.decoding, ("de", "en"), text=there.model.text)
     )
     for nbest in (1, 2):
-        one = PivotTranslator([there, back]).translate("He left. 12.5 %", alignment=True, beam=2, nbest=nbest)
+        one = there.then(back).translate("He left. 12.5 %", alignment=True, beam=2, nbest=nbest)
         for each in (one, *one.alternatives):
             check_laws(each)
         assert [step.alignment is not None for step in one.steps] == [True, True]
-    assert PivotTranslator([there, back]).translate("He left.").alignment is None
+    assert there.then(back).translate("He left.").alignment is None
 
 
 def test_what_cannot_be_aligned_is_refused(bundled):
-    with pytest.raises(SettingsError, match="words are aligned afterwards"):
+    with pytest.raises(SettingsError, match="alignment"):
         list(bundled["float32"].stream("He left.", alignment=True))
     with pytest.raises(SettingsError, match="alignment must be"):
         bundled["float32"].translate("He left.", alignment="yes")
     torch.manual_seed(1)
     deaf = build_model(VARIANTS["sutskever"], JOINT.symbols, JOINT.size, JOINT.size).eval()
     with pytest.raises(SettingsError, match="no attention to a source"):
-        Translator(deaf, JOINT, JOINT, tiny.SEARCH).translate("a cat", alignment=True)
+        Translator(Model(deaf, JOINT, JOINT, tiny.SEARCH)).translate("a cat", alignment=True)
 
 
 def test_what_was_not_kept_is_encoded_again(bundled, monkeypatch):
@@ -217,7 +220,14 @@ def test_the_head_that_agrees_with_the_links_is_found(bundled):
     wanted = AlignmentHead(layer=2, head=3, step="predicting")
     parts = bundled["int8"]
     chosen = Translator(
-        parts.decoder, parts.source, parts.target, parts.decoding, text=parts.text, alignment_head=wanted
+        Model(
+            parts.decoder,
+            parts.source,
+            parts.target,
+            parts.decoding,
+            text=parts.model.text,
+            alignment_head=wanted,
+        )
     )
     gold = [(set(one.links), set(one.links)) for one in chosen.align(pairs)]
     found = head_errors(bundled["int8"], pairs, gold)

@@ -19,7 +19,7 @@ from uwaga.engine import NativeModel
 from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
 from uwaga.library import hub
 from uwaga.search import SearchOptions
-from uwaga.translator import Translator
+from uwaga.translator import Model, Request, Translator
 from uwaga.translator.guards import is_copied
 from uwaga.translator.segmentation import LINE_BREAK
 
@@ -43,7 +43,7 @@ ANY = st.text(max_size=12) | st.sampled_from(
 
 @pytest.fixture
 def translator():
-    return Translator(MODEL, JOINT, JOINT, tiny.SEARCH, ("en", "de"))
+    return Translator(Model(MODEL, JOINT, JOINT, tiny.SEARCH, ("en", "de")))
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_settings_of_the_model_are_the_defaults(translator):
     plain = translator.translate(TEXTS)
     for one, other in zip(plain, translator.translate(TEXTS, beam=3, max_length=14), strict=True):
         same(one, other)
-    other = Translator(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=7))
+    other = Translator(Model(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=7)))
     assert [len(one.token_scores) for one in other.translate(TEXTS[:4])] == [7] * 4
 
 
@@ -171,7 +171,7 @@ def test_nothing_to_read_gives_an_empty_translation(translator, text):
 def test_no_texts_give_no_translations(translator):
     assert translator.translate([]) == []
     assert translator.score([]) == []
-    assert list(translator.translate_lines([])) == []
+    assert list(translator.run([])) == []
 
 
 def test_blanks_do_not_count(translator):
@@ -183,7 +183,7 @@ def test_blanks_do_not_count(translator):
 @example("\r \n")
 @example("a\r \nb")
 def test_any_text_is_translated_and_its_lines_kept(text):
-    translator = Translator(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=6))
+    translator = Translator(Model(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=6)))
     try:
         translation = translator.translate(text)
     except TextTooLongError:
@@ -224,8 +224,9 @@ def test_a_stream_keeps_what_a_translation_keeps(translator):
         assert "".join(translator.stream(text, placeholders=False)) == (
             translator.translate(text, beam=1, placeholders=False).text
         )
-    with_terms = translator.with_glossary({"dog": "Hund"})
-    assert "".join(with_terms.stream("The dog.")) == with_terms.translate("The dog.", beam=1).text
+    terms = {"dog": "Hund"}
+    streamed = "".join(translator.stream("The dog.", glossary=terms))
+    assert streamed == translator.translate("The dog.", beam=1, glossary=terms).text
     with pytest.raises(TextTooLongError):
         translator.stream("The dog {name} sees. " * 99, split="never")
 
@@ -241,7 +242,7 @@ def test_a_stream_comes_piece_by_piece(translator):
             steps.append(len(steps))
             return MODEL.step(tokens, state, choice)
 
-    watched = Translator(Watched(), JOINT, JOINT, tiny.SEARCH)
+    watched = Translator(Model(Watched(), JOINT, JOINT, tiny.SEARCH))
     text = "I want to buy a car."
     seen = [(len(steps), piece) for piece in watched.stream(text, max_length=12, sample=True, seed=0)]
     assert len(seen) >= 5
@@ -275,7 +276,8 @@ def test_lines_are_read_as_they_are_needed(translator):
             read.append(number)
             yield TEXTS[number % len(TEXTS)]
 
-    found = translator.translate_lines(lines(), translator.options(beam=1, max_length=4), chunk=10)
+    options = {"beam": 1, "max_length": 4}
+    found = translator.run((Request(line, search=options) for line in lines()), window=10)
     first = next(found)
     assert len(read) == 10
     same(first, translator.translate(TEXTS[0], beam=1, max_length=4))
@@ -314,7 +316,7 @@ def test_a_model_without_numbers_is_refused():
     with torch.no_grad():
         broken.output.weight.fill_(float("nan"))
     with pytest.raises(ModelError, match="not numbers"):
-        Translator(broken, JOINT, JOINT).translate("Hi")
+        Translator(Model(broken, JOINT, JOINT)).translate("Hi")
 
 
 # --- loading
@@ -323,7 +325,7 @@ def test_a_model_without_numbers_is_refused():
 def test_load_gives_the_same_translator(translator, folder):
     loaded = uwaga.load(folder, device="cpu")
     assert loaded.languages == ("en", "de")
-    assert (loaded.decoding, loaded.text) == (tiny.SEARCH, tiny.TEXT)
+    assert (loaded.decoding, loaded.model.text) == (tiny.SEARCH, tiny.TEXT)
     for one, other in zip(loaded.translate(TEXTS), translator.translate(TEXTS), strict=True):
         same(one, other)
     assert isinstance(loaded, uwaga.Translator)
@@ -406,6 +408,6 @@ def test_an_over_long_sentence_names_length_and_limit(translator):
     with pytest.raises(TextTooLongError, match=r"text 2: the sentence .* has \d+ tokens.* at most 40"):
         translator.translate(["fine", "house " * 60], split="never")
     with pytest.raises(TextTooLongError, match="line 7"):
-        list(translator.translate_lines(["fine", "house " * 60], first=6, split="never"))
+        list(translator.run([Request("fine"), Request("house " * 60, split="never", name="line 7")]))
     with pytest.raises(TextTooLongError):
         translator.stream("house " * 60, split="never")

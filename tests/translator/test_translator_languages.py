@@ -2,6 +2,8 @@
 
 import pytest
 
+from uwaga.translator import Request
+
 transformers = pytest.importorskip("transformers")
 
 from fairseq_folders import PAIRS, whole
@@ -50,7 +52,7 @@ def test_what_is_known_is_listed_and_what_must_be_chosen_is_said(tmp_path):
     for call in (
         lambda: translator.translate("Hi"),
         lambda: translator.translate("Hi", source="en"),
-        lambda: list(translator.translate_lines(["Hi"])),
+        lambda: list(translator.run([Request("Hi")])),
         lambda: list(translator.stream("Hi", target="de")),
         lambda: translator.score([("Hi", "Ho")]),
         lambda: translator.attend("Hi"),

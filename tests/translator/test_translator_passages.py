@@ -13,8 +13,8 @@ from uwaga.errors import TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
 from uwaga.tokenizers.sentences import split_sentences
-from uwaga.translator import Translator
-from uwaga.translator.joining import best_ways
+from uwaga.translator import Model, Translator
+from uwaga.translator.assemble import best_ways
 
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
@@ -25,7 +25,7 @@ LONG = " ".join(SENTENCES)
 
 def make(languages=("en", "de"), **decoding):
     search, text = from_settings(tiny.DECODING.model_copy(update=decoding))
-    return Translator(MODEL, JOINT, JOINT, search, languages, text=text)
+    return Translator(Model(MODEL, JOINT, JOINT, search, languages, text=text))
 
 
 def test_a_line_beyond_the_limit_is_translated_by_sentences():

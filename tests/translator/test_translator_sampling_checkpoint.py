@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.cli.main import app
 from uwaga.errors import SettingsError
+from uwaga.translator import Request
 
 TEXTS = marian.TEXTS
 
@@ -49,7 +50,8 @@ def test_who_asks_for_the_best_gets_it(translators):
     greedy = texts(searching.translate(TEXTS, beam=1))
     assert texts(sampling.translate(TEXTS, beam=1)) == greedy
     assert texts(sampling.translate(TEXTS, sample=False)) == greedy
-    assert texts(sampling.translate_lines(TEXTS, sampling.options(beam=5))) == texts(
+    beam = sampling.options(beam=5)
+    assert texts(sampling.run(Request(text, search=beam) for text in TEXTS)) == texts(
         searching.translate(TEXTS, beam=5)
     )
     assert sampling.attend(TEXTS[0]).tokens == searching.translate(TEXTS[0], beam=1).tokens

@@ -7,15 +7,15 @@ import torch
 
 from uwaga.errors import TextTooLongError
 from uwaga.search import SearchOptions, search
-from uwaga.translator import Translator
+from uwaga.translator import Model, Translator
 from uwaga.translator.parallel_scoring import parallel_scorer
 
 SOURCE, TARGET = tiny.tokeniser("source", size=330), tiny.tokeniser("target", size=335)
 SHAPE = tiny.TINY.model_copy(update={"tie": "none", "norm": "pre"})
 MODEL = tiny.transformer(SHAPE, SOURCE, TARGET, sharp=1.0)
 PAIRS = [*zip(tiny.ENGLISH, tiny.GERMAN, strict=True), ("", ""), ("", "Haus"), ("Hi", ""), ("a", "b c d")]
-BY_STEPS = Translator(MODEL, SOURCE, TARGET, tiny.SEARCH)
-IN_PARALLEL = Translator(MODEL, SOURCE, TARGET, tiny.SEARCH, scorer=parallel_scorer(MODEL))
+BY_STEPS = Translator(Model(MODEL, SOURCE, TARGET, tiny.SEARCH))
+IN_PARALLEL = Translator(Model(MODEL, SOURCE, TARGET, tiny.SEARCH, scorer=parallel_scorer(MODEL)))
 
 
 @pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
@@ -41,7 +41,7 @@ def test_M20_probabilities_of_all_first_tokens_sum_to_one():
     decoder = BY_STEPS.decoder
     source = [*SOURCE.encode("Where is the station?"), SOURCE.symbols.end]
     every = [[token] for token in range(decoder.vocabulary)]
-    for scorer in (BY_STEPS._scorer, IN_PARALLEL._scorer):
+    for scorer in (BY_STEPS.model.scores, IN_PARALLEL.model.scores):
         scores = np.array(scorer([source] * len(every), every))
         assert np.exp(scores).sum() == pytest.approx(1.0, abs=1e-4)
 
@@ -51,7 +51,7 @@ def test_a_hypothesis_scores_as_its_search_said(translator):
     sources = [[*SOURCE.encode(text), SOURCE.symbols.end] for text in tiny.ENGLISH]
     found = search(MODEL, sources, SearchOptions(beam=2, min_length=3, max_length=16))
     targets = [[*best.tokens, TARGET.symbols.end] for [best] in found]
-    for [best], scores in zip(found, translator._scorer(sources, targets), strict=True):
+    for [best], scores in zip(found, translator.model.scores(sources, targets), strict=True):
         assert scores[: len(best.token_scores)] == pytest.approx(best.token_scores, abs=1e-4)
     prefixed = translator.translate("Hi", prefix="Der Hund", beam=1)
     [score] = translator.score([("Hi", "Der Hund")])

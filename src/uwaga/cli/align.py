@@ -248,12 +248,14 @@ def _pairs_or_translated(translator: Translator, files: list[Path]) -> Iterator[
     """The pairs of the files or, of one file without tabs, its lines with the model's own translations."""
     from uwaga.cli.lines import file_chunks
     from uwaga.cli.meter import counter
+    from uwaga.translator import Request
 
     if len(files) == 1:
         lines = [line for chunk in islice(file_chunks(files[0]), 2) for line in chunk.lines][:MOST_PAIRS]
         if lines and not any("\t" in line for line in lines):
             with counter(len(lines), "translating") as show:
-                for number, one in enumerate(translator.translate_lines(lines, chunk=64), start=1):
+                requests = (Request(line, name=f"line {at}") for at, line in enumerate(lines, start=1))
+                for number, one in enumerate(translator.run(requests, window=64), start=1):
                     show(number)
                     yield one.source, one.text
             return

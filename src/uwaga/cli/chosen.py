@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from uwaga.cli import options as the
 from uwaga.errors import NotInstalledError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from uwaga.translator import PivotTranslator, Translator
+    from uwaga.translator import Translator
     from uwaga.translator.loading import LoadOptions
 
 
 def load_for_texts(
     names: Sequence[str] | None, wanted: LoadOptions, via: Sequence[str] | None
-) -> tuple[Translator | PivotTranslator, bool]:
+) -> tuple[Translator, bool]:
     """A translator, and whether it is the bundled model; several models one after the other are told of.
 
     Who sits at a terminal is asked whether to download what two languages lack.
@@ -68,19 +65,3 @@ def _fetched(error: NotInstalledError) -> bool:
     for pair in error.pairs:
         fetch_model(pair)
     return True
-
-
-def with_terms(
-    loaded: tuple[Translator | PivotTranslator, bool],
-    glossary: Path | None,
-    mode: the.GlossaryChoice,
-) -> tuple[Translator | PivotTranslator, bool]:
-    """What was loaded, holding to a glossary if one is given.
-
-    Raises:
-        DataError: the glossary is damaged or does not fit the model.
-    """
-    if glossary is None:
-        return loaded
-    translator, own = loaded
-    return translator.with_glossary(glossary, mode.value), own

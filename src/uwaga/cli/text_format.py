@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from uwaga.errors import SettingsError
-
-if TYPE_CHECKING:
-    from uwaga.translator.text_markup import TextMarkup
 
 NOTHING = "none"
 
@@ -50,24 +46,12 @@ MorePlaceholders = Annotated[
 ]
 
 
-def chosen_markup(
-    format_: FormatChoice,
-    patterns: list[str] | None,
-    ignore_tags: list[str] | None,
-    streams: bool,
-    alignments: Path | None,
-) -> TextMarkup:
-    """How lines are read.
+def kept_patterns(patterns: list[str] | None) -> bool | list[str]:
+    """Return the placeholders of a request from the values of ``--placeholder``.
 
     Raises:
-        SettingsError: a value is impossible, or two options do not go together; names them.
+        SettingsError: ``none`` is not alone.
     """
-    from uwaga.translator.text_markup import TextMarkup
-
-    if format_ is not FormatChoice.text and streams:
-        raise SettingsError("--format puts tags back behind the whole translation: leave out --stream")
-    if format_ is not FormatChoice.text and alignments is not None:
-        raise SettingsError("--alignments counts the words of plain lines: leave out --format")
     if patterns and NOTHING in patterns and len(patterns) > 1:
         raise SettingsError("--placeholder none keeps nothing: leave out the others")
-    return TextMarkup.of(format_.value, False if patterns == [NOTHING] else patterns or True, ignore_tags)
+    return False if patterns == [NOTHING] else patterns or True

@@ -7,14 +7,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from uwaga.cli import options as the
-from uwaga.cli.chosen import load_for_texts, with_terms
+from uwaga.cli.chosen import load_for_texts
 from uwaga.cli.confidence import confident_text, shows_colours
 from uwaga.cli.detected import resolve_source
 from uwaga.cli.nbest import NbestChoice, moses_lines
@@ -24,19 +24,16 @@ from uwaga.cli.text_format import (
     IgnoreTags,
     MorePlaceholders,
     TextFormat,
-    chosen_markup,
+    kept_patterns,
 )
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from uwaga.cli.lines import Chunk, Pace
     from uwaga.results.translation import Translation
-    from uwaga.search import SearchOptions, SearchOverrides
-    from uwaga.translator import PivotTranslator, Translator
-    from uwaga.translator.pipeline import OnError
-    from uwaga.translator.pivot_options import PivotOptions
-    from uwaga.translator.segmentation import Split
-    from uwaga.translator.text_markup import TextMarkup
+    from uwaga.search import SearchOverrides
+    from uwaga.translator import Request, Translator
+    from uwaga.translator.request import OnError
 
 ON_ERROR: dict[the.ErrorChoice, OnError] = {
     the.ErrorChoice.stop: "raise",
@@ -170,35 +167,39 @@ def translate(
     memory: the.Memory = "fast",
 ) -> None:
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
-    how = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
-    how.check(attention, nbest, beam, sample)
-    (source, chunks), pace = _watched(text, input_, source, (resume, output, alignments))
-    asked: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
-    asked |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
-    asked |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
-    asked |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
-    asked |= {"entropy": as_json and confidence, "alignment": alignments is not None}
-    markup = chosen_markup(format_, placeholder, ignore_tags, stream, alignments)
-    wanted = device, dtype, threads, engine, source, target, shortlist, memory, adapter
-    found, own = with_terms(_load(model, via, *wanted), glossary, glossary_mode)
-    what = how, ON_ERROR[on_error], Notes("text" if text else "line", own), pace, markup, alignments
-    _Job(found, _asked(found, asked, stream), prefix, split.value, *what).run(chunks, input_, output, resume)
-
-
-def _asked(
-    translator: Translator | PivotTranslator, asked: SearchOverrides, streams: bool
-) -> SearchOptions | PivotOptions:
-    """What is asked for, over the model's own."""
-    return translator.decoding.for_stream(asked) if streams else translator.options(**asked)
-
-
-def _load(
-    model: list[str] | None, via: list[str] | None, *wanted: Any
-) -> tuple[Translator | PivotTranslator, bool]:
-    """The translator, and whether it is the bundled one."""
     from uwaga.translator.loading import LoadOptions
+    from uwaga.translator.request import Request
 
-    return load_for_texts(model, LoadOptions(*wanted), via)
+    shape = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
+    shape.check(attention, nbest, beam, sample)
+    if format_ is not FormatChoice.text and stream:
+        raise SettingsError("--format puts tags back after the whole translation: leave out --stream")
+    if format_ is not FormatChoice.text and alignments is not None:
+        raise SettingsError("--alignments counts the words of plain lines: leave out --format")
+    (source, chunks), pace = _watched(text, input_, source, (resume, output, alignments))
+    search: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
+    search |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
+    search |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
+    search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
+    search |= {"entropy": as_json and confidence, "alignment": alignments is not None}
+    request = Request(
+        "",
+        format=format_.value,
+        prefix=prefix or "",
+        glossary=glossary,
+        glossary_mode=glossary_mode.value,
+        split=split.value,
+        placeholders=kept_patterns(placeholder),
+        ignore_tags=ignore_tags or (),
+        search=search,
+        on_error=ON_ERROR[on_error],
+    )
+    request.check()
+    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
+    translator, bundled = load_for_texts(model, wanted, via)
+    request = translator.prepare(request, streaming=stream)
+    notes = Notes("text" if text else "line", bundled)
+    _Job(translator, request, shape, notes, pace, alignments).run(chunks, input_, output, resume)
 
 
 def _watched(
@@ -255,15 +256,11 @@ class _Shape(NamedTuple):
 class _Job:
     """What is done with each chunk of lines."""
 
-    translator: Translator | PivotTranslator
-    options: SearchOptions
-    prefix: str | None
-    split: Split
+    translator: Translator
+    request: Request
     shape: _Shape
-    on_error: OnError
     notes: Notes
     pace: Pace | None
-    markup: TextMarkup
     alignments: Path | None = None
     write_links: Callable[[str], None] | None = None
 
@@ -306,19 +303,7 @@ class _Job:
 
     def _translate(self, chunk: Chunk, write: Callable[[str], None]) -> None:
         """One line out for each one in."""
-        translations = list(
-            self.translator.translate_lines(
-                chunk.lines,
-                self.options,
-                prefix=self.prefix,
-                split=self.split,
-                chunk=len(chunk.lines),
-                first=chunk.first,
-                unit=self.notes.unit,
-                on_error=self.on_error,
-                markup=self.markup,
-            )
-        )
+        translations = list(self.translator.run(self._requests(chunk), window=len(chunk.lines)))
         if self.shape.moses:
             write("".join(moses_lines(one, at) for at, one in enumerate(translations, chunk.first - 1)))
         else:
@@ -330,20 +315,25 @@ class _Job:
 
     def _stream(self, chunk: Chunk, write: Callable[[str], None]) -> None:
         """The same, word by word."""
-        for number, line in enumerate(chunk.lines, start=chunk.first):
-            name = f"{self.notes.unit} {number}"
+        for number, request in enumerate(self._requests(chunk), start=chunk.first):
             try:
-                how: Any = {"prefix": self.prefix, "split": self.split, "markup": self.markup}
-                pieces = self.translator.stream_line(line, self.options, name=name, **how)
+                pieces = self.translator.run_stream(request)
             except DataError as error:
-                if self.on_error == "raise":
+                if request.on_error == "raise":
                     raise
-                write((line if self.on_error == "copy" else "") + "\n")
-                self.notes.fail(error, self.on_error == "copy")
+                copied = request.on_error == "copy"
+                write((request.text if copied else "") + "\n")
+                self.notes.fail(error, copied)
                 continue
             if _written(pieces, write):
                 self.notes.cut.append(number)
-            self.notes.doubt(number, self.translator.doubts(line, self.split))
+            self.notes.doubt(number, self.translator.input_warnings(request.text, request.split))
+
+    def _requests(self, chunk: Chunk) -> list[Request]:
+        return [
+            replace(self.request, text=line, name=f"{self.notes.unit} {number}")
+            for number, line in enumerate(chunk.lines, start=chunk.first)
+        ]
 
 
 def _written(pieces: Generator[str, None, bool], write: Callable[[str], None]) -> bool:

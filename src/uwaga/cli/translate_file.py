@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from uwaga.cli import options as the
-from uwaga.cli.chosen import load_for_texts, with_terms
+from uwaga.cli.chosen import load_for_texts
 from uwaga.cli.detected import detected
 from uwaga.languages.detection import AUTO
 from uwaga.search import SearchOverrides
@@ -110,6 +110,7 @@ def translate_file(
     from uwaga.documents import DocumentOptions, document_job, job_texts
     from uwaga.documents.translating import translate_file as run
     from uwaga.translator.loading import LoadOptions
+    from uwaga.translator.request import Request
 
     said = DocumentOptions(encoding, _listed(keys), _listed(columns), retranslate, source, target)
     job = document_job(document, output, format_, said)  # speaks before a model is loaded
@@ -117,13 +118,20 @@ def translate_file(
         source = detected(list(islice(job_texts(job), SAMPLE)))
         said = replace(said, source=source)
     wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
-    loaded, _ = with_terms(load_for_texts(model, wanted, via), glossary, glossary_mode)
+    translator, _ = load_for_texts(model, wanted, via)
     search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
     search |= {"batch_tokens": batch_tokens}
+    request = Request(
+        "",
+        glossary=glossary,
+        glossary_mode=glossary_mode.value,
+        split=split.value,
+        placeholders=placeholders,
+        search=search,
+    )
     with texts_meter(document.name) as progress:
         report = run(
-            loaded, document, output, format=format_, options=said, placeholders=placeholders,
-            split=split.value, progress=progress, **search,
+            translator, document, output, format=format_, options=said, request=request, progress=progress
         )  # fmt: skip
     resumed = f", {report.resumed} of them before" if report.resumed else ""
     if sys.stderr.isatty() or resumed:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uwaga.documents.document import DocumentOptions, joined
 from uwaga.documents.job import (
@@ -17,26 +17,22 @@ from uwaga.documents.job import (
     run_document_job,
 )
 from uwaga.markup import Inline, Tag
-from uwaga.markup.placeholders import Placeholders, kept_placeholders
-from uwaga.search import SearchOptions
+from uwaga.markup.placeholders import kept_placeholders
 
 if TYPE_CHECKING:
-    from uwaga.translator.segmentation import Split
-    from uwaga.translator.text_path import TextPath
+    from uwaga.translator import Request, Translator
 
 
 def translate_file(
-    translator: TextPath,
+    translator: Translator,
     source: str | Path,
     target: str | Path,
     *,
     format: str | None = None,  # noqa: A002 (what the command line calls it too)
     options: DocumentOptions | None = None,
-    placeholders: bool | Iterable[str] = True,
-    split: Split = "auto",
+    request: Request | None = None,
     batch: int = BATCH,
     progress: Progress | None = None,
-    **search: Any,
 ) -> DocumentReport:
     """Translate a document into a file: whole or not at all.
 
@@ -44,16 +40,14 @@ def translate_file(
     ``target`` until that is whole.
 
     Args:
-        translator: one model, or several one after the other.
+        translator: of the languages of the document.
         source: the document.
         target: the translated document; one that is there is replaced.
         format: what it is, such as ``markdown``; None for what the name of ``source`` says.
         options: what else there is to say of it; its languages are the translator's where it names none.
-        placeholders: as :func:`uwaga.markup.placeholders.kept_placeholders` has it.
-        split: as in :meth:`uwaga.translator.Translator.translate`.
+        request: how its texts are translated: ``split``, ``placeholders``, ``glossary`` and ``search``.
         batch: texts that are translated together.
         progress: called with how many texts are done, and of how many.
-        **search: how to search, as in :meth:`uwaga.translator.Translator.translate`.
 
     Raises:
         DataError: the document is not of its format, or a file cannot be read or written.
@@ -61,38 +55,40 @@ def translate_file(
         RunInUseError: another process makes ``target``.
         MissingExtraError: the format needs a library that is not installed.
     """
-    from uwaga.translator import PivotTranslator, Translator
+    from uwaga.terms import Glossary
+    from uwaga.terms.apply import fingerprint
+    from uwaga.translator import Request
+    from uwaga.translator.plan import search_options
 
-    wanted = translator.options(**search)
-    kept = kept_placeholders(placeholders)
+    how = translator.prepare(request or Request(""))
+    *earlier, last = search_options([model.decoding for model in translator.models], how.search)
+    searched = {key: str(value) for key, value in asdict(last).items() if key != "batch_tokens"}
+    if earlier:
+        searched["earlier"] = str(tuple(map(asdict, earlier)))
+    kept = kept_placeholders(how.placeholders)
     said = with_languages(options or DocumentOptions(), translator)
     told = {
         "model": repr(translator),
-        "search": {key: str(value) for key, value in asdict(wanted).items() if key != "batch_tokens"},
+        "search": searched,
         "placeholders": "none" if kept is None else kept.pattern.pattern,
-        "split": split,
+        "split": how.split,
     }
-    if isinstance(translator, Translator | PivotTranslator) and translator.terms is not None:
-        told["glossary"] = translator.terms.fingerprint
+    if isinstance(how.glossary, Glossary):
+        told["glossary"] = fingerprint(how.glossary, how.glossary_mode)
     job = replace(document_job(source, target, format, said, told), batch=batch)
-    return run_document_job(job, inline_translator(translator, wanted, kept, split), progress)
+    return run_document_job(job, inline_translator(translator, how), progress)
 
 
-def inline_translator(
-    translator: TextPath, options: SearchOptions, placeholders: Placeholders | None, split: Split
-) -> TranslateInlines:
-    """What translates the texts of documents.
+def inline_translator(translator: Translator, request: Request) -> TranslateInlines:
+    """Return a function that translates the texts of documents.
 
     Args:
-        translator: one model, or several one after the other.
-        options: how to search.
-        placeholders: what is kept; None for nothing but what a format keeps.
-        split: as in :meth:`uwaga.translator.Translator.translate`.
+        translator: of the languages of the documents.
+        request: how the texts are translated; its own text is ignored.
     """
-    from uwaga.translator.inlines import translate_inlines
 
     def translate(inlines: Sequence[Inline]) -> list[Inline]:
-        made = translate_inlines(translator, inlines, options, split=split, placeholders=placeholders)
+        made = translator.run_inlines(inlines, request)
         return [_with_own_tags(old, one.inline) for old, one in zip(inlines, made, strict=True)]
 
     return translate
@@ -104,7 +100,7 @@ def _with_own_tags(source: Inline, made: Inline) -> Inline:
     return joined(part if isinstance(part, str) or part in own else part.raw for part in made)
 
 
-def with_languages(options: DocumentOptions, translator: TextPath) -> DocumentOptions:
+def with_languages(options: DocumentOptions, translator: Translator) -> DocumentOptions:
     """The options with the languages of the model, where they name none."""
     source, target = translator.languages
     return replace(

@@ -9,7 +9,7 @@ from typing import Any
 from uwaga.errors import SettingsError
 from uwaga.inspection.alignment import Alignment, align
 from uwaga.inspection.matrices import Selection, matrices
-from uwaga.translator import MaskFiller, TextGenerator, Translator, load
+from uwaga.translator import MaskFiller, Request, TextGenerator, Translator, load
 
 Models = Mapping[str, str | Path | None]
 """Folders or Hugging Face names, by the names that tables and figures show; None is the bundled model."""
@@ -47,7 +47,9 @@ def translate_systems(
     for name, place in models.items():
         translator = Translator.load(place, device=device, dtype=dtype, threads=threads)
         found[name] = []
-        for translation in translator.translate_lines(sources, translator.options(beam=beam)):
+        lines = enumerate(sources, start=1)
+        requests = (Request(text, search={"beam": beam}, name=f"line {number}") for number, text in lines)
+        for translation in translator.run(requests):
             found[name].append(translation.text)
             done += 1
             on_lines(done)

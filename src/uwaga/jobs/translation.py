@@ -21,10 +21,7 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.translator.by_language import ChosenModels, choose_for
 from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, named_by
-from uwaga.translator.marked import translate_marked
-from uwaga.translator.pivot import PivotTranslator
-from uwaga.translator.segmentation import Split
-from uwaga.translator.text_markup import TextMarkup
+from uwaga.translator.request import Request, Split
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
@@ -79,7 +76,7 @@ class TranslationSpec:
         alignment: whether to align words.
         via: codes of the languages between source and target.
         glossary: file of terms.
-        glossary_mode: as in :meth:`uwaga.translator.Translator.with_glossary`.
+        glossary_mode: as of :class:`uwaga.translator.Request`.
         choice: for distillation: how one of several candidates becomes the target.
     """
 
@@ -170,12 +167,15 @@ class TranslationSpec:
             return [(leg.model.name, Path(leg.model.place)) for leg in route.legs]
         return [(name, find_model(name)) for name in self._names() or ["bundled"]]
 
-    def translators(self) -> list[tuple[Translator | PivotTranslator, SearchOptions]]:
+    def translators(self) -> list[tuple[Translator, Request]]:
         """Load the models: one translator, or for a pool of teachers one each.
+
+        Returns:
+            each with a request that has all fields but the text.
 
         Raises:
             ModelError, SettingsError, DataError, MissingExtraError: as
-                :meth:`uwaga.translator.Translator.load` and its ``with_glossary``.
+                :meth:`uwaga.translator.Translator.load` and ``prepare``.
         """
         pooled = self.choice is not None and self.choice.pool
         groups = [(name,) for name in self.models] if pooled else [self.models]
@@ -186,19 +186,25 @@ class TranslationSpec:
         adapter = self.load.adapter
         return list(self.models) or ([] if adapter is None else [str(named_by(adapter, None))])
 
-    def _translator(self) -> tuple[Translator | PivotTranslator, SearchOptions]:
+    def _translator(self) -> tuple[Translator, Request]:
         names, route = self._names(), self.route()
-        loaded: Translator | PivotTranslator
         try:
             loaded = Translator.load(names or None, *self.load) if route is None else route.load(self.load)
         except SettingsError as error:
             if self.choice is not None and "must share their vocabularies" in str(error):
                 raise SettingsError(f"{error}, or add --pool to search with each alone") from None
             raise
-        translator = loaded.between().with_glossary(self.glossary, self.glossary_mode)
-        overrides: SearchOverrides = {**self.search, "nbest": 1, "alignment": self.alignment}
-        options = translator.options(**{**overrides, "batch_tokens": self.batch_tokens})
-        return translator, options if self.choice is None else self.choice.widened(options)
+        search: SearchOverrides = {**self.search, "nbest": 1, "alignment": self.alignment}
+        search["batch_tokens"] = self.batch_tokens
+        request = Request(
+            "",
+            glossary=self.glossary,
+            glossary_mode=self.glossary_mode,
+            split=self.split,
+            search=search if self.choice is None else self.choice.widened(loaded.options(**search)),
+            on_error="return",
+        )
+        return loaded, loaded.prepare(request)
 
 
 class WorkerFingerprint(NamedTuple):
@@ -294,16 +300,14 @@ class TaskTranslator:
         translated: dict[int, TranslatedText] = {}
         for window in windows(order, [len(task.texts[index]) for index in order], most):
             lists = [
-                translate_marked(
-                    translator,
-                    [task.texts[index] for index in window],
-                    [f"{task.unit} {task.rows[index]}" for index in window],
-                    options,
-                    TextMarkup.of(),
-                    split=self._spec.split,
-                    on_error="return",
+                translator.run(
+                    [
+                        replace(request, text=task.texts[index], name=f"{task.unit} {task.rows[index]}")
+                        for index in window
+                    ],
+                    window=len(window),
                 )
-                for translator, options in self._translators
+                for translator, request in self._translators
             ]
             for index, *translations in zip(window, *lists, strict=True):
                 translated[index] = self._result(task, index, translations)
@@ -314,7 +318,8 @@ class TaskTranslator:
         if self._spec.choice is None:
             [best] = translations
         else:
-            sampled = self._translators[0][1].sample
+            search = self._translators[0][1].search
+            sampled = isinstance(search, SearchOptions) and search.sample
             best = choose_target(self._spec.choice, translations, task.references[index], sampled)
         if best.error is not None:
             return TranslatedText(None, error=str(best.error))

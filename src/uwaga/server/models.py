@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +17,8 @@ from uwaga.errors import ModelError, SettingsError, UwagaError
 from uwaga.library.routes import RouteStep
 from uwaga.server.api_errors import ApiError
 from uwaga.server.served_models import Route, ServedModel
-from uwaga.translator import PivotTranslator, Translator, load
+from uwaga.translator import Translator, load
 from uwaga.translator.asynchronous import AsyncTranslator, Observer
-from uwaga.translator.pivot import PivotStep
 
 LOG = logging.getLogger("uwaga.server")
 RETRY = 30.0
@@ -28,7 +27,7 @@ MEBIBYTE = 1 << 20
 WORKERS = 64
 """Requests of a model that are worked on at once; further ones wait."""
 STATUS = Path("/proc/self/statm")
-Loader = Callable[[ServedModel], Translator | PivotTranslator]
+Loader = Callable[[ServedModel], Translator]
 Way = tuple[tuple[str, str, str], ...]
 
 
@@ -37,7 +36,7 @@ class Loaded:
     """A translator in memory: ``uses`` requests have it now, ``used`` is when the last one began."""
 
     translator: AsyncTranslator
-    own: Translator | PivotTranslator
+    own: Translator
     bytes: int = 0
     uses: int = 0
     used: float = 0.0
@@ -144,8 +143,8 @@ class ModelPool:
         known = self._loaded.get(_way(route))  # another request may have waited for the same
         if known is not None:
             return known
-        steps = [_step(one.own, leg) for one, leg in zip(legs, route, strict=True)]
-        own = PivotTranslator([step for steps_ in steps for step in steps_])
+        first, *others = [_between(one.own, leg) for one, leg in zip(legs, route, strict=True)]
+        own = first.then(*others)
         made = Loaded(
             self._asynchronous("-".join(leg.model.name for leg in route), own), own, legs=tuple(legs)
         )
@@ -198,7 +197,7 @@ class ModelPool:
         LOG.info("model loaded", extra={"model": offer.name, "seconds": seconds, "bytes": taken})
         return Loaded(self._asynchronous(offer.name, own), own, taken)
 
-    def _asynchronous(self, name: str, own: Translator | PivotTranslator) -> AsyncTranslator:
+    def _asynchronous(self, name: str, own: Translator) -> AsyncTranslator:
         observer = None if self._observer is None else self._observer(name)
         most, nice = self._most_waiting, self._nice
         return AsyncTranslator(own, most_waiting=most, workers=WORKERS, observer=observer, nice=nice)
@@ -227,7 +226,7 @@ def loader(threads: int, mapped: bool) -> Loader:
         mapped: leave the weights of int8 folders in their files, so that processes share them.
     """
 
-    def loaded(offer: ServedModel) -> Translator | PivotTranslator:
+    def loaded(offer: ServedModel) -> Translator:
         """Load one.
 
         Raises:
@@ -250,7 +249,7 @@ def loader(threads: int, mapped: bool) -> Loader:
                 if memory == "fast":
                     raise
                 continue  # it is not int8: each process has its own
-            if isinstance(made, Translator | PivotTranslator):
+            if isinstance(made, Translator):
                 return made
             raise ModelError(f"{one.name}: it is no translator")
         raise AssertionError("the loop ends by itself")
@@ -258,11 +257,9 @@ def loader(threads: int, mapped: bool) -> Loader:
     return loaded
 
 
-def _step(own: Translator | PivotTranslator, leg: RouteStep[ServedModel]) -> Sequence[PivotStep]:
-    """What a model adds to a way through several: itself, or all of its own."""
-    if isinstance(own, PivotTranslator):
-        return own.steps
-    return [own if leg.model.one_pair else own.between(leg.source, leg.target)]
+def _between(own: Translator, leg: RouteStep[ServedModel]) -> Translator:
+    """Return a model's translator for a step of a route."""
+    return own if len(own.models) > 1 or leg.model.one_pair else own.between(leg.source, leg.target)
 
 
 def _alone(offer: ServedModel) -> Way:

@@ -6,26 +6,21 @@ import asyncio
 import gc
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from uwaga.documents.document import DocumentOptions
 from uwaga.documents.job import DocumentReport
 from uwaga.documents.translating import translate_file
 from uwaga.errors import DataError
 from uwaga.languages.detection import AUTO, detect_language
-from uwaga.markup.formats import Format
-from uwaga.markup.outline import XmlOutline
 from uwaga.results.translation import Translation
-from uwaga.search import SearchOverrides
 from uwaga.server.api_errors import ApiError, api_error
 from uwaga.server.models import ModelPool
 from uwaga.server.served_models import Route, ServedLanguage, ServedLanguages, ServedModel
-from uwaga.terms.apply import GlossaryMode
 from uwaga.terms.glossary import Glossary
-from uwaga.translator import PivotTranslator, Translator
-from uwaga.translator.segmentation import Split
+from uwaga.translator import Request, Translator
 
 ALREADY = "the text is in the target language already"
 GivenTerms = Glossary | Mapping[str, str]
@@ -38,31 +33,6 @@ class Detected:
 
     code: str
     confidence: float
-
-
-@dataclass(frozen=True)
-class TextRequest:
-    """Texts to translate.
-
-    ``source`` None or ``auto``: each text's own language is found out. ``options`` as
-    :meth:`uwaga.Translator.translate` has them; ``client`` is who asks, for fairness; ``deadline`` in
-    seconds.
-    """
-
-    texts: Sequence[str]
-    target: str
-    source: str | None = None
-    format: Format = "text"
-    prefix: str | Sequence[str] | None = None
-    options: SearchOverrides = field(default_factory=SearchOverrides)
-    glossary: GivenTerms | None = None
-    glossary_mode: GlossaryMode = "forced"
-    ignore_tags: Sequence[str] = ()
-    placeholders: bool | Sequence[str] = True
-    split: Split = "auto"
-    client: str = ""
-    deadline: float | None = None
-    outline: XmlOutline | None = None
 
 
 @dataclass(frozen=True)
@@ -124,26 +94,32 @@ class Service:
         """The languages that can be translated from, each with those it can be translated to."""
         return self.graph.languages
 
-    async def translate(self, request: TextRequest) -> TextAnswer:
-        """Translate texts.
+    async def translate(
+        self, requests: Sequence[Request], *, client: str = "", deadline: float | None = None
+    ) -> TextAnswer:
+        """Translate texts from one language, or each from its own, to one language.
+
+        Args:
+            requests: with public codes of languages; all have the same ``source`` and ``target``. A
+                ``source`` that is None or ``auto`` is detected for each text.
+            client: the name of the client, for fairness.
+            deadline: in seconds.
 
         Raises:
             ApiError: the request as a whole cannot be answered.
         """
-        target = self.language(request.target, "target")
-        detected = await self.sources(request)
+        asked = requests[0]
+        target = self.language(asked.target or "", "target")
+        detected = await self.sources(requests)
         sources = tuple(one.code for one in detected)
-        told = request.source is not None and request.source != AUTO
+        told = asked.source is not None and asked.source != AUTO
         groups: dict[str, list[int]] = {}
         for number, code in enumerate(sources):
             groups.setdefault(code, []).append(number)
-        if len(groups) == 1:
-            parts = [await self._group(request, request.texts, sources[0], target)]
-        else:
-            each = [[request.texts[number] for number in numbers] for numbers in groups.values()]
-            parts = await _together(
-                self._group(request, texts, code, target) for texts, code in zip(each, groups, strict=True)
-            )
+        parts = await _together(
+            self._group([requests[number] for number in numbers], code, target, client, deadline)
+            for code, numbers in groups.items()
+        )
         made: list[Translation | None] = [None] * len(sources)
         for numbers, (translations, _) in zip(groups.values(), parts, strict=True):
             for number, one in zip(numbers, translations, strict=True):
@@ -155,39 +131,24 @@ class Service:
             ", ".join(dict.fromkeys(model for _, model in parts if model)),
         )
 
-    async def stream(self, request: TextRequest) -> AsyncGenerator[str, None]:
+    async def stream(
+        self, request: Request, *, client: str = "", deadline: float | None = None
+    ) -> AsyncGenerator[str, None]:
         """Translate one text and give its translation piece by piece; greedy. With terms it is one piece.
 
         Raises:
             ApiError: as :meth:`translate`, before the first piece or between two.
         """
-        target = self.language(request.target, "target")
-        [found] = await self.sources(request)
+        target = self.language(request.target or "", "target")
+        [found] = await self.sources([request])
         if found.code == target and self.graph.route(found.code, target) is None:
-            yield request.texts[0]
-            return
-        if request.glossary is not None:
-            whole = await self.translate(
-                replace(request, source=found.code, options={**request.options, "beam": 1})
-            )
-            whole.raise_first()
-            yield whole.translations[0].text
+            yield request.text
             return
         route = self._route(found.code, target)
-        options: dict[str, Any] = {**_languages(route), **request.options}
-        if isinstance(request.prefix, str):
-            options["prefix"] = request.prefix
         async with self.pool.translator(route) as translator:
-            grown = translator.stream(
-                request.texts[0],
-                split=request.split,
-                client=request.client,
-                deadline=request.deadline,
-                **options,
-            )
-            pieces = cast("AsyncGenerator[str, None]", grown)
+            grown = translator.run_stream(_for_model(request, route), client=client, deadline=deadline)
             try:
-                async with aclosing(pieces):
+                async with aclosing(grown) as pieces:
                     async for piece in pieces:
                         yield piece
             except Exception as error:
@@ -235,15 +196,16 @@ class Service:
         languages = _languages(route)
         options = DocumentOptions(source=route[0].source, target=route[-1].target)
 
-        def work(translator: Translator | PivotTranslator) -> DocumentReport:
+        def work(translator: Translator) -> DocumentReport:
             ours = translator.between(languages.get("source"), languages.get("target"))
-            if glossary is not None:
-                ours = ours.with_glossary(glossary)
-            return translate_file(ours, document, output, format=format, options=options, progress=progress)
+            how = Request("", glossary=glossary)
+            return translate_file(
+                ours, document, output, format=format, options=options, request=how, progress=progress
+            )
 
         async with self.pool.translator(route) as translator:
             try:
-                report: DocumentReport = await translator.run(work, client=client, deadline=deadline)
+                report: DocumentReport = await translator.call(work, client=client, deadline=deadline)
             except Exception as error:
                 raise api_error(error) from error
         return report
@@ -261,16 +223,17 @@ class Service:
             raise ApiError(400, "unsupported_language", message, parameter)
         return found
 
-    async def sources(self, request: TextRequest) -> list[Detected]:
-        """The language of each text of a request, found out unless it is named.
+    async def sources(self, requests: Sequence[Request]) -> list[Detected]:
+        """The language of each text, found out unless the first request names that of all.
 
         Raises:
             ApiError: the named one is not on offer.
         """
-        if request.source is not None and request.source != AUTO:
-            code = self.language(request.source, "source")
-            return [Detected(code, 1.0)] * len(request.texts)
-        return await asyncio.to_thread(lambda: [self._first(text) for text in request.texts])
+        source = requests[0].source
+        if source is not None and source != AUTO:
+            code = self.language(source, "source")
+            return [Detected(code, 1.0)] * len(requests)
+        return await asyncio.to_thread(lambda: [self._first(request.text) for request in requests])
 
     def _first(self, text: str) -> Detected:
         return next(iter(self._detected(text)), Detected(self.graph.languages[0].code, 0.0))
@@ -295,44 +258,38 @@ class Service:
         return route
 
     async def _group(
-        self, request: TextRequest, texts: Sequence[str], source: str, target: str
+        self,
+        requests: Sequence[Request],
+        source: str,
+        target: str,
+        client: str,
+        deadline: float | None,
     ) -> tuple[list[Translation], str]:
         """The translations of texts of one language, and what made them."""
         if source == target and self.graph.route(source, target) is None:
-            return [_copied(text) for text in texts], ""
+            return [_copied(request.text) for request in requests], ""
         route = self._route(source, target)
-        options: dict[str, Any] = {**_languages(route), **request.options}
-        if request.format != "text":
-            options |= {"format": request.format}
-        if request.ignore_tags:
-            options |= {"ignore_tags": request.ignore_tags}
-        if request.outline is not None:
-            options |= {"outline": request.outline}
-        if request.placeholders is not True:
-            options |= {"placeholders": request.placeholders}
-        if request.prefix is not None:
-            options |= {"prefix": request.prefix}
-        if request.glossary is not None:
-            options |= {"glossary": request.glossary, "glossary_mode": request.glossary_mode}
+        ours = [_for_model(replace(request, on_error="return"), route) for request in requests]
         async with self.pool.translator(route) as translator:
             try:
-                made = await translator.translate(
-                    list(texts), split=request.split, on_error="return", client=request.client,
-                    deadline=request.deadline, **options,
-                )  # fmt: skip
+                made = await translator.run(ours, client=client, deadline=deadline)
             except Exception as error:
                 raise api_error(error) from error
         name = " + ".join(hop.model.name for hop in route)
         if self._answered is not None:
-            self._answered(name, sum(map(len, texts)), sum(len(one.tokens) for one in made))
+            characters = sum(len(request.text) for request in requests)
+            self._answered(name, characters, sum(len(one.tokens) for one in made))
         return made, name
 
 
 async def _together(works: Iterable[Coroutine[Any, Any, Made]]) -> list[Made]:
     """What each makes, side by side; where one fails the others are given up, and it is what failed."""
+    every = list(works)
+    if len(every) == 1:
+        return [await every[0]]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in works]
+            tasks = [group.create_task(work) for work in every]
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
     return [task.result() for task in tasks]
@@ -343,6 +300,12 @@ def _languages(route: Route) -> dict[str, str]:
     if len(route) > 1 or route[0].model.one_pair:
         return {}
     return {"source": route[0].source, "target": route[0].target}
+
+
+def _for_model(request: Request, route: Route) -> Request:
+    """A request with the languages as the model of a route calls them."""
+    codes = _languages(route)
+    return replace(request, source=codes.get("source"), target=codes.get("target"))
 
 
 def _copied(text: str) -> Translation:

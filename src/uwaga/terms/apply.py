@@ -95,12 +95,6 @@ class TermFinder:
         if last:
             _check_spelt(glossary, target)
 
-    @property
-    def fingerprint(self) -> str:
-        """Another for other terms or another mode."""
-        said = repr((self.glossary.terms, self.glossary.ignore_case, self._bonus))
-        return hashlib.sha256(said.encode()).hexdigest()
-
     def terms_of(self, sentence: str) -> SentenceTerms | None:
         """The terms of a sentence; None where there are none."""
         matches = self.glossary.find(sentence)
@@ -136,6 +130,12 @@ class TermFinder:
             if whole[: len(before)] == before:
                 ways.append(tuple(whole[len(before) :]))
         return [way for way in ways if way and unknown not in way] or ways[:1]
+
+
+def fingerprint(glossary: Glossary, mode: GlossaryMode) -> str:
+    """Return a hash of a glossary's terms and mode."""
+    contents = repr((glossary.terms, glossary.ignore_case, None if mode == "forced" else BONUS))
+    return hashlib.sha256(contents.encode()).hexdigest()
 
 
 def with_terms(

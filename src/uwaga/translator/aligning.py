@@ -18,12 +18,10 @@ from uwaga.alignment.words import WordKind, word_spans
 from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats, one_head
-from uwaga.results.translation import Hypothesis, Span, Translation, WordAlignment
+from uwaga.results.translation import Hypothesis, WordAlignment
 from uwaga.settings import AlignmentHead, LinkModel
 from uwaga.settings.options import check_one_of
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.joining import COPIED, best_ways, sentence_text
-from uwaga.translator.segmentation import Passage
 
 TOGETHER = 32
 """Sentences of which the attention of all heads is held together."""
@@ -157,71 +155,3 @@ def align_pairs(
         cut = word_spans(pair[0], words), word_spans(pair[1], words)
         found.append(align_words([pieces], *cut, pair, together))
     return found
-
-
-def with_word_alignment(
-    translation: Translation,
-    passage: Passage,
-    lists: Sequence[Sequence[Hypothesis]],
-    source: Subwords,
-    target: Subwords,
-    links: LinkModel | None = None,
-) -> tuple[Translation, tuple[PieceAlignment, ...]]:
-    """A translation, its alternatives too, with ``alignment``; and the pieces that its own was made of.
-
-    Args:
-        translation: from :func:`uwaga.translator.joining.assemble`.
-        passage: its text taken apart.
-        lists: what it was made of, each hypothesis with its ``alignment``.
-        source: tokeniser of the source side.
-        target: tokeniser of the target side.
-        links: what the ``link_maps`` of the hypotheses are worth; None to link by ``alignment`` alone.
-    """
-    made, words = [translation, *translation.alternatives], word_spans(passage.text)
-    ways = [
-        sentence_alignments(passage, way, source, target)
-        for way in best_ways(lists, len(translation.alternatives) + 1)
-    ]
-    linked = [
-        replace(
-            one, alignment=align_words(pieces, words, word_spans(one.text), (passage.text, one.text), links)
-        )
-        for one, pieces in zip(made, ways, strict=True)
-    ]
-    return replace(linked[0], alternatives=tuple(linked[1:])), ways[0]
-
-
-def sentence_alignments(
-    passage: Passage, way: Sequence[Hypothesis], source: Subwords, target: Subwords
-) -> tuple[PieceAlignment, ...]:
-    """The pieces of each sentence of a translated text, copied ones too, and where they come from.
-
-    Args:
-        passage: the text taken apart.
-        way: of each sentence the hypothesis that was taken, with its ``alignment``, or ``COPIED``.
-        source: tokeniser of the source side.
-        target: tokeniser of the target side.
-    """
-    found, at = [], len(passage.before)
-    for sentence, hypothesis in zip(passage.sentences, way, strict=True):
-        begin, end = sentence.place
-        if hypothesis is COPIED:
-            text = sentence.copy or ""
-            words = [word_spans(passage.text[begin:end]), word_spans(text)]
-            sides = [_moved(spans, by) for spans, by in zip(words, (begin, at), strict=True)]
-            found.append(PieceAlignment(sides[0], sides[1], np.eye(len(sides[1]), dtype=np.float32), True))
-        else:
-            assert hypothesis.alignment is not None
-            text = sentence_text(hypothesis.tokens, target)
-            read = piece_spans(passage.text[begin:end], sentence.ids, source)
-            made = piece_spans(text, hypothesis.tokens, target)
-            weights, maps = hypothesis.alignment, hypothesis.link_maps
-            found.append(PieceAlignment(_moved(read, begin), _moved(made, at), weights, maps=maps))
-        at += len(text) + len(sentence.after)
-    return tuple(found)
-
-
-def _moved(spans: Sequence[Span | None], by: int) -> tuple[Span | None, ...]:
-    if not by:
-        return tuple(spans)
-    return tuple([None if span is None else (span[0] + by, span[1] + by) for span in spans])

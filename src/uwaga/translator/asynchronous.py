@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
@@ -14,14 +14,12 @@ from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple, Unpack, overlo
 
 from uwaga.errors import CancelledRequestError, DeadlineError, SettingsError, shown
 from uwaga.results.translation import Translation
-from uwaga.scheduling.request import Request
+from uwaga.scheduling.request import Request as SearchRequest
 from uwaga.scheduling.sharing import SharedModels
 from uwaga.scheduling.workers import FairWorkers
 from uwaga.settings.options import check_whole
 from uwaga.translator.kinds import load
-from uwaga.translator.pipeline import OnError
-from uwaga.translator.pivot import PivotTranslator
-from uwaga.translator.segmentation import Split, listed
+from uwaga.translator.request import Request, build_requests
 from uwaga.translator.translator import Translator
 
 MOST_WORKERS = 1 << 12
@@ -73,7 +71,7 @@ class AsyncTranslator:
 
     def __init__(
         self,
-        translator: Translator | PivotTranslator | str | Path | None = None,
+        translator: Translator | str | Path | None = None,
         *,
         most_waiting: int = 1024,
         workers: int = 64,
@@ -86,12 +84,12 @@ class AsyncTranslator:
         loaded: object = translator
         if translator is None or isinstance(translator, str | Path):
             loaded = load(translator) if translator is not None else load()
-        if not isinstance(loaded, Translator | PivotTranslator):
+        if not isinstance(loaded, Translator):
             raise SettingsError(f"translator must be one, or a model's name, not {shown(loaded)}")
         self.translator = loaded
         self.observer = observer
         self._workers = FairWorkers(workers, most_waiting)
-        self._requests: set[Request] = set()
+        self._requests: set[SearchRequest] = set()
         self._models = SharedModels(nice)
         self._closed = False
 
@@ -117,17 +115,7 @@ class AsyncTranslator:
 
     @overload
     async def translate(
-        self,
-        text: str,
-        *,
-        client: str = ...,
-        deadline: float | None = ...,
-        source: str | None = ...,
-        target: str | None = ...,
-        prefix: str | Sequence[str] | None = ...,
-        split: Split = ...,
-        on_error: OnError = ...,
-        **options: Any,
+        self, text: str, *, client: str = ..., deadline: float | None = ..., **fields: Any
     ) -> Translation: ...
 
     @overload
@@ -137,12 +125,7 @@ class AsyncTranslator:
         *,
         client: str = ...,
         deadline: float | None = ...,
-        source: str | None = ...,
-        target: str | None = ...,
-        prefix: str | Sequence[str] | None = ...,
-        split: Split = ...,
-        on_error: OnError = ...,
-        **options: Any,
+        **fields: Any,
     ) -> list[Translation]: ...
 
     async def translate(
@@ -151,57 +134,63 @@ class AsyncTranslator:
         *,
         client: str = "",
         deadline: float | None = None,
-        source: str | None = None,
-        target: str | None = None,
-        prefix: str | Sequence[str] | None = None,
-        split: Split = "auto",
-        on_error: OnError = "raise",
-        **options: Any,
+        **fields: Any,
     ) -> Translation | list[Translation]:
         """Translate a text, or several; see :meth:`uwaga.translator.Translator.translate`.
 
         Args:
             text: one text, or any number of them.
-            client: who asks: clients are served in turn.
-            deadline: in how many seconds it must be answered; None for any time.
-            source: as of ``Translator.translate``; and so are the others.
-            target: likewise.
-            prefix: likewise.
-            split: likewise.
-            on_error: likewise.
-            **options: likewise.
+            client: the name of the client: clients are served in turn.
+            deadline: in how many seconds the translation is due; None for any time.
+            **fields: as of ``Translator.translate``.
 
         Raises:
-            BusyError: too many requests wait already.
+            BusyError: too many requests are waiting.
             DeadlineError: the time is over.
             CancelledRequestError: the translator was closed.
             TextTooLongError, SettingsError, DataError: as of ``Translator.translate``.
         """
-        given = text if isinstance(text, str) else listed(text)
+        made = await self.run(build_requests(text, fields), client=client, deadline=deadline)
+        return made[0] if isinstance(text, str) else made
 
-        def work(translator: Translator | PivotTranslator) -> Translation | list[Translation]:
-            how: Any = {"source": source, "target": target, "prefix": prefix, "split": split}
-            return translator.translate(given, on_error=on_error, **how, **options)
+    async def run(
+        self, requests: Iterable[Request], *, client: str = "", deadline: float | None = None
+    ) -> list[Translation]:
+        """Translate requests together; see :meth:`uwaga.translator.Translator.run`.
 
-        return await self.run(work, client=client, deadline=deadline)
+        Args:
+            requests: any number.
+            client: as of :meth:`translate`.
+            deadline: as of :meth:`translate`.
 
-    async def stream(
-        self,
-        text: str,
-        *,
-        client: str = "",
-        deadline: float | None = None,
-        source: str | None = None,
-        target: str | None = None,
-        prefix: str | None = None,
-        split: Split = "auto",
-        placeholders: bool | Sequence[str] | None = None,
-        **options: Any,
-    ) -> AsyncIterator[str]:
-        """Translate a text and give out its translation piece by piece as it grows.
+        Raises:
+            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+        """
+        given = list(requests)
 
-        Joined, the pieces are ``translate(text, beam=1, ...).text``. Who stops reading should close the
-        generator (``aclose()``, or ``contextlib.aclosing``): that takes the text out of the batch.
+        def work(translator: Translator) -> list[Translation]:
+            return list(translator.run(given, window=max(len(given), 1)))
+
+        return await self.call(work, client=client, deadline=deadline)
+
+    def stream(
+        self, text: str, *, client: str = "", deadline: float | None = None, **fields: Any
+    ) -> AsyncGenerator[str, None]:
+        """Translate a text and yield its translation piece by piece as it grows.
+
+        Joined, the pieces are ``translate(text, beam=1, ...).text``. A reader that stops early should close
+        the generator (``aclose()``, or ``contextlib.aclosing``): that takes the text out of the batch.
+
+        Raises:
+            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+        """
+        [request] = build_requests(text, fields)
+        return self.run_stream(request, client=client, deadline=deadline)
+
+    async def run_stream(
+        self, request: Request, *, client: str = "", deadline: float | None = None
+    ) -> AsyncGenerator[str, None]:
+        """Translate a request and yield its translation as it grows; see :meth:`stream`.
 
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
@@ -213,17 +202,16 @@ class AsyncTranslator:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
-        def work(translator: Translator | PivotTranslator) -> None:
-            how: Any = {"source": source, "target": target, "prefix": prefix, "split": split}
-            for piece in translator.stream(text, placeholders=placeholders, **how, **options):
+        def work(translator: Translator) -> None:
+            for piece in translator.run_stream(request):
                 put(piece)
 
-        task = asyncio.ensure_future(self.run(work, client=client, deadline=deadline))
+        task = asyncio.ensure_future(self.call(work, client=client, deadline=deadline))
 
         def ended(task: asyncio.Task[None]) -> None:
             pieces.put_nowait(None)
             if not task.cancelled():
-                task.exception()  # it has been seen, whether or not anybody still reads
+                task.exception()  # marks it as retrieved, even if no reader is left
 
         task.add_done_callback(ended)
         try:
@@ -233,7 +221,7 @@ class AsyncTranslator:
         finally:
             task.cancel()
 
-    async def run(
+    async def call(
         self,
         function: Callable[[Any, Unpack[Arguments]], Made],
         *args: *Arguments,
@@ -257,7 +245,7 @@ class AsyncTranslator:
         """
         if self._closed:
             raise CancelledRequestError("the translator was closed")
-        request = Request(client, deadline)
+        request = SearchRequest(client, deadline)
         outcome: Future[Made] = Future()
         began = time.monotonic()
         job = partial(self._work, request, outcome, began, lambda translator: function(translator, *args))
@@ -316,7 +304,7 @@ class AsyncTranslator:
         await self.close(drain=kind is None)
 
     def _work(
-        self, request: Request, outcome: Future[Made], began: float, function: Callable[[Any], Made]
+        self, request: SearchRequest, outcome: Future[Made], began: float, function: Callable[[Any], Made]
     ) -> None:
         if self.observer is not None:
             self.observer.entered(request.client, time.monotonic() - began)

@@ -18,7 +18,6 @@ from uwaga.errors import NotInstalledError, SettingsError, shown
 from uwaga.languages.codes import same_language
 from uwaga.library.routes import PIVOT, RouteStep, find_route
 from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_translator, read_model
-from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class ChosenModels:
         codes = (self.legs[0].source, *(leg.target for leg in self.legs))
         return f"{' → '.join(codes)} by {', '.join(leg.model.name for leg in self.legs)}"
 
-    def load(self, wanted: LoadOptions) -> Translator | PivotTranslator:
+    def load(self, wanted: LoadOptions) -> Translator:
         """The translator; a model that translates twice is loaded once.
 
         Args:
@@ -62,9 +61,9 @@ class ChosenModels:
         for leg, checkpoint in zip(self.legs, self.checkpoints, strict=True):
             if leg.model.place not in loaded:
                 own = wanted._replace(source_language=leg.source, target_language=leg.target)
-                loaded[leg.model.place] = Translator(*load_translator(checkpoint, own))
+                loaded[leg.model.place] = Translator(load_translator(checkpoint, own))
             steps.append(loaded[leg.model.place].between(leg.source, leg.target))
-        return steps[0] if len(steps) == 1 else PivotTranslator(steps)
+        return steps[0].then(*steps[1:])
 
 
 def choose_for(

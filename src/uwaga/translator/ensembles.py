@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uwaga.errors import SettingsError
-from uwaga.translator.loading import LoadedTranslator, LoadOptions, load_translator, model_names
-from uwaga.translator.scoring import step_scorer
+from uwaga.translator.loading import LoadOptions, load_translator, model_names
+from uwaga.translator.model import Model
 
 
-def load_named(name: str | Path | Sequence[str | Path] | None, wanted: LoadOptions) -> LoadedTranslator:
+def load_named(name: str | Path | Sequence[str | Path] | None, wanted: LoadOptions) -> Model:
     """One model, or an ensemble of several; errors are those of :meth:`Translator.load`."""
     if name is None or isinstance(name, (str, Path)):
         return load_translator(name, wanted)
@@ -20,7 +20,7 @@ def load_named(name: str | Path | Sequence[str | Path] | None, wanted: LoadOptio
     return _together(names, wanted)
 
 
-def _together(names: Sequence[str], wanted: LoadOptions) -> LoadedTranslator:
+def _together(names: Sequence[str], wanted: LoadOptions) -> Model:
     from uwaga.models.ensemble import Ensemble
 
     members = [load_translator(name, wanted) for name in names]
@@ -36,4 +36,4 @@ def _together(names: Sequence[str], wanted: LoadOptions) -> LoadedTranslator:
                     "the models of an ensemble must share their vocabularies"
                 )
     ensemble = Ensemble([member.decoder for member in members], names)
-    return first._replace(decoder=ensemble, scorer=step_scorer(ensemble), usual=None)
+    return first.with_decoder(ensemble)

@@ -17,7 +17,6 @@ from uwaga.translator.loading import (
     read_model,
 )
 from uwaga.translator.mask_filler import MaskFiller
-from uwaga.translator.pivot import PivotTranslator
 from uwaga.translator.text_generator import TextGenerator
 from uwaga.translator.translator import Translator
 
@@ -51,7 +50,7 @@ def load(
     target: str | None = ...,
     via: str | Sequence[str] | None = ...,
     adapter: str | Path | None = ...,
-) -> Translator | PivotTranslator: ...
+) -> Translator: ...
 
 
 @overload
@@ -88,7 +87,7 @@ def load(
     target: str | None = None,
     via: str | Sequence[str] | None = None,
     adapter: str | Path | None = None,
-) -> Translator | PivotTranslator | TextGenerator | MaskFiller:
+) -> Translator | TextGenerator | MaskFiller:
     """Load a model, whatever it does.
 
     Where types matter, ``Translator.load``, ``TextGenerator.load`` and ``MaskFiller.load`` say which it is.
@@ -113,8 +112,7 @@ def load(
         adapter: the folder of a translator's low-rank adapter, merged into the model; it names one itself.
 
     Returns:
-        a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``PivotTranslator`` for languages that
-        take several models, a ``Translator`` for all others.
+        a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``Translator`` for all others.
 
     Raises:
         ModelError: there is no such model, or none of the languages; it or the shortlist is damaged.
@@ -139,7 +137,7 @@ def _load_one(name: str | Path | None, wanted: LoadOptions) -> Translator | Text
     """A single model that is named, whatever it does."""
     checkpoint = read_model(name, memory=wanted.memory, adapter=wanted.adapter)
     if checkpoint.task == "translate":
-        return Translator(*load_translator(checkpoint, wanted))
+        return Translator(load_translator(checkpoint, wanted))
     what = f"a model of the family {checkpoint.family!r}"
     if wanted.source_language is not None or wanted.target_language is not None:
         raise SettingsError(f"{name}: {what} takes no languages")

@@ -12,22 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
-from uwaga.checkpoints.usual import UsualScore
 from uwaga.decoder import Decoder
 from uwaga.engine import NativeModel, trim_heap
 from uwaga.engine.model import MOST_THREADS
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
-from uwaga.settings import AlignmentHead
 from uwaga.settings.options import check_one_of, check_whole, check_word
 from uwaga.tokenizers.framed import FramedTokeniser
-from uwaga.tokenizers.options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.scoring import Scorer, step_scorer
+from uwaga.translator.model import Model
+from uwaga.translator.scoring import step_scorer
 
 if TYPE_CHECKING:
-    from uwaga.checkpoints.languages import Languages
     from uwaga.models.base import Seq2Seq
     from uwaga.models.masked import MaskedEncoder
 
@@ -42,24 +39,9 @@ LISTED_TOKENS, SHARED_LISTED_TOKENS = 500, 1500
 GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device files of which there is one where torch may find a GPU."""
 
-Model = TypeVar("Model")
+Named = TypeVar("Named")
 Name = str | Path | None | Checkpoint
 """What a user calls a model, or a model that has been read already."""
-
-
-class LoadedTranslator(NamedTuple):
-    """What a :class:`uwaga.translator.Translator` is made of."""
-
-    decoder: Decoder
-    source: Subwords
-    target: Subwords
-    decoding: SearchOptions
-    languages: tuple[str, str]
-    scorer: Scorer
-    text: TextOptions
-    known: Languages
-    usual: UsualScore | None
-    alignment_head: AlignmentHead | None = None
 
 
 class LoadOptions(NamedTuple):
@@ -114,7 +96,7 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
     return [str(name) for name in found]
 
 
-def named_by(adapter: str | Path | None, name: Model) -> Model | str:
+def named_by(adapter: str | Path | None, name: Named) -> Named | str:
     """The model that is named, or without a name the one that an adapter says it belongs to.
 
     Raises:
@@ -160,7 +142,7 @@ def read_model(
     return checkpoint
 
 
-def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
+def load_translator(name: Name, wanted: LoadOptions) -> Model:
     """One model and its scorer; errors are those of :meth:`Translator.load`."""
     wanted.check()
     checkpoint = read_model(name, "translate", wanted.memory, wanted.adapter)
@@ -180,7 +162,7 @@ def load_translator(name: Name, wanted: LoadOptions) -> LoadedTranslator:
 
         model = cast("Seq2Seq", _on_torch(checkpoint, wanted))
         decoder, scorer = model, parallel_scorer(model)
-    return LoadedTranslator(
+    return Model(
         decoder,
         checkpoint.source,
         checkpoint.target,

@@ -1,248 +1,286 @@
-"""The path of texts: taken apart, searched, put together, looked over."""
+"""How requests become translations: read, split, search, assemble, write.
+
+For each window of requests, :func:`translate_requests` reads their formats, and every model of the chain in
+turn splits texts into sentences, searches all of them together and assembles their translations; then tags
+are written back. Texts without tags and placeholders skip the first step and the last.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from uwaga.checkpoints.usual import UsualScore
-from uwaga.decoder import Decoder
 from uwaga.errors import DataError
 from uwaga.results.translation import Translation
-from uwaga.search import SearchOptions
-from uwaga.settings import AlignmentHead
-from uwaga.settings.options import check_one_of
-from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.guards import warnings_of
-from uwaga.translator.joining import COPIED, assemble, sentence_text
-from uwaga.translator.nbest import search_texts
-from uwaga.translator.recording import recorder, with_attentions
-from uwaga.translator.segmentation import Passage, Segmenter, Sentence, Split, listed_prefixes, prefix_ids
+from uwaga.translator.assemble import assemble
+from uwaga.translator.plan import Plan, Stage
+from uwaga.translator.request import OnError, Request, failed
+from uwaga.translator.search_sentences import search_sentences, sentence_text
+from uwaga.translator.segmentation import Passage, TranslatedPassage, prefix_ids
 from uwaga.translator.streaming import grow
 
 if TYPE_CHECKING:
-    from uwaga.alignment.piece_alignment import PieceAlignment
-    from uwaga.terms.apply import SentenceTerms, TermFinder
-
-OnError = Literal["raise", "return", "copy"]
-"""What happens to a text that cannot be translated: an error for all; one in its place; the text itself."""
-Made = TypeVar("Made")
+    from uwaga.markup import Inline
+    from uwaga.translator.write import TranslatedInline
 
 
-@dataclass(frozen=True)
-class TranslatedPassage:
-    """A translation and how it came about: the text taken apart, and the translation of each sentence.
-
-    ``pieces`` says of each sentence, where the options ask for ``alignment``, which of its translation's
-    pieces come from which of its own.
-    """
-
-    translation: Translation
-    passage: Passage
-    sentences: tuple[str, ...]
-    pieces: tuple[PieceAlignment, ...] = ()
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """What all texts of a call have in common.
-
-    ``usual`` are the model's own figures, if it has any; ``head`` is whose attention aligns words, if
-    chosen; ``terms`` are those of a glossary.
-    """
-
-    decoder: Decoder
-    segmenter: Segmenter
-    target: Subwords
-    options: SearchOptions
-    split: Split
-    usual: UsualScore | None = None
-    head: AlignmentHead | None = None
-    terms: TermFinder | None = None
-
-    def run(
-        self,
-        texts: Sequence[str],
-        prefix: str | Iterable[str] | None,
-        names: Sequence[str],
-        on_error: OnError = "raise",
-    ) -> list[Translation]:
-        """Translate texts, called ``names`` in messages; a text that fails does not hold up the others.
-
-        Raises:
-            DataError: with ``raise``, of the first text that cannot be translated.
-            SettingsError: the options do not fit the model, the number of prefixes not the texts.
-        """
-        prefixes = listed_prefixes(prefix, len(texts))
-        return [one.translation for one in self.translate(texts, prefixes, names, on_error)]
-
-    def translate(
-        self, texts: Sequence[str], prefixes: Sequence[str], names: Sequence[str], on_error: OnError
-    ) -> list[TranslatedPassage]:
-        """As :meth:`run`, with what each text was taken apart into."""
-
-        def work(part: slice) -> list[TranslatedPassage]:
-            return self._search(self.segmenter.cut_all(texts[part], self.split, names[part]), prefixes[part])
-
-        return isolated(
-            range(len(texts)), work, on_error, lambda at, error: failed(texts[at], error, on_error)
-        )
-
-    def translate_further(
-        self,
-        made: Sequence[TranslatedPassage],
-        prefixes: Sequence[str],
-        names: Sequence[str],
-        on_error: OnError,
-    ) -> list[TranslatedPassage]:
-        """Translate what another model has made of texts, sentence by sentence where they were taken apart.
-
-        Arguments and errors are those of :meth:`run`.
-        """
-
-        def work(part: slice) -> list[TranslatedPassage]:
-            passages = [
-                self.cut_further(one, name) for one, name in zip(made[part], names[part], strict=True)
-            ]
-            return self._search(passages, prefixes[part])
-
-        def refused(at: int, error: DataError) -> TranslatedPassage:
-            return failed(made[at].translation.text, error, on_error)
-
-        return isolated(range(len(made)), work, on_error, refused)
-
-    def cut_further(self, made: TranslatedPassage, name: str) -> Passage:
-        """What another model has made of a text, taken apart where that was; ``name`` is for messages.
-
-        Raises:
-            TextTooLongError, SettingsError: as :meth:`Segmenter.cut`.
-        """
-        split: Split = "never" if self.split == "never" else "auto"
-        sentences = made.sentences
-        if self.terms is not None:  # of a sentence that has become nothing, the terms stay
-            given = [one.text if one.origin is None else one.origin for one in made.passage.sentences]
-            sentences = tuple(map(self._with_something, sentences, given))
-        return self.segmenter.cut_translated(made.passage, sentences, made.translation.text, split, name)
-
-    def grow(self, passage: Passage, prefix: str) -> Generator[str, None, bool]:
-        """The translation of a passage piece by piece; returns whether a limit has cut it."""
-        [prefixes] = prefix_ids([passage], [prefix], self.target)
-        return self._pieces(passage, prefixes)
-
-    def _pieces(self, passage: Passage, prefixes: Sequence[Sequence[int]]) -> Generator[str, None, bool]:
-        truncated = False
-        if passage.before:
-            yield passage.before
-        for sentence, prefix in zip(passage.sentences, prefixes, strict=True):
-            if sentence.copy is not None and not prefix:
-                yield sentence.copy
-            else:
-                cut = yield from grow(self.decoder, sentence.ids, self.options, self._text, prefix)
-                truncated = truncated or cut
-            if sentence.after:
-                yield sentence.after
-        return truncated
-
-    def _search(self, passages: Sequence[Passage], prefix: Sequence[str]) -> list[TranslatedPassage]:
-        prefixes = prefix_ids(passages, prefix, self.target)
-        flat = [tokens for each in prefixes for tokens in each]
-        sentences = [sentence for passage in passages for sentence in passage.sentences]
-        every = [self._terms_of(sentence) for sentence in sentences]
-        copied = [
-            one.copy is not None and not tokens and found is None
-            for one, tokens, found in zip(sentences, flat, every, strict=True)
-        ]
-        searched = [at for at, is_copied in enumerate(copied) if not is_copied]
-        ids, begun = [sentences[at].ids for at in searched], [flat[at] for at in searched]
-        options = self.options
-        seeing, decoder = options.attention == "all", self.decoder
-        if seeing or options.alignment:
-            decoder = recorder(decoder, whole=seeing)
-        terms = [every[at] for at in searched]
-        phrases = [None if one is None else one.phrases for one in terms] if any(terms) else None
-        ways = search_texts(decoder, ids, options, begun, self._text, phrases)
-        ways = with_attentions(decoder, ids, ways, options.start) if seeing else ways
-        if options.alignment:
-            from uwaga.translator.aligning import with_alignments
-
-            ways = with_alignments(decoder, self.head, ids, ways, options.start)
-        lists = iter(ways)
-        found = iter([[COPIED] if is_copied else next(lists) for is_copied in copied])
-        of_sentences = iter(every)
-        made = []
-        for passage in passages:
-            own = list(islice(found, len(passage.sentences)))
-            glossary = list(islice(of_sentences, len(passage.sentences)))
-            sides = self.segmenter.source, self.target
-            one = assemble(passage, own, options.nbest, *sides)
-            pieces: tuple[PieceAlignment, ...] = ()
-            if options.alignment:
-                from uwaga.translator.aligning import with_word_alignment
-
-                links = None if self.head is None else self.head.links
-                one, pieces = with_word_alignment(one, passage, own, *sides, links)
-            best = [nbest[0] for nbest in own]
-            doubts = warnings_of([sentence.ids for sentence in passage.sentences], best, self.usual)
-            one = replace(one, warnings=(*one.warnings, *doubts)) if doubts else one
-            texts = tuple(
-                (sentence.copy or "") if hypothesis is COPIED else self._text(hypothesis.tokens)
-                for sentence, hypothesis in zip(passage.sentences, best, strict=True)
-            )
-            if self.terms is not None and self.terms.last:
-                from uwaga.terms.apply import with_terms
-
-                one = with_terms(one, glossary, best, texts)
-            made.append(TranslatedPassage(one, passage, texts, pieces))
-        return made
-
-    def _terms_of(self, sentence: Sentence) -> SentenceTerms | None:
-        if self.terms is None:
-            return None
-        return self.terms.terms_of(sentence.text if sentence.origin is None else sentence.origin)
-
-    def _with_something(self, sentence: str, origin: str) -> str:
-        """A sentence; what it was made of where it holds nothing to read, and that holds terms."""
-        if self.terms is None or self.segmenter.ids(sentence) or self.terms.terms_of(origin) is None:
-            return sentence
-        return origin
-
-    def _text(self, tokens: Sequence[int]) -> str:
-        return sentence_text(tokens, self.target)
-
-
-def isolated(
-    texts: range,
-    work: Callable[[slice], list[Made]],
-    on_error: OnError,
-    refused: Callable[[int, DataError], Made],
-) -> list[Made]:
-    """What ``work`` makes of texts; one that fails does not hold up the others.
-
-    Args:
-        texts: their numbers.
-        work: makes something of each text of a range.
-        on_error: whether the first failure is raised.
-        refused: what stands in the place of a text that fails.
+def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
+    """Translate requests of one plan, all together; a text that fails does not affect the others.
 
     Raises:
-        DataError: with ``raise``, of the first text that fails.
-        SettingsError: there is no such ``on_error``.
+        DataError: with ``on_error="raise"``, the first text that cannot be translated.
+        SettingsError: the options do not fit a model.
     """
-    check_one_of("on_error", on_error, get_args(OnError))
+    marked = [at for at, one in enumerate(requests) if not plan.is_plain(one.text)]
+    if not marked:
+        texts, prefixes = [one.text for one in requests], [one.prefix for one in requests]
+        return translate_texts(plan, texts, prefixes, [one.name for one in requests])
+    formatted = translate_formatted(plan, [requests[at] for at in marked])
+    made = dict(zip(marked, formatted, strict=True))
+    plain = [at for at in range(len(requests)) if at not in made]
+    if plain:
+        made |= zip(plain, translate_requests(plan, [requests[at] for at in plain]), strict=True)
+    return [made[at] for at in range(len(requests))]
+
+
+def translate_formatted(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
+    """Translate texts of a format, or with placeholders: their parts together, each text written again.
+
+    Raises:
+        DataError, SettingsError: as :func:`translate_requests`; or a text is not of its format.
+    """
+    from uwaga.markup.fragments import Fragment  # most texts have nothing but words
+    from uwaga.translator.read import read
+    from uwaga.translator.write import write
+
+    on_error = plan.request.on_error
+    parts = [read(plan, one.text, one.name) for one in requests]
+    inlines = [one.inlines if isinstance(one, Fragment) else [] for one in parts]
+    prefixes = [
+        [one.prefix, *[""] * (len(own) - 1)][: len(own)] for own, one in zip(inlines, requests, strict=True)
+    ]
+    made = iter(
+        translate_inlines(
+            plan,
+            [inline for own in inlines for inline in own],
+            [prefix for own in prefixes for prefix in own],
+            [one.name for own, one in zip(inlines, requests, strict=True) for _ in own],
+        )
+    )
+    # tags stand between the words of other formats
+    aligned = plan.stages[-1].options.alignment and plan.request.format == "text"
+    results = []
+    for request, part, own in zip(requests, parts, inlines, strict=True):
+        if isinstance(part, Fragment):
+            results.append(write(request.text, part, [next(made) for _ in own], aligned, on_error))
+        else:
+            results.append(failed(request.text, part, on_error))
+    return results
+
+
+def translate_inlines(
+    plan: Plan, inlines: Sequence[Inline], prefixes: Sequence[str], names: Sequence[str]
+) -> list[TranslatedInline]:
+    """Translate texts with tags, all together; every tag comes back exactly once.
+
+    A pair of tags is placed around the words that mean what it stood around. Only if a tag stands between
+    words are the words aligned. For what is kept, a symbol goes through the model, so that it stands where it
+    belongs; if no symbol comes out, the alignment decides the place, and a warning says so.
+
+    Raises:
+        DataError, SettingsError: as :func:`translate_requests`.
+    """
+    from uwaga.markup.lifting import lift
+    from uwaga.translator.keep import translate_kept
+    from uwaga.translator.read import Messages, has_inner_tags, is_kept, with_placeholders
+    from uwaga.translator.write import put_tags_back
+
+    found = with_placeholders(inlines, plan.placeholders, prefixes)
+    messages = Messages(plan.placeholders)
+    texts = [messages.take_apart(inline, name) for inline, name in zip(found, names, strict=True)]
+    units, unit_names = [*texts, *messages.units], [*names, *messages.names]
+    begun = [*prefixes, *[""] * len(messages.units)]
+
+    def run(numbers: Sequence[int], parts: Sequence[Inline], forced: Sequence[str]) -> list[Translation]:
+        """Translate texts without their tags; apart from the others those whose words must be aligned."""
+        lifted = [lift(part) for part in parts]
+        # a forced beginning leads on from the prefix
+        starts = [
+            one if one.startswith(begun[at]) else begun[at] for at, one in zip(numbers, forced, strict=True)
+        ]
+        aligned = [
+            plan.aligns and (any(map(is_kept, units[at])) or has_inner_tags(one))
+            for at, one in zip(numbers, lifted, strict=True)
+        ]
+        made: dict[int, Translation] = {}
+        for wanted, way in ((False, plan), (True, plan.align_words)):
+            own = [at for at, needed in enumerate(aligned) if needed is wanted]
+            if own:
+                each = [lifted[at].text for at in own], [starts[at] for at in own]
+                made |= zip(
+                    own, translate_texts(way, *each, [unit_names[numbers[at]] for at in own]), strict=True
+                )
+        return [made[at] for at in range(len(lifted))]
+
+    made = [put_tags_back(inline, one) for inline, one in zip(units, translate_kept(units, run), strict=True)]
+    messages.translated(made[len(texts) :])
+    return [messages.put_together(one) for one in made[: len(texts)]]
+
+
+def translate_texts(
+    plan: Plan, texts: Sequence[str], prefixes: Sequence[str], names: Sequence[str]
+) -> list[Translation]:
+    """Translate plain texts by every model of the chain in turn.
+
+    A text is split once, by the first model; each of its sentences goes through all models. A later model
+    splits a sentence further only if it is too long for it.
+
+    Args:
+        plan: of the call.
+        texts: without tags.
+        prefixes: the beginning of each translation.
+        names: of the texts, for messages.
+
+    Raises:
+        DataError, SettingsError: as :func:`translate_requests`.
+    """
+    on_error = plan.request.on_error
+    steps: list[list[Translation]] = [[] for _ in texts]
+    before: dict[int, TranslatedPassage] = {}
+    for number, stage in enumerate(plan.stages):
+        passages: dict[int, Passage] = {}
+        for at in range(len(texts)) if number == 0 else before:
+            name = plan.called(names[at], number)
+            try:
+                passages[at] = (
+                    stage.split_text(texts[at], name)
+                    if number == 0
+                    else stage.split_translated(before[at], name)
+                )
+            except DataError as error:
+                if on_error == "raise":
+                    raise
+                steps[at].append(failed(texts[at], error, on_error))
+        begun = [prefixes[at] if stage is plan.stages[-1] else "" for at in passages]
+        results = translate_passages(stage, list(passages.values()), begun, on_error)
+        before = {}
+        for at, result in zip(passages, results, strict=True):
+            if isinstance(result, DataError):
+                steps[at].append(failed(texts[at], result, on_error))
+            else:
+                before[at] = result
+                steps[at].append(result.translation)
+    if len(plan.stages) == 1:
+        return [only for [only] in steps]
+    return [join_steps(plan, of_text) for of_text in steps]
+
+
+def translate_passages(
+    stage: Stage, passages: Sequence[Passage], prefixes: Sequence[str], on_error: OnError
+) -> list[TranslatedPassage | DataError]:
+    """Search the sentences of passages together and assemble their translations.
+
+    If that fails, each half is tried by itself, so that only the passages at fault become errors.
+
+    Raises:
+        DataError: with ``on_error="raise"``.
+    """
     try:
-        return work(slice(texts.start, texts.stop))
+        return [assemble(stage, one) for one in search_sentences(stage, passages, prefixes)]
     except DataError as error:
         if on_error == "raise":
             raise
-        if len(texts) == 1:
-            return [refused(texts.start, error)]
-    half = len(texts) // 2
-    return [one for part in (texts[:half], texts[half:]) for one in isolated(part, work, on_error, refused)]
+        if len(passages) == 1:
+            return [error]
+    half = len(passages) // 2
+    return [
+        *translate_passages(stage, passages[:half], prefixes[:half], on_error),
+        *translate_passages(stage, passages[half:], prefixes[half:], on_error),
+    ]
 
 
-def failed(text: object, error: DataError, on_error: OnError) -> TranslatedPassage:
-    """Stands for the translation of a text that has none."""
-    copied = text if on_error == "copy" and isinstance(text, str) else ""
-    return TranslatedPassage(Translation(copied, 0.0, (), (), error=error), Passage("", ()), ())
+def join_steps(plan: Plan, steps: Sequence[Translation]) -> Translation:
+    """Return one translation for those that a chain's models have made of a text, one after the other."""
+    first, last = steps[0], steps[-1]
+    if last.error is not None:
+        return last
+
+    from uwaga.alignment.piece_alignment import chained
+
+    earlier = [step.alignment for step in steps[:-1]]
+
+    def from_first(one: Translation) -> Translation:
+        # no model looks from the last text to the first, so there is no attention between them
+        return replace(
+            one,
+            alignment=chained([*earlier, one.alignment]),
+            source=first.source,
+            source_tokens=first.source_tokens,
+            attention=None,
+            attentions=None,
+        )
+
+    return replace(
+        from_first(last),
+        truncated=any(step.truncated for step in steps),
+        alternatives=tuple(map(from_first, last.alternatives)),
+        warnings=tuple(
+            plan.in_step(warning, number) for number, step in enumerate(steps) for warning in step.warnings
+        ),
+        steps=tuple(steps),
+    )
+
+
+def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
+    """Translate a text and yield its translation as it grows in the last model.
+
+    A text with a format, placeholders or a glossary has to be checked as a whole and is yielded in one piece.
+
+    Returns:
+        a generator that returns True if a limit cut the translation.
+
+    Raises:
+        DataError, SettingsError: as :func:`translate_requests`, before the first piece.
+    """
+    if request.glossary is not None or not plan.is_plain(request.text):
+        [whole] = translate_requests(plan, [request])
+        return _in_one_piece(whole)
+    first, truncated = plan.stages[0], False
+    passage = first.split_text(request.text, request.name)
+    for number, (stage, following) in enumerate(pairwise(plan.stages), start=1):
+        [made] = translate_passages(stage, [passage], [""], "raise")
+        assert isinstance(made, TranslatedPassage)
+        truncated = truncated or made.translation.truncated
+        passage = following.split_translated(made, plan.called(request.name, number))
+    return _growing(plan.stages[-1], passage, request.prefix, truncated)
+
+
+def _in_one_piece(whole: Translation) -> Generator[str, None, bool]:
+    if whole.text:
+        yield whole.text
+    return whole.truncated
+
+
+def _growing(stage: Stage, passage: Passage, prefix: str, truncated: bool) -> Generator[str, None, bool]:
+    [prefixes] = prefix_ids([passage], [prefix], stage.model.target)
+
+    def decode(tokens: Sequence[int]) -> str:
+        return sentence_text(tokens, stage.model.target)
+
+    def pieces() -> Generator[str, None, bool]:
+        cut = truncated
+        if passage.before:
+            yield passage.before
+        for sentence, begun in zip(passage.sentences, prefixes, strict=True):
+            if sentence.copy is not None and not begun:
+                yield sentence.copy
+            else:
+                grown = grow(stage.model.decoder, sentence.ids, stage.options, decode, begun)
+                cut = (yield from grown) or cut
+            if sentence.after:
+                yield sentence.after
+        return cut
+
+    return pieces()

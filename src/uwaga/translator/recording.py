@@ -14,11 +14,8 @@ import numpy as np
 from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Attentions, Floats
-from uwaga.results.translation import Hypothesis, Translation
-from uwaga.tokenizers.subwords import Subwords
+from uwaga.results.translation import Hypothesis
 from uwaga.translator.forced_decoding import force
-from uwaga.translator.joining import assemble
-from uwaga.translator.segmentation import Passage, Sentence
 
 
 def with_attentions(
@@ -84,29 +81,6 @@ def force_recorded(
     """As :func:`uwaga.translator.forced_decoding.force`, with ``attentions`` too where a decoder can tell."""
     led = force(decoder, source, target, start)
     return led if decoder.attentions is None else with_attentions(decoder, [source], [[led]], start)[0][0]
-
-
-def led_translation(
-    decoder: Decoder,
-    text: str,
-    source: tuple[int, ...],
-    target: Sequence[int],
-    start: int | None,
-    sides: tuple[Subwords, Subwords],
-) -> Translation:
-    """A text's translation that is given, with where the decoder looks as it is led along it.
-
-    Args:
-        decoder: the model.
-        text: the source.
-        source: its token ids, end symbol included.
-        target: the translation's, likewise.
-        start: token that decoding starts from, None for the decoder's own.
-        sides: the tokenisers of both sides.
-    """
-    led = force_recorded(decoder, source, target, start)
-    passage = Passage("", (Sentence(source, "", place=(0, len(text))),), text=text)
-    return assemble(passage, [[led]], 1, *sides)
 
 
 def mean_of_heads(cross: Floats) -> Floats:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
-from uwaga.errors import DataError, SettingsError, TextTooLongError, shown
+from uwaga.errors import TextTooLongError
 from uwaga.languages.codes import base_language
-from uwaga.results.translation import Span
+from uwaga.results.translation import Span, Translation
 from uwaga.settings.options import check_one_of
 from uwaga.tokenizers.normalisation import in_capitals
 from uwaga.tokenizers.options import TextOptions
@@ -20,8 +20,10 @@ from uwaga.tokenizers.sentences import split_sentences
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.cutting import cut_to_fit, share_out
 from uwaga.translator.guards import is_copied, translates, unlike_language
+from uwaga.translator.request import Split
 
-Split = Literal["auto", "sentences", "never"]
+if TYPE_CHECKING:
+    from uwaga.alignment.piece_alignment import PieceAlignment
 
 LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
 BLANKS = re.compile(r"[ \t\v\f]+")
@@ -65,6 +67,20 @@ class Passage:
     sentences: tuple[Sentence, ...]
     warnings: tuple[str, ...] = ()
     text: str = ""
+
+
+@dataclass(frozen=True)
+class TranslatedPassage:
+    """A translation, the passage that it translates, and the translation of each sentence.
+
+    ``pieces`` align the pieces of each sentence with those of its translation, if the options ask for
+    ``alignment``.
+    """
+
+    translation: Translation
+    passage: Passage
+    sentences: tuple[str, ...]
+    pieces: tuple[PieceAlignment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -140,18 +156,6 @@ class Segmenter:
                 line = []
         before, cut = _joined(passage.before, lines)
         return Passage(before, cut, tuple(warnings), text)
-
-    def cut_all(self, texts: Sequence[str], split: Split, names: Sequence[str]) -> list[Passage]:
-        """As :meth:`cut`, several texts; ``names`` are for error messages.
-
-        Raises:
-            DataError: a text is none.
-            TextTooLongError, SettingsError: as :meth:`cut`.
-        """
-        for text, name in zip(texts, names, strict=True):
-            if not isinstance(text, str):
-                raise DataError(f"{name} is not a string but {type(text).__name__}")
-        return [self.cut(text, split, name) for text, name in zip(texts, names, strict=True)]
 
     def ids(self, line: str) -> tuple[int, ...]:
         """The tokens of a line or sentence, end symbol included; none where it holds nothing to read."""
@@ -275,40 +279,6 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def listed(texts: Iterable[str]) -> list[str]:
-    """Several texts as a list.
-
-    Raises:
-        DataError: what is given is no text and not several.
-    """
-    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
-        raise DataError(f"a text, or several in a list or from a generator, not {type(texts).__name__}")
-    return list(texts)
-
-
-def listed_prefixes(prefix: str | Iterable[str] | None, count: int) -> list[str]:
-    """What the target of each of so many texts begins with.
-
-    Args:
-        prefix: one for all texts, or one each.
-        count: of the texts.
-
-    Raises:
-        SettingsError: there are not as many prefixes as texts, or one is no text.
-    """
-    if prefix is None or isinstance(prefix, str):
-        return [prefix or ""] * count
-    if not isinstance(prefix, Iterable):
-        raise SettingsError(f"prefix must be text, or one for each text, not {shown(prefix)}")
-    given = list(prefix)
-    for each in given:
-        if not isinstance(each, str):
-            raise SettingsError(f"prefix must be text, or one for each text, not {shown(each)}")
-    if len(given) != count:
-        raise SettingsError(f"{len(given)} prefixes for {count} texts: give one for all or one each")
-    return given
-
-
 def prefix_ids(
     passages: Sequence[Passage], prefixes: Sequence[str], target: Subwords
 ) -> list[list[list[int]]]:
@@ -324,35 +294,6 @@ def prefix_ids(
         [start if number == 0 else [] for number in range(len(passage.sentences))]
         for passage, start in zip(passages, tokens, strict=True)
     ]
-
-
-def pair_ids(
-    pairs: Iterable[tuple[str, str]],
-    segmenter: Segmenter,
-    target: Subwords,
-    limits: tuple[int | None, int | None],
-    first: int,
-) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """The token ids of both sides of every pair; see :meth:`uwaga.translator.Translator.pair_ids`.
-
-    Args:
-        pairs: source and target texts.
-        segmenter: of the model.
-        target: tokeniser of the target side.
-        limits: most tokens of each side, None for no limit.
-        first: the number of the first pair, for error messages.
-
-    Raises:
-        TextTooLongError: a side is longer than the model can take; names the pair.
-        DataError: a text is not valid Unicode.
-    """
-    sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
-    for number, (source, written) in enumerate(pairs, start=first):
-        ids = segmenter.ids(source) or tuple(segmenter.source.add_special_tokens([]))
-        sources.append(within(ids, limits[0], f"pair {number}", "source"))
-        ids = tuple(target.add_special_tokens(target.encode(written.strip())))
-        targets.append(within(ids, limits[1], f"pair {number}", "target"))
-    return sources, targets
 
 
 def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:

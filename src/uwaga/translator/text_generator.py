@@ -13,9 +13,9 @@ from uwaga.results.translation import Hypothesis, JsonRecord, json_number, short
 from uwaga.search import SearchOptions, search
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attended import AttendedText
+from uwaga.translator.model import summary
 from uwaga.translator.recording import all_attentions
 from uwaga.translator.streaming import grow
-from uwaga.translator.summary import summary
 
 
 @dataclass(frozen=True, repr=False)

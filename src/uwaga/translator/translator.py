@@ -1,88 +1,71 @@
-"""Load a model and translate with it."""
+"""The translator: texts in, translations out."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from uwaga.checkpoints.languages import LanguagePair, Languages
-from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
 from uwaga.decoder import Decoder
-from uwaga.errors import DataError
+from uwaga.errors import DataError, SettingsError
+from uwaga.languages.codes import same_language
+from uwaga.languages.detection import AUTO
+from uwaga.markup import Inline, plain_text
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
-from uwaga.settings import AlignmentHead
-from uwaga.tokenizers.options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.detected import known_source
-from uwaga.translator.forced_decoding import no_attention
-from uwaga.translator.known_targets import KnownTargets
-from uwaga.translator.marked import (
-    LinesOptions,
-    streamed_whole,
-    taken_apart,
-    translate_chunks,
-    translate_given,
-)
-from uwaga.translator.pipeline import OnError, Pipeline
-from uwaga.translator.pivot import PivotTranslator
-from uwaga.translator.recording import led_translation
-from uwaga.translator.scoring import Scorer, step_scorer
-from uwaga.translator.segmentation import Segmenter, Split, listed, listed_prefixes
-from uwaga.translator.summary import summary, whence
-from uwaga.translator.text_markup import TextMarkup
+from uwaga.translator.model import Model
+from uwaga.translator.pipeline import stream_request, translate_inlines, translate_requests
+from uwaga.translator.plan import Plan, make_plan, search_options
+from uwaga.translator.request import Request, Split, build_requests
 
 if TYPE_CHECKING:
-    from uwaga.terms.apply import GivenGlossary, GlossaryMode, TermFinder
+    from uwaga.alignment.words import WordKind
+    from uwaga.results.translation import WordAlignment
+    from uwaga.translator.scoring import Score, Scorer
+    from uwaga.translator.write import TranslatedInline
+
+WINDOW = 1024
+"""Requests translated together: enough to sort into even batches."""
 
 
-class Translator(KnownTargets):
-    """A model with its tokenisers, ready to translate.
+class Translator:
+    """A chain of one or more models, ready to translate.
 
-    It holds no state between calls, so that threads may share it. What a text translates to does not
-    depend on the texts it comes with: its tokens are the same, its scores agree to 1e-5.
+    A text is translated by each model in turn, such as Portuguese to English and English to Spanish: it is
+    split into sentences once, each sentence goes through all models, and the last translations are joined.
+
+    A translator holds no state between calls: threads may share it. The translation of a text does not depend
+    on
+    the texts translated with it: its tokens are the same, and its scores agree to 1e-5.
 
     Args:
-        decoder: the model as search sees it.
-        source: tokeniser of the source side.
-        target: tokeniser of the target side.
-        decoding: how to translate unless a call says otherwise.
-        languages: codes of source and target.
-        scorer: how to score known targets; step by step with ``decoder`` where none is given.
-        text: how the model wants its texts.
-        known: the languages that calls may choose from; None for a model of the one pair.
-        usual: what its scores usually are, where that has been measured.
-        alignment_head: whose attention aligns words; None for the mean of the last layer but one.
+        *models: one or more. Each translates from the language that the one before it translates to.
+
+    Raises:
+        SettingsError: the models do not follow each other, or one of several needs a language that has not
+            been chosen; choose it with :meth:`between`.
     """
 
-    def __init__(
-        self,
-        decoder: Decoder,
-        source: Subwords,
-        target: Subwords,
-        decoding: SearchOptions | None = None,
-        languages: tuple[str, str] = ("src", "tgt"),
-        scorer: Scorer | None = None,
-        text: TextOptions | None = None,
-        known: Languages | None = None,
-        usual: UsualScore | None = None,
-        alignment_head: AlignmentHead | None = None,
-    ) -> None:
-        self.decoder = decoder
-        self.usual = usual
-        self.alignment_head = alignment_head
-        self.source = source
-        self.target = target
-        self.decoding = decoding or SearchOptions()
-        self.text = text or TextOptions()
-        self._known = known or Languages(source, target, languages)
-        self.languages = LanguagePair(*languages, *self._known.pairs)
-        self._scorer = scorer or step_scorer(decoder)
-        self._segmenter = Segmenter(source, decoder.max_source, languages, self.text)
-        self.terms: TermFinder | None = None  # of with_glossary
+    def __init__(self, *models: Model) -> None:
+        if not models:
+            raise SettingsError("a translator needs a model")
+        self.models = models if len(models) == 1 else tuple(model.between() for model in models)
+        for number, (one, following) in enumerate(pairwise(self.models), start=1):
+            target, source = one.languages[1], following.languages[0]
+            if target != UNKNOWN[1] and source != UNKNOWN[0] and not same_language(target, source):
+                raise SettingsError(
+                    f"model {number} translates to {target} and the next one from {source}: they do not "
+                    "follow each other"
+                )
+        if len(models) == 1:
+            self.languages = models[0].language_pair
+        else:
+            source, target = self.models[0].languages[0], self.models[-1].languages[1]
+            self.languages = LanguagePair(source, target, (source,), (target,))
 
     @classmethod
     def load(
@@ -135,123 +118,125 @@ class Translator(KnownTargets):
 
         languages = source_language, target_language
         wanted = LoadOptions(device, dtype, threads, engine, *languages, shortlist, memory, adapter)
-        return cls(*load_named(name, wanted))
+        return cls(load_named(name, wanted))
 
     def __repr__(self) -> str:
-        return f"Translator({whence(self._known.where, self.languages)}, {summary(self.decoder)})"
+        return f"Translator({'; '.join(map(repr, self.models))})"
+
+    @property
+    def model(self) -> Model:
+        """The only model.
+
+        Raises:
+            SettingsError: there are several.
+        """
+        if len(self.models) > 1:
+            raise SettingsError(
+                f"this needs a single model, and {len(self.models)} translate one after the other here: make "
+                "a Translator of one of its `models`"
+            )
+        return self.models[0]
+
+    @property
+    def decoder(self) -> Decoder:
+        """The only model as search sees it."""
+        return self.model.decoder
+
+    @property
+    def source(self) -> Subwords:
+        """The tokeniser of the source side, of the first model."""
+        return self.models[0].source
+
+    @property
+    def target(self) -> Subwords:
+        """The tokeniser of the target side, of the last model."""
+        return self.models[-1].target
+
+    @property
+    def decoding(self) -> SearchOptions:
+        """The search options of the last model unless a request says otherwise."""
+        return self.models[-1].decoding
+
+    @property
+    def aligns(self) -> bool:
+        """True if every model has cross-attention, by which words can be aligned."""
+        return all(model.aligns for model in self.models)
+
+    @property
+    def route(self) -> tuple[str, ...]:
+        """Codes of the languages that a text goes through, from source to target."""
+        return (self.languages[0], *(model.languages[1] for model in self.models))
+
+    def then(self, *following: Translator) -> Translator:
+        """Return the chain of this translator's models and those of the following ones.
+
+        Raises:
+            SettingsError: they do not follow each other, or one needs a language that has not been chosen.
+        """
+        return Translator(*self.models, *(model for one in following for model in one.models))
 
     def between(self, source: str | None = None, target: str | None = None) -> Translator:
-        """The translator from one language to another, with the same model in memory.
+        """Return the translator for one pair of the model's languages; the weights are shared.
 
         Args:
-            source: code of the language to translate from; None is as it was chosen when the model was
-                loaded, or as the model states it.
-            target: code of the language to translate to, likewise.
+            source: code of the language to translate from; None for the one chosen at loading, or stated by
+                the model.
+            target: code of the language to translate to; None likewise.
 
         Raises:
-            SettingsError: the model lacks the language, or needs one that nobody has chosen; lists those it
-                has.
+            SettingsError: the model lacks the language, or needs one that has not been chosen; lists those it
+                has. Or several models translate between others.
         """
-        if source is None and target is None and not self._known.needs():
+        if len(self.models) > 1:
+            resolve_languages(self.languages, source, target, "these models together")
             return self
-        way = self._known.direction(source, target)
-        start = self.decoding.start if way.start is None else way.start
-        return Translator(
-            self.decoder,
-            way.source,
-            way.target,
-            replace(self.decoding, first=way.first, start=start),
-            way.languages,
-            self._scorer,
-            self.text,
-            self._known.chosen(source, target),
-            self.usual,
-            self.alignment_head,
-        )
-
-    @staticmethod
-    def pivot(first: Translator, second: Translator, *more: Translator) -> PivotTranslator:
-        """One translator of several, which texts go through in turn: ``pt`` to ``en``, then ``en`` to ``es``.
-
-        Raises:
-            SettingsError: they do not follow each other, or need a language that nobody has chosen.
-        """
-        return PivotTranslator([first, second, *more])
+        model = self.model.between(source, target)
+        return self if model is self.model else Translator(model)
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Translator:
-        """The same translator over another decoder of the same vocabularies; by default scored by steps."""
-        made = copy.copy(self)
-        made.decoder, made.usual, made._scorer = decoder, None, scorer or step_scorer(decoder)
-        made._segmenter = replace(self._segmenter, limit=decoder.max_source)
-        return made
+        """Return the same translator over another decoder of the same vocabularies.
+
+        Args:
+            decoder: the model as search sees it.
+            scorer: scores known targets; by default step by step with ``decoder``.
+        """
+        return Translator(self.model.with_decoder(decoder, scorer))
 
     def shared(self) -> Translator:
-        """The same translator, whose calls in threads share one batch; each gets what it gets alone."""
-        from uwaga.scheduling.request import Request
+        """Return the same translator, whose calls in several threads share one batch.
+
+        Each call gets the same result as alone.
+        """
+        from uwaga.scheduling.request import Request as SearchRequest
         from uwaga.scheduling.sharing import SharedModels
 
-        return self.searched_by(SharedModels().way(Request()))
+        return self.searched_by(SharedModels().way(SearchRequest()))
 
-    def searched_by(self, way: Callable[[Decoder], Decoder]) -> Translator:
-        """The same translator, in whose searches the decoder that ``way`` gives stands for the model."""
-        made = copy.copy(self)
-        made.decoder = way(self.decoder)
-        return made
+    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Translator:
+        """Return the same translator, searched through the decoders that ``wrap`` returns for its own."""
+        return Translator(*(model.searched_by(wrap) for model in self.models))
 
     @overload
-    def translate(
-        self,
-        text: str,
-        *,
-        source: str | None = ...,
-        target: str | None = ...,
-        prefix: str | Sequence[str] | None = ...,
-        split: Split = ...,
-        on_error: OnError = ...,
-        **options: Any,
-    ) -> Translation: ...
+    def translate(self, text: str, **fields: Any) -> Translation: ...
 
     @overload
-    def translate(
-        self,
-        text: Iterable[str],
-        *,
-        source: str | None = ...,
-        target: str | None = ...,
-        prefix: str | Sequence[str] | None = ...,
-        split: Split = ...,
-        on_error: OnError = ...,
-        **options: Any,
-    ) -> list[Translation]: ...
+    def translate(self, text: Iterable[str], **fields: Any) -> list[Translation]: ...
 
-    def translate(
-        self,
-        text: str | Iterable[str],
-        *,
-        source: str | None = None,
-        target: str | None = None,
-        prefix: str | Sequence[str] | None = None,
-        split: Split = "auto",
-        on_error: OnError = "raise",
-        **options: Any,
-    ) -> Translation | list[Translation]:
+    def translate(self, text: str | Iterable[str], **fields: Any) -> Translation | list[Translation]:
         """Translate a text, or several.
 
-        A text's lines are translated apart and its line breaks kept; a line longer than the model can take
-        is translated sentence by sentence, and a sentence that still is in parts, with a warning. A text
-        without anything to read gives an empty translation; one without letters is copied.
+        Each line of a text is translated by itself and line breaks are kept. A line longer than the model
+        accepts is split into sentences; a sentence that is still too long is split further, with a warning. A
+        text without anything to read gives an empty translation; one without letters is copied.
 
-        A model whose settings say ``do_sample`` samples, unless ``beam``, or ``sample`` False, is given.
+        A model whose settings say ``do_sample`` samples, unless ``beam``, or ``sample=False``, is given.
 
         Args:
             text: one text, or any number of them: a list, a generator.
-            source: code of the language to translate from, of a model that knows several, or ``auto``.
-            target: code of the language to translate to; see :meth:`between`.
-            prefix: what the target begins with, one for all texts or one each: that of its first sentence.
-            split: ``auto``, ``sentences`` (translate every sentence apart) or ``never``.
-            on_error: what happens where a text cannot be translated: ``raise``; ``return`` a translation
-                without text whose ``error`` it is; ``copy`` the text, with the error too.
-            **options: how to search, by name. What is missing or None is as the model's own settings say.
+            **fields: the fields of a :class:`uwaga.translator.request.Request`: ``source``, ``target``,
+                ``format``, ``prefix`` (one for all texts or one each), ``glossary``, ``glossary_mode``,
+                ``split``, ``placeholders``, ``ignore_tags``, ``outline``, ``on_error``; and the options of
+                the search by name. What is missing or None is as the model's own settings say.
 
                 - ``beam``: width of the beam, 1 for greedy; ``nbest``: how many translations of a text, at
                   most ``beam``; the others are its ``alternatives``.
@@ -260,191 +245,242 @@ class Translator(KnownTargets):
                 - ``no_repeat_ngram``: no n-gram of this size twice, 0 for off.
                 - ``sample``: draw ``nbest`` at random, from the distribution at a ``temperature``, from the
                   ``top_k`` most probable tokens, or the fewest of at least the probability ``top_p``; the
-                  ``seed`` and the text decide. With ``mbr`` of so many the one most like all is taken, by the
-                  ``utility`` ``chrf`` or ``bleu``.
+                  ``seed`` and the text decide. With ``mbr`` that many samples are drawn, and the one most
+                  similar to all of them is taken, by the ``utility`` ``chrf`` or ``bleu``.
                 - ``attention``: return it (target, source), or ``"all"``; ``entropy``: each token's;
                   ``alignment``: link the words of the text and its translation.
-                - ``format``: ``html``, ``xml`` (``outline`` parts it), ``markdown``; ``ignore_tags``: kept;
-                  ``placeholders``: kept, unless False, and more if regular expressions are listed.
-                - ``glossary``, ``glossary_mode``: terms to hold to; see :meth:`with_glossary`.
-                - Seldom needed, and told by :class:`uwaga.search.SearchOptions`: ``batch_tokens``,
+                - Rarely needed, and described by :class:`uwaga.search.SearchOptions`: ``batch_tokens``,
                   ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
 
+                In a chain, search options are for every model, but ``nbest``, ``min_length``, ``max_length``,
+                ``start``, ``first``, ``banned`` and ``prefix`` for the last alone.
+
         Returns:
-            a translation for a text, a list of them, in order, for several.
+            a translation for a text, a list of them, in order, for several. Of a chain, ``steps`` holds each
+            model's translation.
 
         Raises:
-            TextTooLongError: with ``never``, a text is longer than the model can take.
+            TextTooLongError: with ``split="never"``, a text is longer than the model accepts.
             SettingsError: an unknown or impossible option.
-            DataError: a text is not valid Unicode.
+            DataError: a text is not valid Unicode, or not of its format; or the glossary is damaged.
         """
-        given = text if isinstance(text, str) else listed(text)
-        glossary, mode = options.pop("glossary", None), options.pop("glossary_mode", None)
-        here = self.between(known_source(source, given, self.languages), target).with_glossary(glossary, mode)
-        markup, search = taken_apart(options)
-        return translate_given(here, given, here.options(**search), markup, prefix, split, on_error)
+        requests = build_requests(text, fields)
+        made = list(self.run(requests, window=max(len(requests), 1)))
+        return made[0] if isinstance(text, str) else made
 
-    def translate_named(
-        self,
-        texts: Sequence[str],
-        names: Sequence[str],
-        options: SearchOptions,
-        *,
-        prefix: str | Sequence[str] | None = None,
-        split: Split = "auto",
-        on_error: OnError = "raise",
-    ) -> list[Translation]:
-        """As :meth:`translate`, texts called ``names`` in messages, with options from :meth:`options`."""
-        return self.between().pipeline(options, split).run(texts, prefix, names, on_error)
-
-    @property
-    def aligns(self) -> bool:
-        """Whether it can tell which words of a translation mean which of its text."""
-        return self.decoder.cross_attention is not None
-
-    def with_glossary(
-        self, glossary: GivenGlossary, mode: GlossaryMode | None = None, last: bool = True
-    ) -> Translator:
-        """The same translator, whose translations hold the terms of a glossary.
+    def run(self, requests: Iterable[Request], window: int = WINDOW) -> Iterator[Translation]:
+        """Translate requests, in constant memory; yield their translations in order.
 
         Args:
-            glossary: a mapping from source to target terms, a file (``.tsv``, ``.csv``, ``.tbx``), or a
-                :class:`uwaga.terms.Glossary`; None changes nothing.
-            mode: ``forced``, the default: a term of the source is in every translation; ``soft``: preferred.
-            last: False where another model goes on: only terms that stay as they are count.
+            requests: any number. Those of a window that agree in all fields but the text are translated
+                together.
+            window: how many requests are held at a time.
 
         Raises:
-            DataError: a file cannot be read, terms contradict each other, or one cannot be spelt.
-            SettingsError: it is no glossary, or there is no such mode.
+            TextTooLongError, SettingsError, DataError: as :meth:`translate`.
         """
-        if glossary is None:
-            return self
-        from uwaga.terms.apply import TermFinder
-        from uwaga.terms.glossary import Glossary
+        rest = iter(requests)
+        plan: Plan | None = None
+        while part := list(islice(rest, window)):
+            groups: list[list[int]] = []
+            for at, request in enumerate(part):
+                of = next((one for one in groups if part[one[0]].shared == request.shared), None)
+                if of is None:
+                    groups.append([at])
+                else:
+                    of.append(at)
+            made: dict[int, Translation] = {}
+            for group in groups:
+                alike = [part[at] for at in group]
+                if plan is None or alike[0].shared != plan.request.shared or alike[0].source == AUTO:
+                    texts = [one.text for one in alike]
+                    plan = make_plan(self.models, self.languages, alike[0], texts)
+                made |= zip(group, translate_requests(plan, alike), strict=True)
+            for at in range(len(part)):
+                yield made[at]
 
-        here = self.between()
-        known = Glossary.of(glossary, here.languages)
-        made = copy.copy(here)
-        made.terms = TermFinder(known, here.target, here.decoder.vocabulary, mode or "forced", last)
-        made._segmenter = replace(here._segmenter, whole=known.spans)
-        return made
-
-    def options(self, **options: Any) -> SearchOptions:
-        """The model's own decoding settings with what a call asks for instead; see :meth:`translate`.
-
-        Raises:
-            SettingsError: an unknown name, or an impossible value.
-        """
-        return self.decoding.changed(options)
-
-    def translate_lines(
-        self,
-        lines: Iterable[str],
-        options: SearchOptions | None = None,
-        *,
-        prefix: str | None = None,
-        split: Split = "auto",
-        chunk: int = 1024,
-        first: int = 1,
-        unit: str = "line",
-        on_error: OnError = "raise",
-        markup: TextMarkup | None = None,
-    ) -> Iterator[Translation]:
-        """Translate any number of lines, ``chunk`` of them at a time, in constant memory.
-
-        Args:
-            lines: texts without line breaks.
-            options: from :meth:`options`.
-            prefix: what every target begins with.
-            split: as in :meth:`translate`.
-            chunk: lines translated together.
-            first: the number of the first line, for error messages.
-            unit: what a line is called in them.
-            on_error: as in :meth:`translate`.
-            markup: how a line is read; as plain text, whose placeholders are kept, if None.
-
-        Raises:
-            TextTooLongError: names the line.
-        """
-        here = self.between()
-        wanted = options or here.options()
-        how = LinesOptions(wanted, markup or TextMarkup.of(), prefix, split, chunk, first, unit, on_error)
-        yield from translate_chunks(here, lines, how)
-
-    def stream(
-        self,
-        text: str,
-        *,
-        source: str | None = None,
-        target: str | None = None,
-        prefix: str | None = None,
-        split: Split = "auto",
-        placeholders: bool | Sequence[str] | None = None,
-        **options: Any,
-    ) -> Generator[str, None, bool]:
-        """Translate a text and give out its translation piece by piece as it grows.
+    def stream(self, text: str, **fields: Any) -> Generator[str, None, bool]:
+        """Translate a text and yield its translation piece by piece as it grows.
 
         Joined, the pieces are ``translate(text, beam=1, ...).text``; with ``sample``, that of the same seed.
-        A text with placeholders, or with a glossary, comes in one piece. Returned is whether a limit cut it.
+        A text with a format, with placeholders or with a glossary is yielded in one piece.
+
+        Args:
+            text: one text.
+            **fields: as of :meth:`translate`, for a single hypothesis.
+
+        Returns:
+            a generator of the pieces; it returns True if a limit cut the translation.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
-        here = self.between(source, target)
-        markup, wanted = TextMarkup.of(placeholders=placeholders), here.decoding.for_stream(options)
-        return here.stream_line(text, wanted, prefix=prefix, split=split, name="the text", markup=markup)
+        [request] = build_requests(text, fields)
+        return self.run_stream(request)
 
-    def stream_line(
+    def run_stream(self, request: Request) -> Generator[str, None, bool]:
+        """Translate a request and yield its translation as it grows; see :meth:`stream`.
+
+        Raises:
+            TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
+        """
+        plan = make_plan(self.models, self.languages, request, [request.text], streaming=True)
+        return stream_request(plan, request)
+
+    def run_inlines(
+        self, inlines: Sequence[Inline], request: Request, names: Sequence[str] | None = None
+    ) -> list[TranslatedInline]:
+        """Translate texts with tags, all together; every tag comes back exactly once.
+
+        Args:
+            inlines: the texts; white space at their ends is kept.
+            request: all fields but the text, which is ignored.
+            names: of the texts, for messages.
+
+        Returns:
+            the translations in order. One that failed has the tags of its source and, unless ``on_error`` is
+            ``copy``, no text.
+
+        Raises:
+            TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+        """
+        plan = make_plan(self.models, self.languages, request, [plain_text(inline) for inline in inlines])
+        called = [f"text {number}" for number in range(1, len(inlines) + 1)] if names is None else names
+        return translate_inlines(plan, inlines, [request.prefix] * len(inlines), called)
+
+    def prepare(self, request: Request, streaming: bool = False) -> Request:
+        """Check a request before its texts are known; return it with its glossary read and its seed chosen.
+
+        Args:
+            request: with a named ``source``, if any; its text is ignored.
+            streaming: check it for :meth:`run_stream`.
+
+        Raises:
+            SettingsError: a field has an impossible value, or does not fit the models.
+            DataError: the glossary cannot be read, or has a term that the model cannot spell.
+        """
+        plan = make_plan(self.models, self.languages, request, (), streaming)
+        search, last = request.search, plan.stages[-1]
+        if not isinstance(search, SearchOptions) and last.options.sample:
+            search = {**search, "seed": last.options.seed}
+        glossary = request.glossary if last.terms is None else last.terms.glossary
+        return replace(request, search=search, glossary=glossary)
+
+    def options(self, **search: Any) -> SearchOptions:
+        """Return the last model's own search options, changed by those given; see :meth:`translate`.
+
+        Raises:
+            SettingsError: an unknown name, or an impossible value.
+        """
+        return search_options([model.decoding for model in self.models], search)[-1]
+
+    def input_warnings(self, text: str, split: Split = "auto") -> tuple[str, ...]:
+        """Return what is unusual about a text, as the ``warnings`` of its translation would say it.
+
+        Args:
+            text: one text.
+            split: as of :class:`uwaga.translator.request.Request`.
+        """
+        plan = make_plan(self.models, self.languages, Request(text, split=split), [text])
+        return tuple(plan.in_step(one, 0) for one in plan.stages[0].split_text(text, "the text").warnings)
+
+    def score(
         self,
-        line: str,
-        options: SearchOptions,
+        pairs: Iterable[tuple[str, str]],
         *,
-        prefix: str | None = None,
-        split: Split = "auto",
-        name: str = "the line",
-        markup: TextMarkup | None = None,
-    ) -> Generator[str, None, bool]:
-        """As :meth:`stream`, with ``decoding.for_stream``'s options; ``name`` is for error messages."""
-        options.check_streams()
-        held = self.terms is not None
-        if (whole := streamed_whole(self, line, options, markup, prefix, split, name, held)) is not None:
-            return whole
-        way = self.pipeline(options, split)
-        [passage] = way.segmenter.cut_all([line], split, [name])
-        return way.grow(passage, *listed_prefixes(prefix, 1))
+        source: str | None = None,
+        target: str | None = None,
+        batch_tokens: int = 4096,
+        first: int = 1,
+    ) -> list[Score]:
+        """Return the log-probability of each target given its source, by teacher forcing.
 
-    def doubts(self, line: str, split: Split = "auto") -> tuple[str, ...]:
-        """What is strange about a text before it is translated, as ``warnings`` of its translation has it."""
-        return self.between()._segmenter.cut(line, split, "the text").warnings
+        Args:
+            pairs: source and target texts. Neither is split; white space at their ends does not count.
+            source: code of the language to translate from, if the model knows several.
+            target: code of the language to translate to; see :meth:`between`.
+            batch_tokens: tokens of the longer side scored together.
+            first: the number of the first pair, for error messages.
+
+        Raises:
+            TextTooLongError: a side is longer than the model accepts; names the pair.
+            DataError: a text is not valid Unicode.
+            SettingsError: this is a chain of several models.
+        """
+        from uwaga.translator.scoring import as_score, in_batches
+
+        model, pairs = self.model.between(source, target), list(pairs)
+        sources, targets = model.pair_ids(pairs, first)
+        scored = in_batches(model.scores, sources, targets, batch_tokens, model.decoding.start)
+        rows = zip(pairs, sources, targets, scored, strict=True)
+        return [as_score(*row, model.source, model.target) for row in rows]
+
+    def align(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        words: WordKind = "words",
+        first: int = 1,
+    ) -> list[WordAlignment]:
+        """Align the words of given translations with those of their sources, by forced decoding.
+
+        Args:
+            pairs: source and target texts. Neither is split.
+            source: code of the language to translate from, as for :meth:`translate`.
+            target: code of the language to translate to.
+            words: the units of the links: ``words`` and punctuation marks, or runs between ``spaces``.
+            first: the number of the first pair, for error messages.
+
+        Raises:
+            TextTooLongError: a side is longer than the model accepts; names the pair.
+            DataError: a text is not valid Unicode.
+            SettingsError: the model has no attention to a source, there is no such kind of words, or this is
+                a chain of several models.
+        """
+        from uwaga.translator.aligning import align_pairs
+
+        model, pairs = self.model.between(source, target), list(pairs)
+        ids, sides = model.pair_ids(pairs, first), (model.source, model.target)
+        start = model.decoding.start
+        return align_pairs(model.decoder, model.alignment_head, pairs, ids, sides, start, words)
+
+    def pair_ids(
+        self, pairs: Iterable[tuple[str, str]], first: int = 1
+    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+        """Tokenise both sides of pairs; see :meth:`uwaga.translator.model.Model.pair_ids`."""
+        return self.model.pair_ids(pairs, first)
 
     def attend(self, source: str, target: str | None = None) -> Translation:
-        """Where the model looks: a translation with ``attention`` and, unless of an ensemble, ``attentions``.
+        """Return a translation with ``attention`` and, unless of an ensemble, ``attentions``.
 
         Args:
             source: the text to translate.
-            target: a translation to lead the model along, token by token (neither side is split into
-                sentences then); its own best one if None.
+            target: a translation that the decoder is forced along (neither side is split into sentences
+                then); None for the model's own best one.
 
         Raises:
-            SettingsError: the model has no attention.
-            TextTooLongError: a side is longer than the model can take.
+            SettingsError: the model has no attention, or this is a chain of several models.
+            TextTooLongError: a side is longer than the model accepts.
             DataError: there is nothing to read in ``source``, or a text is not valid Unicode.
         """
-        here = self.between()
-        if not here._segmenter.ids(source):
+        from uwaga.translator.assemble import join_sentences
+        from uwaga.translator.forced_decoding import no_attention
+        from uwaga.translator.recording import force_recorded
+        from uwaga.translator.segmentation import Passage, Sentence
+
+        model = self.model.between()
+        if not model.segmenter().ids(source):
             raise DataError("there is nothing to read in the text, so nothing to attend to")
         if target is None:
-            every = here.decoder.attentions is not None
-            best = here.translate(source, attention="all" if every else True, sample=False)
+            every = model.decoder.attentions is not None
+            best = Translator(model).translate(source, attention="all" if every else True, sample=False)
             if best.attention is None:
                 raise no_attention()
             return best
-        [ids], [wanted] = here.pair_ids([(source, target)], 1)
-        sides = here.source, here.target
-        return led_translation(here.decoder, source, ids, wanted, here.decoding.start, sides)
-
-    def pipeline(self, options: SearchOptions, split: Split) -> Pipeline:
-        """The path that the texts of a call take through this model."""
-        own = self.usual, self.alignment_head
-        return Pipeline(self.decoder, self._segmenter, self.target, options, split, *own, self.terms)
+        [ids], [forced] = model.pair_ids([(source, target)])
+        found = force_recorded(model.decoder, ids, forced, model.decoding.start)
+        passage = Passage("", (Sentence(ids, "", place=(0, len(source))),), text=source)
+        return join_sentences(passage, [[found]], 1, model.source, model.target)

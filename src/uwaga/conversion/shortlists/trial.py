@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from uwaga.errors import DataError
 from uwaga.evaluation import MetricScore, evaluate
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
+from uwaga.translator.request import Request
 from uwaga.translator.shortlisting import native_of
 from uwaga.translator.translator import Translator
 
@@ -87,7 +88,7 @@ def try_shortlist(
     inside = [np.isin(target, one) for target, one in zip(targets, lists, strict=True)]
     lines = [source for source, _ in pairs]
     for either in (translator, short):  # what is made at the first call is made
-        list(either.translate_lines(lines[:8], options))
+        list(either.run(_requests(lines[:8], options)))
     return Trial(
         _timed(translator, lines, options),
         _timed(short, lines, options),
@@ -107,7 +108,12 @@ def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
     return translator.with_decoder(native_of(translator.decoder).with_shortlist(shortlist))
 
 
+def _requests(lines: Sequence[str], options: SearchOptions) -> Iterator[Request]:
+    for number, line in enumerate(lines, start=1):
+        yield Request(line, search=options, name=f"line {number}")
+
+
 def _timed(translator: Translator, lines: Sequence[str], options: SearchOptions) -> TimedTranslations:
     start = time.perf_counter()
-    found = list(translator.translate_lines(lines, options))
+    found = list(translator.run(_requests(lines, options)))
     return TimedTranslations(found, time.perf_counter() - start)

@@ -31,7 +31,8 @@ from uwaga.server.http import (
     while_connected,
 )
 from uwaga.server.routing import described, described_upload
-from uwaga.server.service import Detected, TextAnswer, TextRequest
+from uwaga.server.service import Detected, TextAnswer
+from uwaga.translator.request import build_requests
 
 PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
 DOWNLOAD = "/download_file/"
@@ -144,12 +145,11 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         options: SearchOverrides = {}
         if alternatives:
             options = {"nbest": alternatives + 1, "beam": max(USUAL_BEAM, alternatives + 1)}
-        asked = TextRequest(
-            texts=texts, target=model_code(target), source=model_code(source), format=kind, options=options,
-            client=client.name, deadline=context.settings.limits.deadline,
-        )  # fmt: skip
+        languages = {"source": model_code(source), "target": model_code(target)}
+        asked = build_requests(texts, {**languages, "format": kind, **options})
+        deadline = context.settings.limits.deadline
         async with context.spending(client, characters), while_connected(request):
-            answer = await context.service.translate(asked)
+            answer = await context.service.translate(asked, client=client.name, deadline=deadline)
         answer.raise_first()
         return json_response(_told(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
 

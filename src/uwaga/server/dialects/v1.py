@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -13,6 +13,7 @@ from starlette.responses import Response
 from uwaga.languages.detection import AUTO
 from uwaga.results.translation import Translation
 from uwaga.results.views import attention_view_data
+from uwaga.search import SearchOverrides
 from uwaga.server.admission import BEARER
 from uwaga.server.api_errors import ApiError, api_error, in_thread
 from uwaga.server.auth import Client
@@ -28,8 +29,10 @@ from uwaga.server.http import (
     while_connected,
 )
 from uwaga.server.routing import described_json
-from uwaga.server.service import Detected, TextAnswer, TextRequest
+from uwaga.server.service import Detected, TextAnswer
 from uwaga.terms import Glossary
+from uwaga.translator.request import Request as TextRequest
+from uwaga.translator.request import listed_prefixes
 
 PREFIX = "/v1"
 VIEW = "view"
@@ -82,18 +85,18 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
         body = await read_json(request, TranslateBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         characters = context.charge(client, texts)
-        asked = text_request(body, texts, client.name, context.settings.limits.deadline)
-        if body.glossary_id is not None:
-            asked = replace(asked, glossary=await stored_terms(context, client, body))
+        terms = None if body.glossary_id is None else await stored_terms(context, client, body)
+        asked = text_requests(body, texts, terms)
+        how = Caller(client=client.name, deadline=context.settings.limits.deadline)
         if body.stream:
             check_streams(body)
             await context.spend(client, characters)
             number = request_id(request)
             return EventStream(
-                request, _events(context, asked, body), lambda one: error_response(one, number)
+                request, _events(context, asked[0], body, how), lambda one: error_response(one, number)
             )
         async with context.spending(client, characters), while_connected(request):
-            answer = await context.service.translate(asked)
+            answer = await context.service.translate(asked, **how)
         return json_response({"translations": translations_response(answer, body), "model": answer.model})
 
     @routes.post(
@@ -139,17 +142,17 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
 
 
 async def _events(
-    context: ServerContext, asked: TextRequest, body: TranslateBody
+    context: ServerContext, asked: TextRequest, body: TranslateBody, how: Caller
 ) -> AsyncGenerator[tuple[str, object], None]:
     """What a stream sends: the pieces, then all that was asked for of the same translation."""
-    [found] = await context.service.sources(asked)
+    [found] = await context.service.sources([asked])
     named = replace(asked, source=found.code)
     pieces = []
-    async for piece in context.service.stream(named):
+    async for piece in context.service.stream(named, **how):
         pieces.append(piece)
         yield "piece", {"text": piece}
     if body.tokens or body.scores or body.alignment or body.attention:
-        answer = await context.service.translate(replace(named, options={**asked.options, "beam": 1}))
+        answer = await context.service.translate([replace(named, search={**_search(body), "beam": 1})], **how)
         [done] = translations_response(answer, body)
     else:
         done = {"text": "".join(pieces)}
@@ -195,27 +198,42 @@ async def stored_terms(context: ServerContext, client: Client, body: TranslateBo
     return await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
 
 
-def text_request(body: TranslateBody, texts: Sequence[str], client: str, deadline: float) -> TextRequest:
-    """What a body asks of the service."""
-    options = body.search_options()
-    if not body.stream:
-        options |= {"alignment": True} if body.alignment else {}
-        options |= {"attention": body.attention is True or "all"} if body.attention else {}
-    return TextRequest(
-        texts=texts,
+class Caller(TypedDict):
+    """The client of a request, and in how many seconds it must be answered."""
+
+    client: str
+    deadline: float
+
+
+def text_requests(
+    body: TranslateBody, texts: Sequence[str], terms: Glossary | None = None
+) -> list[TextRequest]:
+    """What a body asks of the service; ``terms`` are those of its ``glossary_id``."""
+    common = TextRequest(
+        "",
         target=body.target,
         source=body.source,
         format=body.format,
-        prefix=body.prefix,
-        options=options,
-        glossary=body.glossary,
+        search=_search(body),
+        glossary=terms or body.glossary,
         glossary_mode=body.glossary_mode,
         ignore_tags=body.ignore_tags,
         placeholders=body.placeholders,
         split=body.split,
-        client=client,
-        deadline=deadline,
     )
+    prefixes = listed_prefixes(body.prefix, len(texts))
+    return [
+        replace(common, text=text, prefix=prefix, name="the text" if len(texts) == 1 else f"text {number}")
+        for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=True), start=1)
+    ]
+
+
+def _search(body: TranslateBody) -> SearchOverrides:
+    options = body.search_options()
+    if not body.stream:
+        options |= {"alignment": True} if body.alignment else {}
+        options |= {"attention": body.attention is True or "all"} if body.attention else {}
+    return options
 
 
 def translations_response(answer: TextAnswer, body: TranslateBody) -> list[dict[str, object]]:

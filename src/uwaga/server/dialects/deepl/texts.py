@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -24,9 +24,9 @@ from uwaga.server.dialects.deepl.account import listed_code
 from uwaga.server.dialects.v1_schema import USUAL_BEAM
 from uwaga.server.http import Flag, Names, Parameters, Several, json_response, read_fields, while_connected
 from uwaga.server.routing import described
-from uwaga.server.service import TextRequest
 from uwaga.terms import Glossary
-from uwaga.translator.segmentation import Split
+from uwaga.translator.request import Request as TextRequest
+from uwaga.translator.request import Split
 
 LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
 ENDINGS = ".!?…:;,。！？：；，"
@@ -122,17 +122,15 @@ def add_translate(routes: APIRouter, context: ServerContext) -> None:
         if ids:
             languages = asked.source_lang, asked.target_lang
             glossary = await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
-        made = text_request(asked, client.name, context.settings.limits.deadline, glossary)
+        made = text_requests(asked, glossary)
         async with context.spending(client, characters), while_connected(request):
-            found = await _translated(context, asked, made)
+            found = await _translated(context, asked, made, client.name)
         return json_response(
             {"translations": [_told(asked, *one) for one in zip(asked.text, *found, strict=True)]}
         )
 
 
-def text_request(
-    asked: TranslateParameters, client: str, deadline: float, glossary: Glossary | None
-) -> TextRequest:
+def text_requests(asked: TranslateParameters, glossary: Glossary | None) -> list[TextRequest]:
     """What the parameters ask of the service.
 
     Raises:
@@ -149,19 +147,19 @@ def text_request(
     split: Split = "auto"
     if asked.split_sentences is not None:
         split = "never" if asked.split_sentences == "0" else "sentences"
-    return TextRequest(
-        asked.text if newlines or tags else [in_one_line(text) for text in asked.text],
-        asked.target_lang,
-        asked.source_lang,
+    common = TextRequest(
+        "",
+        target=asked.target_lang,
+        source=asked.source_lang,
         format=tags or "text",
-        options=options,
+        search=options,
         glossary=glossary,
         ignore_tags=asked.ignore_tags,
         outline=_outline(asked, newlines) if tags == "xml" else None,
         split=split,
-        client=client,
-        deadline=deadline,
     )
+    texts = asked.text if newlines or tags else [in_one_line(text) for text in asked.text]
+    return [replace(common, text=text, name=f"text {number}") for number, text in enumerate(texts, start=1)]
 
 
 def refuse_unsupported(formality: str | None, named: Mapping[str, object]) -> None:
@@ -219,7 +217,7 @@ def _outline(asked: TranslateParameters, newlines: bool) -> XmlOutline:
 
 
 async def _translated(
-    context: ServerContext, asked: TranslateParameters, made: TextRequest
+    context: ServerContext, asked: TranslateParameters, made: Sequence[TextRequest], client: str
 ) -> tuple[list[Translation], list[str]]:
     """The translations, and the language of each text."""
     sources = [asked.source_lang] * len(asked.text)
@@ -228,8 +226,11 @@ async def _translated(
     groups: dict[str | None, list[int]] = {}
     for at, source in enumerate(sources):
         groups.setdefault(source, []).append(at)
+    deadline = context.settings.limits.deadline
     parts = [
-        context.service.translate(_part(made, [made.texts[at] for at in numbers], source))
+        context.service.translate(
+            [replace(made[at], source=source) for at in numbers], client=client, deadline=deadline
+        )
         for source, numbers in groups.items()
     ]
     answers = await asyncio.gather(*parts) if len(parts) > 1 else [await parts[0]]
@@ -244,12 +245,6 @@ async def _translated(
 async def _detected(context: ServerContext, text: str) -> str | None:
     found = await context.service.detect(text)
     return found[0].code if found else None
-
-
-def _part(made: TextRequest, texts: list[str], source: str | None) -> TextRequest:
-    if source == made.source and len(texts) == len(made.texts):
-        return made
-    return replace(made, texts=texts, source=source)
 
 
 def _told(asked: TranslateParameters, text: str, made: Translation, source: str) -> dict[str, object]:

@@ -1,0 +1,160 @@
+"""A model with its tokenisers: one link of the chain that a translator runs texts through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
+from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, Languages
+from uwaga.checkpoints.usual import UsualScore
+from uwaga.decoder import Decoder
+from uwaga.search import SearchOptions
+from uwaga.settings import AlignmentHead
+from uwaga.tokenizers.options import TextOptions
+from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.scoring import Scorer, step_scorer
+from uwaga.translator.segmentation import Segmenter, within
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model, its tokenisers and its settings.
+
+    Attributes:
+        decoder: the model as search sees it.
+        source: tokeniser of the source side.
+        target: tokeniser of the target side.
+        decoding: search options unless a request says otherwise.
+        languages: codes of source and target.
+        scorer: scores known targets; by default step by step with ``decoder``.
+        text: how the model expects its texts.
+        known: the languages that a request may choose from; None for a model of the one pair.
+        usual: statistics of the model's own scores, if they have been measured.
+        alignment_head: the attention head that aligns words; None for the mean of the last layer but one.
+    """
+
+    decoder: Decoder
+    source: Subwords
+    target: Subwords
+    decoding: SearchOptions = field(default_factory=SearchOptions)
+    languages: tuple[str, str] = UNKNOWN
+    scorer: Scorer | None = None
+    text: TextOptions = field(default_factory=TextOptions)
+    known: Languages | None = None
+    usual: UsualScore | None = None
+    alignment_head: AlignmentHead | None = None
+
+    def __repr__(self) -> str:
+        where = self.all_languages.where
+        return f"{model_origin(where, self.language_pair)}, {summary(self.decoder)}"
+
+    @property
+    def all_languages(self) -> Languages:
+        """The languages that a request may choose from."""
+        return self.known or Languages(self.source, self.target, self.languages)
+
+    @property
+    def language_pair(self) -> LanguagePair:
+        """Codes of source and target, with all others that the model translates from and to."""
+        return LanguagePair(*self.languages, *self.all_languages.pairs)
+
+    @property
+    def aligns(self) -> bool:
+        """True if the model has cross-attention, by which words can be aligned."""
+        return self.decoder.cross_attention is not None
+
+    def between(self, source: str | None = None, target: str | None = None) -> Model:
+        """Return the same model for one pair of its languages; the weights are shared.
+
+        Args:
+            source: code of the language to translate from; None for the one chosen at loading, or stated by
+                the model.
+            target: code of the language to translate to; None likewise.
+
+        Raises:
+            SettingsError: the model lacks the language, or needs one that has not been chosen; lists those it
+                has.
+        """
+        known = self.all_languages
+        if source is None and target is None and not known.needs():
+            return self
+        direction = known.direction(source, target)
+        start = self.decoding.start if direction.start is None else direction.start
+        return replace(
+            self,
+            source=direction.source,
+            target=direction.target,
+            decoding=replace(self.decoding, first=direction.first, start=start),
+            languages=direction.languages,
+            known=known.chosen(source, target),
+        )
+
+    def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
+        """Return the same model over another decoder of the same vocabularies, by default scored by steps."""
+        return replace(self, decoder=decoder, usual=None, scorer=scorer)
+
+    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Model:
+        """Return the same model, searched through the decoder that ``wrap`` returns; its scorer stays."""
+        return replace(self, decoder=wrap(self.decoder), scorer=self.scores)
+
+    @property
+    def scores(self) -> Scorer:
+        """The scorer of known targets."""
+        return self.scorer or step_scorer(self.decoder)
+
+    def segmenter(self, terms: Callable[[str], Sequence[tuple[int, int]]] | None = None) -> Segmenter:
+        """Return what splits texts for this model; ``terms`` finds the spans that no split may fall in."""
+        return Segmenter(self.source, self.decoder.max_source, self.languages, self.text, terms)
+
+    def pair_ids(
+        self, pairs: Iterable[tuple[str, str]], first: int = 1
+    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+        """Tokenise both sides of every pair of texts, end symbols included.
+
+        Args:
+            pairs: source and target texts; neither is split into sentences.
+            first: the number of the first pair, for error messages.
+
+        Raises:
+            TextTooLongError: a side is longer than the model accepts; names the pair.
+            DataError: a text is not valid Unicode.
+        """
+        segmenter = self.segmenter()
+        sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
+        for number, (source, target) in enumerate(pairs, start=first):
+            ids = segmenter.ids(source) or tuple(self.source.add_special_tokens([]))
+            sources.append(within(ids, self.decoder.max_source, f"pair {number}", "source"))
+            ids = tuple(self.target.add_special_tokens(self.target.encode(target.strip())))
+            targets.append(within(ids, self.decoder.max_target, f"pair {number}", "target"))
+        return sources, targets
+
+
+@runtime_checkable
+class Summarised(Protocol):
+    """A decoder that describes itself."""
+
+    @property
+    def described(self) -> str:
+        """Family, engine, precision and threads, separated by commas."""
+        ...
+
+
+def summary(decoder: object) -> str:
+    """Describe a decoder in a line: by its own description, or by the name of its class."""
+    return decoder.described if isinstance(decoder, Summarised) else type(decoder).__name__
+
+
+def model_origin(where: str, pair: LanguagePair) -> str:
+    """Describe a model's folder (``bundled`` for the one that comes with uwaga) and its languages.
+
+    If no pair has been chosen, the number of languages is given.
+    """
+    name = repr("bundled" if where and Path(where) == BUNDLED else where)
+    if tuple(pair) != UNKNOWN:
+        return f"{name}, {pair[0]} → {pair[1]}"
+    if pair.sources or pair.targets:
+        return f"{name}, {len(pair.sources)} → {len(pair.targets)} languages"
+    return f"{name}, languages not stated"

@@ -1,0 +1,192 @@
+"""A text to translate, with everything that a caller may ask for it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from uwaga.errors import DataError, SettingsError, shown
+from uwaga.markup.formats import Format
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.settings.options import check_one_of
+
+if TYPE_CHECKING:
+    from uwaga.markup.outline import XmlOutline
+    from uwaga.terms.apply import GivenGlossary, GlossaryMode
+
+Split = Literal["auto", "sentences", "never"]
+"""When a line is split into sentences: if it is too long for the model; always; never."""
+OnError = Literal["raise", "return", "copy"]
+"""How a text that cannot be translated is handled: raise; return its error; return its error and a copy."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A text to translate.
+
+    Each door (Python, command line, server, jobs, documents) builds requests, and
+    :meth:`uwaga.translator.Translator.run` translates them.
+
+    Attributes:
+        text: the text, in its ``format``.
+        source: code of the language to translate from; None for the model's own, ``auto`` to detect it.
+        target: code of the language to translate to; None for the model's own.
+        format: ``text``, ``html``, ``xml`` or ``markdown``: which tags and entities the text contains.
+        prefix: the beginning of the translation, of its first sentence if there are several.
+        glossary: terms and their translations: a mapping, a file (``.tsv``, ``.csv``, ``.tbx``), or a
+            :class:`uwaga.terms.Glossary`.
+        glossary_mode: ``forced``: every term of the source is in the translation; ``soft``: it is preferred.
+        split: ``auto``: split a line into sentences where it is too long for the model; ``sentences``:
+            always; ``never``.
+        placeholders: True to keep the common placeholders (``{name}``, ``%s``, addresses), False to keep
+            none, regular expressions to keep their matches too.
+        ignore_tags: names of HTML or XML elements that are left untranslated.
+        outline: how elements divide XML into texts; None for one text.
+        search: search options that differ from the model's own, by name; see
+            :class:`uwaga.search.SearchOptions`. For a single model it may also be a whole ``SearchOptions``.
+        on_error: ``raise``; ``return`` a translation without text that holds the ``error``; ``copy``: the
+            same, with the source as its text.
+        name: the name of the text in error messages.
+    """
+
+    text: str
+    source: str | None = None
+    target: str | None = None
+    format: Format = "text"
+    prefix: str = ""
+    glossary: GivenGlossary = None
+    glossary_mode: GlossaryMode = "forced"
+    split: Split = "auto"
+    placeholders: bool | Sequence[str] = True
+    ignore_tags: Sequence[str] = ()
+    outline: XmlOutline | None = None
+    search: SearchOptions | SearchOverrides = field(default_factory=SearchOverrides)
+    on_error: OnError = "raise"
+    name: str = "the text"
+
+    @property
+    def shared(self) -> tuple[object, ...]:
+        """Every field but those of the one text: requests that agree in them are translated together."""
+        return (
+            self.source,
+            self.target,
+            self.format,
+            self.glossary,
+            self.glossary_mode,
+            self.split,
+            self.placeholders,
+            self.ignore_tags,
+            self.outline,
+            self.search,
+            self.on_error,
+        )
+
+    def check(self) -> None:
+        """Refuse impossible values, except of the search and the languages, which depend on the model.
+
+        Raises:
+            SettingsError: names the field.
+        """
+        check_one_of("split", self.split, get_args(Split))
+        check_one_of("on_error", self.on_error, get_args(OnError))
+        check_one_of("format", self.format, get_args(Format))
+        names = self.ignore_tags
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise SettingsError(f"ignore_tags must be a list of the names of tags, not {shown(names)}")
+        if names and self.format not in ("html", "xml"):
+            raise SettingsError(f"ignore_tags needs the format html or xml: {self.format} has no such tags")
+        if self.outline is None:
+            return
+        from uwaga.markup.outline import XmlOutline
+
+        if not isinstance(self.outline, XmlOutline):
+            raise SettingsError(
+                f"outline must be a uwaga.markup.outline.XmlOutline, not {shown(self.outline)}"
+            )
+        if self.format != "xml":
+            raise SettingsError(f"outline needs the format xml: {self.format} has no elements to divide")
+
+
+REQUEST_FIELDS = Request.__dataclass_fields__.keys() - {"text", "search", "name"}
+"""The fields that a call may give by name."""
+STRICT = ("split", "on_error")
+"""Fields for which None is refused, not the default."""
+
+
+def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> list[Request]:
+    """Build the requests of a call from its arguments.
+
+    Args:
+        text: one text, or several.
+        options: fields of :class:`Request`, and of :class:`uwaga.search.SearchOptions` for its ``search``, by
+            name; ``prefix`` is one for all texts, or one for each. None is a field's default.
+
+    Raises:
+        DataError: ``text`` is neither a text nor several.
+        SettingsError: an unknown name; there are not as many prefixes as texts, or one is not a string.
+    """
+    alone = isinstance(text, str)
+    texts = [text] if isinstance(text, str) else listed(text)
+    search = {name: value for name, value in options.items() if name not in REQUEST_FIELDS}
+    if unknown := search.keys() - SearchOptions.__dataclass_fields__.keys():
+        raise unknown_option(min(unknown))
+    given = {name: value for name, value in options.items() if name in REQUEST_FIELDS}
+    prefixes = listed_prefixes(given.pop("prefix", None), len(texts))
+    common = Request(
+        "", search=search, **{name: one for name, one in given.items() if one is not None or name in STRICT}
+    )
+    return [
+        replace(common, text=one, prefix=prefix, name="the text" if alone else f"text {number}")
+        for number, (one, prefix) in enumerate(zip(texts, prefixes, strict=True), start=1)
+    ]
+
+
+def unknown_option(name: str) -> SettingsError:
+    """Return the error for an option of this name, with the nearest one that exists."""
+    known = [*sorted(REQUEST_FIELDS), *SearchOptions.__dataclass_fields__]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+    return SettingsError(f"unknown decoding option {name!r}; {hint}")
+
+
+def listed(texts: Iterable[str]) -> list[str]:
+    """Return several texts as a list.
+
+    Raises:
+        DataError: the argument is neither a text nor several.
+    """
+    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
+        raise DataError(f"a text, or several in a list or from a generator, not {type(texts).__name__}")
+    return list(texts)
+
+
+def listed_prefixes(prefix: str | Iterable[str] | None, count: int) -> list[str]:
+    """Return the prefix of each of ``count`` texts.
+
+    Args:
+        prefix: one for all texts, or one for each.
+        count: the number of texts.
+
+    Raises:
+        SettingsError: there are not as many prefixes as texts, or one is not a string.
+    """
+    if prefix is None or isinstance(prefix, str):
+        return [prefix or ""] * count
+    if not isinstance(prefix, Iterable):
+        raise SettingsError(f"prefix must be text, or one for each text, not {shown(prefix)}")
+    given = list(prefix)
+    for each in given:
+        if not isinstance(each, str):
+            raise SettingsError(f"prefix must be text, or one for each text, not {shown(each)}")
+    if len(given) != count:
+        raise SettingsError(f"{len(given)} prefixes for {count} texts: give one for all or one each")
+    return given
+
+
+def failed(text: object, error: DataError, on_error: OnError) -> Translation:
+    """Return what takes the place of a translation that failed: the error, and with ``copy`` the text."""
+    copied = text if on_error == "copy" and isinstance(text, str) else ""
+    return Translation(copied, 0.0, (), (), error=error)

@@ -1,0 +1,169 @@
+"""The search of a call: the sentences of all its texts together, each with all that was asked of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from uwaga.decoder import MAX_BEAM, Decoder
+from uwaga.results.translation import Hypothesis
+from uwaga.search import SearchOptions, search
+from uwaga.search.constraints import start_token
+from uwaga.search.entropy import with_entropies
+from uwaga.search.phrases import Phrases
+from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.plan import Stage
+from uwaga.translator.recording import recorder, with_attentions
+from uwaga.translator.segmentation import Passage, prefix_ids
+
+if TYPE_CHECKING:
+    from uwaga.terms.apply import SentenceTerms
+
+COPIED = Hypothesis((), 0.0, 0.0, ())
+"""Stands for the translation of a sentence that is copied."""
+WIDENINGS = (2, 4, 8)
+"""Factors by which a beam is widened that holds too few different texts."""
+BREAKS = re.compile(r"[\r\n]")
+
+
+@dataclass(frozen=True)
+class SearchedPassage:
+    """A passage with the n-best list of each of its sentences, and the terms of each, None for none."""
+
+    passage: Passage
+    lists: Sequence[Sequence[Hypothesis]]
+    terms: Sequence[SentenceTerms | None]
+
+
+def search_sentences(
+    stage: Stage, passages: Sequence[Passage], prefixes: Sequence[str]
+) -> list[SearchedPassage]:
+    """Search the translations of all sentences of all passages.
+
+    Sentences that are the same in both languages are not searched; their list is :data:`COPIED`.
+
+    Args:
+        stage: the model and the options.
+        passages: texts, split into sentences.
+        prefixes: the beginning of each passage's translation.
+
+    Raises:
+        DataError: a prefix is not valid Unicode, or too long for the model.
+        SettingsError: the options do not fit the model.
+    """
+    model, options = stage.model, stage.options
+    flat = [tokens for each in prefix_ids(passages, prefixes, model.target) for tokens in each]
+    sentences = [sentence for passage in passages for sentence in passage.sentences]
+    terms: list[SentenceTerms | None] = [None] * len(sentences)
+    if stage.terms is not None:
+        origins = [one.text if one.origin is None else one.origin for one in sentences]
+        terms = [stage.terms.terms_of(origin) for origin in origins]
+    searched = [
+        at
+        for at, sentence in enumerate(sentences)
+        if sentence.copy is None or flat[at] or terms[at] is not None
+    ]
+    ids, begun = [sentences[at].ids for at in searched], [flat[at] for at in searched]
+    held = [None if (of_it := terms[at]) is None else of_it.phrases for at in searched]
+    phrases = held if any(held) else None
+    decoder = model.decoder
+    every = options.attention == "all"
+    if every or options.alignment:
+        decoder = recorder(decoder, whole=every)
+
+    def decode(tokens: Sequence[int]) -> str:
+        return sentence_text(tokens, model.target)
+
+    plain = replace(options, entropy=False) if options.entropy else options
+    if options.mbr:
+        samples = replace(plain, nbest=options.mbr, mbr=0)
+        drawn = search(decoder, ids, samples, prefixes=begun, phrases=phrases)
+        found = [most_useful(hypotheses, options, decode) for hypotheses in drawn]
+    elif options.sample or options.nbest == 1:
+        found = search(decoder, ids, plain, prefixes=begun, phrases=phrases)
+    else:
+        found = search_different(decoder, ids, plain, begun, decode, phrases)
+    if options.entropy:
+        start = start_token(options, decoder.symbols)
+        found = with_entropies(decoder, ids, found, start, options.batch_tokens)
+    if every:
+        found = with_attentions(decoder, ids, found, options.start)
+    if options.alignment:
+        from uwaga.translator.aligning import with_alignments
+
+        found = with_alignments(decoder, model.alignment_head, ids, found, options.start)
+    lists: list[Sequence[Hypothesis]] = [[COPIED]] * len(sentences)
+    for at, hypotheses in zip(searched, found, strict=True):
+        lists[at] = hypotheses
+    rest, of_sentences = iter(lists), iter(terms)
+    return [
+        SearchedPassage(one, list(islice(rest, size)), list(islice(of_sentences, size)))
+        for one in passages
+        for size in [len(one.sentences)]
+    ]
+
+
+def search_different(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    options: SearchOptions,
+    prefixes: Sequence[Sequence[int]],
+    decode: Callable[[Sequence[int]], str],
+    phrases: Sequence[Phrases | None] | None = None,
+) -> list[list[Hypothesis]]:
+    """Search n-best lists of different texts.
+
+    Of hypotheses that are different segmentations of one text the best stays, with its own score. If fewer
+    than ``nbest`` are left, beams two, four and eight times as wide are searched for more; these follow, by
+    their scores, the first one, which is always that of the beam that was asked for.
+    """
+    every = [None] * len(sources) if phrases is None else phrases
+
+    def wide(indices: Sequence[int], times: int) -> list[dict[str, Hypothesis]]:
+        """The best hypothesis of each text, best first, in a beam ``times`` as wide."""
+        beam = options.beam * times
+        lists = search(
+            decoder,
+            [sources[at] for at in indices],
+            replace(options, beam=beam, nbest=beam),
+            prefixes=[prefixes[at] for at in indices],
+            phrases=[every[at] for at in indices],
+        )
+        made = []
+        for hypotheses in lists:
+            texts: dict[str, Hypothesis] = {}
+            for hypothesis in hypotheses:
+                texts.setdefault(decode(hypothesis.tokens), hypothesis)
+            made.append(texts)
+        return made
+
+    found = wide(range(len(sources)), 1)
+    for times in WIDENINGS:
+        short = [index for index, texts in enumerate(found) if len(texts) < options.nbest]
+        if not short or options.beam * times > MAX_BEAM:
+            break
+        for at, more in zip(short, wide(short, times), strict=True):
+            before = list(found[at].items())
+            others = sorted([*before[1:], *more.items()], key=lambda item: -item[1].score)
+            found[at] = dict(before[:1])
+            for text, hypothesis in others:
+                found[at].setdefault(text, hypothesis)
+    return [list(texts.values())[: options.nbest] for texts in found]
+
+
+def most_useful(
+    samples: Sequence[Hypothesis], options: SearchOptions, decode: Callable[[Sequence[int]], str]
+) -> list[Hypothesis]:
+    """Return the different samples of the highest expected utility, which becomes their score, best first."""
+    from uwaga.search.mbr import rank_by_utility
+
+    ranked = rank_by_utility([decode(one.tokens) for one in samples], utility=options.utility)
+    return [replace(samples[at], score=expected) for at, expected in ranked[: options.nbest]]
+
+
+def sentence_text(tokens: Sequence[int], target: Subwords) -> str:
+    """Return the text of a sentence's tokens; a line break that a model spelled in bytes becomes a space."""
+    return BREAKS.sub(" ", target.decode(tokens))

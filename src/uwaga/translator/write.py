@@ -1,0 +1,126 @@
+"""Translations written in the format of their texts: tags and placeholders in their places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from uwaga.errors import DataError, shown
+from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.fragments import Fragment
+from uwaga.markup.lifting import Lifted, lift
+from uwaga.markup.placing import joined, place
+from uwaga.markup.realign import realign
+from uwaga.markup.symbols import missing, restore
+from uwaga.results.translation import Translation, WordAlignment
+from uwaga.translator.keep import Kept
+from uwaga.translator.request import OnError, failed
+
+
+@dataclass(frozen=True)
+class TranslatedInline:
+    """A translation with the tags of its source, ``inline``, and without them, ``translation``.
+
+    ``alternatives`` are those of the translation, with their tags.
+    """
+
+    inline: Inline
+    translation: Translation
+    alternatives: tuple[Inline, ...] = ()
+
+
+def write(
+    text: str, fragment: Fragment, parts: Sequence[TranslatedInline], linked: bool, on_error: OnError
+) -> Translation:
+    """One translation of those of a text's parts; ``linked``: with its alignment."""
+    error = next((one.translation.error for one in parts if one.translation.error is not None), None)
+    if isinstance(error, DataError):
+        return failed(text, error, on_error)
+    written = fragment.written([one.inline for one in parts])
+    if len(parts) == 1:
+        [one] = parts
+        others = tuple(
+            replace(
+                other,
+                text=fragment.written([inline]),
+                source=text,
+                alignment=other.alignment if linked else None,
+            )
+            for other, inline in zip(one.translation.alternatives, one.alternatives, strict=True)
+        )
+        alignment = one.translation.alignment if linked else None
+        return replace(one.translation, text=written, source=text, alternatives=others, alignment=alignment)
+    found = [one.translation for one in parts]
+    spoken = [one for one in found if one.tokens]
+    return Translation(
+        text=written,
+        score=math.fsum(one.score for one in spoken) / max(len(spoken), 1),
+        tokens=tuple(token for one in found for token in one.tokens),
+        token_scores=tuple(score for one in found for score in one.token_scores),
+        log_prob=math.fsum(one.log_prob for one in found),
+        truncated=any(one.truncated for one in found),
+        source_tokens=tuple(token for one in found for token in one.source_tokens),
+        source=text,
+        warnings=tuple(dict.fromkeys(warning for one in found for warning in one.warnings)),
+        entropies=tuple(entropy for one in found for entropy in one.entropies),
+        terms=tuple(use for one in found for use in one.terms),
+    )
+
+
+def put_tags_back(inline: Inline, one: Kept) -> TranslatedInline:
+    """A translation with everything in its place."""
+    translation = one.translation
+    if not any(isinstance(part, Tag) for part in inline):
+        ways = [_with_ends((other.text,), inline) for other in (translation, *translation.alternatives)]
+        return TranslatedInline(ways[0], translation, tuple(ways[1:]))
+    if translation.error is not None:
+        copied = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
+        return TranslatedInline(copied, translation)
+    lifted = lift(one.inline)
+    keeps = any(isinstance(part, Tag) and part.kind == "kept" for part in inline)
+    good = [other for other in translation.alternatives if not missing(one.symbols, other.text)]
+    ways = [_placed(lifted, one, other) for other in (translation, *good)]
+    marked = [_with_ends(way, inline) for way in ways]
+    if not keeps:
+        return TranslatedInline(marked[0], translation, tuple(marked[1:]))
+    warnings = [
+        f"no symbol for {shown(text)} came through the model: it stands where the words around it suggest"
+        for text in one.dropped
+    ]
+    if len(good) < len(translation.alternatives):
+        warnings.append(f"{len(translation.alternatives) - len(good)} alternatives lacked what is kept")
+    source = plain_text(inline)
+    texts = [
+        replace(other, text=text, source=source, alignment=_realigned(other, text, lifted, source, one))
+        for other, text in zip((translation, *good), map(plain_text, ways), strict=True)
+    ]
+    told = (*translation.warnings, *warnings)
+    whole = replace(texts[0], warnings=told, alternatives=tuple(texts[1:]))
+    return TranslatedInline(marked[0], whole, tuple(marked[1:]))
+
+
+def _realigned(
+    translation: Translation, text: str, lifted: Lifted, source: str, one: Kept
+) -> WordAlignment | None:
+    """The alignment of a translation with symbols, for what these stand for."""
+    if translation.alignment is None:
+        return None
+    texts = (lifted.text, source), (translation.text, text)
+    return realign(translation.alignment, *texts, one.symbols, one.dropped)
+
+
+def _placed(lifted: Lifted, one: Kept, translation: Translation) -> Inline:
+    words = [symbol.text for symbol in one.symbols]
+    return restore(place(lifted, translation.text, translation.alignment, words), one.symbols)
+
+
+def _with_ends(found: Inline, inline: Inline) -> Inline:
+    """The same, with the white space that a text begins or ends with before and behind its words."""
+    first = inline[0] if inline else ""
+    last = inline[-1] if inline else ""
+    if isinstance(first, str) and not first.isspace() and first[:1].isspace():
+        found = (first[: len(first) - len(first.lstrip())], *found)
+    if isinstance(last, str) and not last.isspace() and last[-1:].isspace():
+        found = (*found, last[len(last.rstrip()) :])
+    return joined(found)
