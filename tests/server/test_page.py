@@ -9,10 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from uwaga.server.page import FOLDER, page_files, page_router
+from uwaga.server.page import FOLDER, page_files, page_routes
+from uwaga.server.routing import Router
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "page"
@@ -22,10 +22,7 @@ FIRST_LOAD = 150_000
 
 @pytest.fixture(scope="module")
 def client():
-    app = FastAPI()
-    app.include_router(page_router())
-    with TestClient(app) as found:
-        yield found
+    return TestClient(Router(page_routes().routes))
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def upload(*parts: tuple[str, str]) -> Request:
         return {"type": "http.request", "body": body, "more_body": False}
 
     headers = [(b"content-type", b"multipart/form-data; boundary=x")]
-    scope = {"type": "http", "method": "POST", "headers": headers, "query_string": b"", "app": None}
+    scope = {"type": "http", "method": "POST", "headers": headers, "query_string": b""}
     return Request(scope, receive)
 
 

@@ -52,7 +52,8 @@ class ApiError(Exception):
         code: one word for programs, such as ``text_too_long``.
         message: for people, in English; says the way out.
         parameter: what in the request is wrong, empty for nothing in particular.
-        retry_after: seconds after which the same request may succeed, None where it will not.
+        retry_after: seconds after which the same request may succeed; None if it will not.
+        allow: methods of the path, where the request's is not among them.
     """
 
     status: int
@@ -60,16 +61,18 @@ class ApiError(Exception):
     message: str
     parameter: str = ""
     retry_after: float | None = None
+    allow: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.message
 
     @property
     def headers(self) -> dict[str, str]:
-        """What every dialect's answer says of it beside the body."""
-        if self.retry_after is None:
-            return {}
-        return {"retry-after": str(max(1, math.ceil(self.retry_after)))}
+        """Headers of the response in every dialect."""
+        headers = {"allow": ", ".join(self.allow)} if self.allow else {}
+        if self.retry_after is not None:
+            headers["retry-after"] = str(max(1, math.ceil(self.retry_after)))
+        return headers
 
 
 def api_error(error: BaseException) -> ApiError:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from uwaga.server.api_errors import ApiError, QuotaError, api_error, in_thread
@@ -14,6 +13,7 @@ from uwaga.server.auth import Client, KeyRing
 from uwaga.server.document_worker import DocumentWorker
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
+from uwaga.server.routing import Routes
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.store import Stores
@@ -117,11 +117,11 @@ class Dialect:
     """A way to speak to the server.
 
     ``owns``: whether a path is the dialect's, so that what goes wrong there is told in its form.
-    ``router``: its routes for one server. ``render``: a problem in its form; the second argument is the
+    ``routes``: its routes for one server. ``render``: a problem in its form; the second argument is the
     request's id.
     """
 
     name: str
     owns: Callable[[str], bool]
-    router: Callable[[ServerContext], APIRouter]
+    routes: Callable[[ServerContext], Routes]
     render: Callable[[ApiError, str], Response]

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, WithJsonSchema
 from pydantic_core import to_json
 from starlette.datastructures import FormData, UploadFile
-from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -170,8 +170,8 @@ async def read_form(request: Request, largest: int) -> AsyncIterator[FormData]:
     """
     try:
         form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=largest)
-    except HTTPException as error:
-        raise ApiError(400, "invalid_form", f"the form cannot be read: {error.detail}"[:300]) from None
+    except MultiPartException as error:
+        raise ApiError(400, "invalid_form", f"the form cannot be read: {error.message}"[:300]) from None
     except UnicodeDecodeError:
         raise ApiError(400, "invalid_form", "the form cannot be read: it is not UTF-8") from None
     try:

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.results.views import view_script
+from uwaga.server.routing import Routes
 
 FOLDER = Path(__file__).parent / "page"
 KINDS = {
@@ -78,11 +78,12 @@ def page_files() -> dict[str, PageFile]:
     return files
 
 
-def page_router() -> APIRouter:
+def page_routes() -> Routes:
     """The routes of the page; they need no key, since there is nothing in them to protect."""
-    routes = APIRouter(include_in_schema=False)
+    routes = Routes()
     for path, file in page_files().items():
-        routes.add_api_route(f"/{path}", _endpoint(file), methods=["GET", "HEAD"])
+        for method in ("GET", "HEAD"):
+            routes.add(method, f"/{path}")(_endpoint(file))
     return routes
 
 

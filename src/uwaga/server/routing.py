@@ -1,63 +1,245 @@
-"""Requests as OpenAPI describes them."""
+"""Routes with their descriptions: an ASGI application that serves them, and the OpenAPI document they make.
+
+An endpoint takes the request and the parameters of its path, reads the rest by :mod:`uwaga.server.http`, and
+returns a response. The models of bodies and answers only describe: FastAPI, which would read bodies by them,
+takes 270 to 400 µs for a request, where this takes 15, and it reads neither JSON or a form by one model nor
+the key before the body.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import compile_path
+from starlette.types import Receive, Scope, Send
 
+from uwaga.server.api_errors import ApiError
+
+JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
+UPLOAD = "multipart/form-data"
 FILE = {"type": "string", "format": "binary", "description": "The document, with its file name."}
-FILE_ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The document", "content": {"application/octet-stream": {}}}
-}
-REFERENCE = "#/$defs/"
+SCHEMAS = "#/components/schemas/"
+
+Endpoint = Callable[..., Awaitable[Response]]
+Decorated = TypeVar("Decorated", bound=Endpoint)
+Model = type[BaseModel]
+BodyKind = Literal["json", "json or form", "upload", "query"]
 
 
-def described(model: type[BaseModel]) -> dict[str, Any]:
-    """A body that is JSON or a form."""
-    schema = schema_of(model)
-    content = {"application/json": {"schema": schema}, FORM: {"schema": schema}}
-    return {"requestBody": {"required": True, "content": content}}
+@dataclass(frozen=True)
+class Answer:
+    """A response, as OpenAPI describes it.
+
+    Attributes:
+        description: when it is given.
+        model: of its JSON; a list of a model for an array; None for a response without JSON.
+        content: further media types, with their schemas.
+    """
+
+    description: str
+    model: Any = None
+    content: Mapping[str, Any] = field(default_factory=dict)
 
 
-def described_json(model: type[BaseModel]) -> dict[str, Any]:
-    """A body that is JSON."""
-    content = {"application/json": {"schema": schema_of(model)}}
-    return {"requestBody": {"required": True, "content": content}}
+DOWNLOAD = Answer("The document", content={"application/octet-stream": {"schema": {"type": "string"}}})
 
 
-def described_upload(model: type[BaseModel]) -> dict[str, Any]:
-    """A form with a file."""
-    schema = schema_of(model)
-    schema["properties"]["file"] = FILE
-    schema["required"] = [*schema.get("required", []), "file"]
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+@dataclass(frozen=True)
+class Route:
+    """A method and path, with its endpoint and description.
+
+    Attributes:
+        method: of HTTP.
+        path: template, such as ``/v1/documents/{document_id}``.
+        endpoint: takes the request and the path's parameters.
+        tag: group of the description; empty for a route that is not described.
+        summary: one line; the endpoint's docstring says more.
+        body: model of its parameters; None if it takes none.
+        kind: where they are.
+        answers: by status.
+    """
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    tag: str = ""
+    summary: str = ""
+    body: Model | None = None
+    kind: BodyKind = "json"
+    answers: Mapping[int, Answer] = field(default_factory=dict)
 
 
-def described_query(model: type[BaseModel]) -> dict[str, Any]:
-    """Parameters in the query."""
-    schema = schema_of(model)
-    needed = schema.get("required", [])
+class Routes:
+    """Routes of one tag, which share error answers.
+
+    Args:
+        tag: group of the description; empty for routes that are not described.
+        errors: answers of all routes, by status.
+        prefix: of their paths.
+    """
+
+    def __init__(self, tag: str = "", errors: Mapping[int, Answer] | None = None, prefix: str = "") -> None:
+        self.routes: list[Route] = []
+        self._tag, self._errors, self._prefix = tag, errors or {}, prefix
+
+    def add(
+        self,
+        method: str,
+        path: str,
+        summary: str = "",
+        *,
+        body: Model | None = None,
+        kind: BodyKind = "json",
+        answer: Any = None,
+        status: int = 200,
+        answers: Mapping[int, Answer] | None = None,
+    ) -> Callable[[Decorated], Decorated]:
+        """Add the decorated endpoint.
+
+        Args:
+            method: of HTTP.
+            path: template.
+            summary: one line.
+            body: model of its parameters.
+            kind: where they are.
+            answer: model of the JSON of its success.
+            status: of its success.
+            answers: further answers by status, or the success with other media types.
+        """
+
+        def added(endpoint: Decorated) -> Decorated:
+            described = {status: Answer("Success", answer), **self._errors, **(answers or {})}
+            self.routes.append(
+                Route(method, self._prefix + path, endpoint, self._tag, summary, body, kind, described)
+            )
+            return endpoint
+
+        return added
+
+
+class Router:
+    """Serves routes; what goes wrong is raised, for the middleware around it to answer.
+
+    Args:
+        routes: the first of two for one method and path is used.
+    """
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._fixed: dict[str, dict[str, Route]] = {}
+        self._templates: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
+        for route in routes:
+            if "{" in route.path:
+                known = self._templates.setdefault(route.path, (compile_path(route.path)[0], {}))
+                known[1].setdefault(route.method, route)
+            else:
+                self._fixed.setdefault(route.path, {}).setdefault(route.method, route)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request.
+
+        Raises:
+            ApiError: there is no such path (404), or not with this method (405).
+        """
+        path: str = scope["path"]
+        methods, parameters = self._fixed.get(path, {}), dict[str, str]()
+        if not methods:
+            methods, parameters = self._match(path)
+        route = methods.get(scope["method"])
+        request = Request(scope, receive, send)
+        if route is not None:
+            scope["route"] = route
+            response = await route.endpoint(request, **parameters)
+        elif methods:
+            raise ApiError(405, "wrong_method", "method not allowed", allow=tuple(sorted(methods)))
+        elif path != "/" and (path.rstrip("/") or "/") in self._fixed:
+            response = RedirectResponse(str(request.url.replace(path=path.rstrip("/"))), 307)
+        else:
+            raise ApiError(404, "not_found", "not found")
+        await response(scope, receive, send)
+
+    def _match(self, path: str) -> tuple[dict[str, Route], dict[str, str]]:
+        for pattern, methods in self._templates.values():
+            match = pattern.match(path)
+            if match is not None:
+                return methods, match.groupdict()
+        return {}, {}
+
+
+def openapi(routes: Sequence[Route], title: str, version: str, description: str) -> dict[str, Any]:
+    """Return the OpenAPI document of routes; those without a tag are left out."""
+    routes = [route for route in routes if route.tag]
+    models = {(model, "serialization") for route in routes for model in _models(route)}
+    models |= {(route.body, "validation") for route in routes if route.body and route.kind in _IN_BODY}
+    ordered = sorted(models, key=lambda pair: (pair[0].__name__, pair[1]))
+    references, definitions = models_json_schema(ordered, ref_template=SCHEMAS + "{model}")  # type: ignore[arg-type]
+    schemas = definitions.get("$defs", {})
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        operation = _operation(route, references, schemas)
+        paths.setdefault(re.sub(r":\w+}", "}", route.path), {}).setdefault(route.method.lower(), operation)
     return {
-        "parameters": [
-            {"name": name, "in": "query", "required": name in needed, "schema": one}
-            for name, one in schema["properties"].items()
-        ]
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": version, "description": description},
+        "paths": paths,
+        "components": {"schemas": schemas},
     }
 
 
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a model, with the models inside it in their places."""
-    schema = model.model_json_schema()
-    inner = schema.pop("$defs", {})
-    placed: dict[str, Any] = _placed(schema, inner)
-    return placed
+_IN_BODY = {"json": (JSON,), "json or form": (JSON, FORM), "upload": (UPLOAD,)}
+References = Mapping[tuple[Any, Any], dict[str, Any]]
 
 
-def _placed(part: Any, inner: dict[str, Any]) -> Any:
-    if isinstance(part, dict):
-        if "$ref" in part:
-            return _placed(inner[part["$ref"].removeprefix(REFERENCE)], inner)
-        return {key: _placed(value, inner) for key, value in part.items()}
-    return [_placed(one, inner) for one in part] if isinstance(part, list) else part
+def _models(route: Route) -> list[Model]:
+    listed = [answer.model for answer in route.answers.values() if answer.model is not None]
+    return [model.__args__[0] if hasattr(model, "__args__") else model for model in listed]
+
+
+def _operation(route: Route, references: References, schemas: dict[str, Any]) -> dict[str, Any]:
+    name = re.sub(r"\W+", "_", f"{route.method.lower()}{route.path}").strip("_")
+    operation: dict[str, Any] = {"tags": [route.tag], "operationId": name, "summary": route.summary}
+    operation["description"] = inspect.getdoc(route.endpoint) or ""
+    parameters = [
+        {"name": part, "in": "path", "required": True, "schema": {"type": "string"}}
+        for part in re.findall(r"{(\w+)", route.path)
+    ]
+    if route.body is not None and route.kind == "query":
+        schema = route.body.model_json_schema()
+        parameters += [
+            {"name": part, "in": "query", "required": part in schema.get("required", ()), "schema": of}
+            for part, of in schema["properties"].items()
+        ]
+    elif route.body is not None:
+        schema = references[route.body, "validation"]
+        if route.kind == "upload":
+            whole = schemas[schema["$ref"].removeprefix(SCHEMAS)]
+            properties = {**whole["properties"], "file": FILE}
+            schema = {**whole, "properties": properties, "required": [*whole.get("required", ()), "file"]}
+        content = {media: {"schema": schema} for media in _IN_BODY[route.kind]}
+        operation["requestBody"] = {"required": True, "content": content}
+    if parameters:
+        operation["parameters"] = parameters
+    operation["responses"] = {
+        str(status): _response(answer, references) for status, answer in sorted(route.answers.items())
+    }
+    return operation
+
+
+def _response(answer: Answer, references: References) -> dict[str, Any]:
+    content: dict[str, Any] = {media: dict(of) for media, of in answer.content.items()}
+    if answer.model is not None:
+        if hasattr(answer.model, "__args__"):
+            items = references[answer.model.__args__[0], "serialization"]
+            schema: dict[str, Any] = {"type": "array", "items": items}
+        else:
+            schema = references[answer.model, "serialization"]
+        content[JSON] = {"schema": schema}
+    return {"description": answer.description, **({"content": content} if content else {})}

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import cast
 
 import uvicorn
-from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from uwaga.engine.cpu import usable_cores
 from uwaga.errors import SettingsError
-from uwaga.server.app import create_app
+from uwaga.server.app import Application, create_app
 from uwaga.server.connection import KEEP_ALIVE, WatchedConnection
 from uwaga.server.limits import RateLimiter
 from uwaga.server.logs import set_up_logs
@@ -69,7 +68,7 @@ def run_server(settings: ServerSettings) -> None:
             Multiprocess(config, sockets=[bound]).run()
 
 
-def _http(settings: ServerSettings, app: Callable[[], FastAPI]) -> uvicorn.Config:
+def _http(settings: ServerSettings, app: Callable[[], Application]) -> uvicorn.Config:
     connection = functools.partial(WatchedConnection, patience=settings.limits.body_seconds)
     return uvicorn.Config(
         app,
@@ -87,7 +86,7 @@ def _http(settings: ServerSettings, app: Callable[[], FastAPI]) -> uvicorn.Confi
     )
 
 
-def build_app(settings: ServerSettings, buckets: Path | None = None) -> FastAPI:
+def build_app(settings: ServerSettings, buckets: Path | None = None) -> Application:
     """The application of one worker.
 
     Args:

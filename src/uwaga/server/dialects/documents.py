@@ -55,7 +55,7 @@ async def store_document(
         format_ = find_format(Path(shown)).name
     except SettingsError:
         message = (
-            f"unknown file type {Path(shown).suffix!r}; supported: {', '.join(context.document_suffixes)}"
+            f"unknown file format {Path(shown).suffix!r}; supported: {', '.join(context.document_suffixes)}"
         )
         raise ApiError(400, "unsupported_format", message, "file") from None
     service, owner = context.service, context.owner(client)

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga import __version__
 from uwaga.languages.detection import AUTO
 from uwaga.languages.names import language_name
 from uwaga.markup.formats import Format
@@ -19,7 +19,7 @@ from uwaga.search import SearchOverrides
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.dialects.libretranslate_files import FileForm, add_files
+from uwaga.server.dialects.libretranslate_files import add_files
 from uwaga.server.dialects.v1_schema import USUAL_BEAM, WIDEST
 from uwaga.server.http import (
     JSON,
@@ -30,7 +30,7 @@ from uwaga.server.http import (
     read_form,
     while_connected,
 )
-from uwaga.server.routing import described, described_upload
+from uwaga.server.routing import Answer, Routes, openapi
 from uwaga.server.service import Detected, TextAnswer
 from uwaga.translator.request import build_requests
 
@@ -100,8 +100,8 @@ class LibreError(BaseModel):
     error: str
 
 
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": LibreError, "description": what}
+ERRORS = {
+    status: Answer(what, LibreError)
     for status, what in (
         (400, "Invalid request"),
         (403, "Invalid API key, or disabled here"),
@@ -118,20 +118,24 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def router(context: ServerContext) -> APIRouter:
+def routes(context: ServerContext) -> Routes:
     """The routes of the dialect."""
-    routes = APIRouter(tags=["LibreTranslate"], responses=ERRORS)
+    routes = Routes("LibreTranslate", ERRORS)
     _add_texts(routes, context)
-    add_files(routes, context, described_upload(FileForm))
+    add_files(routes, context)
     _add_lists(routes, context)
     return routes
 
 
-def _add_texts(routes: APIRouter, context: ServerContext) -> None:
-    @routes.post(
-        "/translate", openapi_extra=described(LibreTranslateBody), summary="Translate text",
-        responses={200: {"model": LibreTranslateAnswer}},
-    )  # fmt: skip
+def _add_texts(routes: Routes, context: ServerContext) -> None:
+    @routes.add(
+        "POST",
+        "/translate",
+        "Translate text",
+        body=LibreTranslateBody,
+        kind="json or form",
+        answer=LibreTranslateAnswer,
+    )
     async def translate(request: Request) -> Response:
         """Translate a text or a list of texts."""
         fields = await read_fields(request, context)
@@ -153,9 +157,9 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         answer.raise_first()
         return json_response(_told(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
 
-    @routes.post(
-        "/detect", openapi_extra=described(LibreDetectBody), summary="Detect the language of a text",
-        responses={200: {"model": list[LibreDetection]}},
+    @routes.add(
+        "POST", "/detect", "Detect the language of a text", body=LibreDetectBody, kind="json or form",
+        answer=list[LibreDetection],
     )  # fmt: skip
     async def detect(request: Request) -> Response:
         """The likeliest languages, the best first."""
@@ -166,10 +170,7 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         found = await context.service.detect("\n".join(texts))
         return json_response([_detected(one) for one in found or [Detected("en", 0.0)]])
 
-    @routes.post(
-        "/suggest", openapi_extra=described(SuggestBody), summary="Suggest a better translation",
-        responses={200: {"description": "Kept"}},
-    )  # fmt: skip
+    @routes.add("POST", "/suggest", "Suggest a better translation", body=SuggestBody, kind="json or form")
     async def suggest(request: Request) -> Response:
         """Keep a suggestion in the file of the settings, where there is one."""
         fields = await read_fields(request, context)
@@ -182,16 +183,14 @@ def _add_texts(routes: APIRouter, context: ServerContext) -> None:
         return json_response({"success": True})
 
 
-def _add_lists(routes: APIRouter, context: ServerContext) -> None:
-    @routes.get(
-        "/languages", summary="The languages on offer", responses={200: {"model": list[LibreLanguage]}}
-    )
-    async def languages() -> Response:
+def _add_lists(routes: Routes, context: ServerContext) -> None:
+    @routes.add("GET", "/languages", "List the languages", answer=list[LibreLanguage])
+    async def languages(request: Request) -> Response:
         """Each language that can be translated from, with its targets."""
         return json_response(languages_response(context.service.pairs(), iso_code))
 
-    @routes.get("/frontend/settings", summary="What a page needs to know")
-    async def frontend_settings() -> Response:
+    @routes.add("GET", "/frontend/settings", "Settings for a web page")
+    async def frontend_settings(request: Request) -> Response:
         """Limits, formats and the languages to begin with."""
         settings, pairs = context.settings, context.service.pairs()
         first, target = pairs[0], pairs[0].targets[0]
@@ -214,13 +213,11 @@ def _add_lists(routes: APIRouter, context: ServerContext) -> None:
 
     description: list[Response] = []
 
-    @routes.get("/spec", summary="This description")
+    @routes.add("GET", "/spec", "This description")
     async def spec(request: Request) -> Response:
-        """OpenAPI of this dialect's routes alone; rendered once."""
+        """OpenAPI document of this dialect alone."""
         if not description:
-            whole = request.app.openapi()
-            own = {path: routes for path, routes in whole["paths"].items() if owns(path)}
-            description.append(json_response({**whole, "paths": own}))
+            description.append(json_response(openapi(routes.routes, "uwaga", __version__, "")))
         return Response(description[0].body, media_type=JSON)
 
 
@@ -355,4 +352,4 @@ def render(problem: ApiError, number: str) -> Response:
     return json_response({"error": problem.message}, status)
 
 
-DIALECT = Dialect("libretranslate", owns, router, render)
+DIALECT = Dialect("libretranslate", owns, routes, render)

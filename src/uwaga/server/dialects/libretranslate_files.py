@@ -9,19 +9,20 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from uwaga.languages.detection import AUTO
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import ServerContext
 from uwaga.server.dialects.documents import result_response, store_document
 from uwaga.server.http import address_of, json_response, read_form, while_connected
+from uwaga.server.routing import DOWNLOAD, Routes
 
 NAME = re.compile(r"([0-9a-f]{32})\.(.{1,255})", re.DOTALL)
+PLACE = "/download_file/{filename}"
 FIRST, LONGEST = 0.05, 1.0
 """Seconds between two looks whether a document is translated."""
 DISABLED = "Files translation are disabled on this server."
@@ -41,20 +42,16 @@ class FileAnswer(BaseModel):
     translatedFileUrl: str  # noqa: N815 (as its clients read it)
 
 
-def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]) -> None:
+def add_files(routes: Routes, context: ServerContext) -> None:
     """Add the routes of documents.
 
     Args:
         routes: of the dialect.
         context: of the server.
-        body: of the upload, as OpenAPI describes it.
     """
 
-    @routes.post(
-        "/translate_file",
-        openapi_extra=dict(body),
-        summary="Translate a document",
-        responses={200: {"model": FileAnswer}},
+    @routes.add(
+        "POST", "/translate_file", "Translate a document", body=FileForm, kind="upload", answer=FileAnswer
     )
     async def translate_file(request: Request) -> Response:
         """Translate a document; the answer comes when it is done, and says where it is."""
@@ -82,12 +79,7 @@ def add_files(routes: APIRouter, context: ServerContext, body: Mapping[str, Any]
             {"translatedFileUrl": f"{place}?of={quote(order.owner)}" if order.owner else place}
         )
 
-    @routes.get(
-        "/download_file/{filename}",
-        summary="A translated document",
-        response_class=StreamingResponse,
-        responses={404: {"description": "There is none"}},
-    )
+    @routes.add("GET", PLACE, "Download a translated document", answers={200: DOWNLOAD})
     async def download_file(request: Request, filename: str) -> Response:
         """The translated document; its address, which nobody can guess, is all that is asked for."""
         if context.documents is None:

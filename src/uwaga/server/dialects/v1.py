@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import TypedDict
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,7 +27,7 @@ from uwaga.server.http import (
     request_id,
     while_connected,
 )
-from uwaga.server.routing import described_json
+from uwaga.server.routing import Answer, Routes
 from uwaga.server.service import Detected, TextAnswer
 from uwaga.terms import Glossary
 from uwaga.translator.request import Request as TextRequest
@@ -37,8 +36,8 @@ from uwaga.translator.request import listed_prefixes
 PREFIX = "/v1"
 VIEW = "view"
 """Attention as :func:`uwaga.results.views.attention_view_data` packs it: a tenth of its numbers."""
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": schema.ErrorAnswer, "description": what}
+ERRORS = {
+    status: Answer(what, schema.ErrorAnswer)
     for status, what in (
         (400, "Not JSON, a language or an option that there is not"),
         (401, "No key"),
@@ -54,27 +53,24 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     )
 }
 
-NOT_FOUND: dict[str, Any] = {"model": schema.ErrorAnswer, "description": "Not there, or somebody else's"}
+NOT_FOUND = Answer("No such glossary or document of this client", schema.ErrorAnswer)
 
 
-def router(context: ServerContext) -> APIRouter:
+def routes(context: ServerContext) -> Routes:
     """The routes of the dialect."""
-    routes = APIRouter(prefix=PREFIX, tags=["v1"], responses=ERRORS)
+    routes = Routes("v1", ERRORS, PREFIX)
     _add_translate(routes, context)
     _add_lists(routes, context)
     return routes
 
 
-def _add_translate(routes: APIRouter, context: ServerContext) -> None:
-    events = {
-        "description": "Translations, or events where `stream` is true",
-        "content": {"text/event-stream": {}},
-    }
+def _add_translate(routes: Routes, context: ServerContext) -> None:
+    events: dict[str, object] = {"text/event-stream": {}}
+    success = Answer("Translations, or events if `stream` is true", schema.TranslateAnswer, events)
 
-    @routes.post(
-        "/translate", openapi_extra=described_json(TranslateBody), summary="Translate texts",
-        responses={200: {"model": schema.TranslateAnswer, **events}, 404: NOT_FOUND},
-    )  # fmt: skip
+    @routes.add(
+        "POST", "/translate", "Translate texts", body=TranslateBody, answers={200: success, 404: NOT_FOUND}
+    )
     async def translate(request: Request) -> Response:
         """Translate one text or several; each has its translation or its error.
 
@@ -99,10 +95,9 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
             answer = await context.service.translate(asked, **how)
         return json_response({"translations": translations_response(answer, body), "model": answer.model})
 
-    @routes.post(
-        "/detect", openapi_extra=described_json(DetectBody), summary="Tell the languages of texts",
-        responses={200: {"model": schema.DetectAnswer}},
-    )  # fmt: skip
+    @routes.add(
+        "POST", "/detect", "Detect the languages of texts", body=DetectBody, answer=schema.DetectAnswer
+    )
     async def detect(request: Request) -> Response:
         """The likeliest language of each text among those on offer; null of one without letters."""
         client = BEARER.client(context, request)
@@ -113,16 +108,14 @@ def _add_translate(routes: APIRouter, context: ServerContext) -> None:
         return json_response({"detections": [_told_detected(one[0]) if one else None for one in found]})
 
 
-def _add_lists(routes: APIRouter, context: ServerContext) -> None:
-    @routes.get(
-        "/languages", summary="The languages on offer", responses={200: {"model": schema.LanguagesAnswer}}
-    )
+def _add_lists(routes: Routes, context: ServerContext) -> None:
+    @routes.add("GET", "/languages", "List the languages", answer=schema.LanguagesAnswer)
     async def languages(request: Request) -> Response:
         """Each language that can be translated from, and those it can be translated to."""
         BEARER.client(context, request)
         return json_response({"languages": languages_response(context.service.pairs())})
 
-    @routes.get("/models", summary="The models on offer", responses={200: {"model": schema.ModelsAnswer}})
+    @routes.add("GET", "/models", "List the models", answer=schema.ModelsAnswer)
     async def models(request: Request) -> Response:
         """Each model, the languages by its own codes, whether it is in memory, and whether it can be."""
         BEARER.client(context, request)
@@ -295,4 +288,4 @@ def render(problem: ApiError, number: str) -> Response:
     return json_response(error_response(problem, number), problem.status)
 
 
-DIALECT = Dialect("v1", lambda path: path.startswith(PREFIX + "/"), router, render)
+DIALECT = Dialect("v1", lambda path: path.startswith(PREFIX + "/"), routes, render)

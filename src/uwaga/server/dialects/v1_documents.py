@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from uwaga.languages.detection import AUTO
 from uwaga.server.admission import BEARER
@@ -17,7 +16,7 @@ from uwaga.server.dialects.documents import result_response, store_document
 from uwaga.server.dialects.v1 import ERRORS, NOT_FOUND
 from uwaga.server.dialects.v1_schema import ErrorAnswer
 from uwaga.server.http import json_response, read_upload
-from uwaga.server.routing import FILE_ANSWER, described_upload
+from uwaga.server.routing import DOWNLOAD, Answer, Routes
 from uwaga.server.store.documents import DocumentStatus
 
 LanguageCode = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
@@ -33,11 +32,11 @@ class DocumentForm(BaseModel):
     glossary_id: str | None = None
 
 
-def router(context: ServerContext) -> APIRouter:
+def routes(context: ServerContext) -> Routes:
     """The routes."""
-    routes = APIRouter(prefix="/v1/documents", tags=["v1"], responses={**ERRORS, 404: NOT_FOUND})
+    routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/documents")
 
-    @routes.post("", openapi_extra=described_upload(DocumentForm), status_code=202, summary="Upload")
+    @routes.add("POST", "", "Upload a document", body=DocumentForm, kind="upload", status=202)
     async def upload(request: Request) -> Response:
         """Take in a document that is to be translated; `GET /v1/documents/{id}` tells how far it is."""
         client = BEARER.client(context, request)
@@ -49,7 +48,7 @@ def router(context: ServerContext) -> APIRouter:
             document_id, _ = await store_document(context, client, file.file, name, source, asked.target, ids)
         return json_response({"id": document_id}, 202)
 
-    @routes.get("/{document_id}", summary="How far a document is")
+    @routes.add("GET", "/{document_id}", "State of a document")
     async def status(request: Request, document_id: str) -> Response:
         """Its state, how many of its texts are done, and why it failed if it did."""
         owner = BEARER.owner(context, request)
@@ -57,18 +56,18 @@ def router(context: ServerContext) -> APIRouter:
             document_response(await in_thread(context.stores.documents.status, owner, document_id))
         )
 
-    @routes.get(
+    @routes.add(
+        "GET",
         "/{document_id}/result",
-        summary="The translated document",
-        response_class=StreamingResponse,
-        responses={**FILE_ANSWER, 409: {"description": "It is not translated", "model": ErrorAnswer}},
+        "Download a translated document",
+        answers={200: DOWNLOAD, 409: Answer("Not translated", ErrorAnswer)},
     )
     async def result(request: Request, document_id: str) -> Response:
         """The translated document, as often as it is asked for while it is kept."""
         owner = BEARER.owner(context, request)
         return await result_response(context.stores.documents, owner, document_id)
 
-    @routes.delete("/{document_id}", status_code=204, summary="Delete a document")
+    @routes.add("DELETE", "/{document_id}", "Delete a document", status=204)
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation; one that is being translated is left."""
         owner = BEARER.owner(context, request)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +14,7 @@ from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import ServerContext
 from uwaga.server.dialects.v1 import ERRORS, NOT_FOUND
 from uwaga.server.http import json_response, read_json
-from uwaga.server.routing import described_json
+from uwaga.server.routing import Routes
 from uwaga.server.store.glossary import Dictionary, GlossaryEntry, StoredGlossary, check_entries
 from uwaga.terms.term import SEPARATOR, forms
 
@@ -54,11 +53,11 @@ class ChangeBody(BaseModel):
     dictionaries: list[DictionaryBody] = Field([], max_length=200)
 
 
-def router(context: ServerContext) -> APIRouter:
+def routes(context: ServerContext) -> Routes:
     """The routes."""
-    routes = APIRouter(prefix="/v1/glossaries", tags=["v1"], responses={**ERRORS, 404: NOT_FOUND})
+    routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/glossaries")
 
-    @routes.post("", openapi_extra=described_json(GlossaryBody), status_code=201, summary="Make a glossary")
+    @routes.add("POST", "", "Create a glossary", body=GlossaryBody, status=201)
     async def create(request: Request) -> Response:
         """Keep a glossary; its id is for `glossary_id`."""
         owner = BEARER.owner(context, request)
@@ -69,21 +68,21 @@ def router(context: ServerContext) -> APIRouter:
         await in_thread(context.stores.glossaries.add, owner, made)
         return json_response(glossary_response(made), 201)
 
-    @routes.get("", summary="All glossaries")
+    @routes.add("GET", "", "List the glossaries")
     async def every(request: Request) -> Response:
         """All glossaries of the key, without their entries."""
         owner = BEARER.owner(context, request)
         found: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
         return json_response({"glossaries": [glossary_response(one) for one in found]})
 
-    @routes.get("/{glossary_id}", summary="A glossary with its entries")
+    @routes.add("GET", "/{glossary_id}", "A glossary with its entries")
     async def one(request: Request, glossary_id: str) -> Response:
         """A glossary with its entries."""
         owner = BEARER.owner(context, request)
         found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
         return json_response(glossary_response(found, entries=True))
 
-    @routes.patch("/{glossary_id}", openapi_extra=described_json(ChangeBody), summary="Change a glossary")
+    @routes.add("PATCH", "/{glossary_id}", "Change a glossary", body=ChangeBody)
     async def change(request: Request, glossary_id: str) -> Response:
         """Give it another name, or other dictionaries."""
         owner = BEARER.owner(context, request)
@@ -99,7 +98,7 @@ def router(context: ServerContext) -> APIRouter:
         made = await in_thread(context.stores.glossaries.change, owner, glossary_id, changed)
         return json_response(glossary_response(made))
 
-    @routes.delete("/{glossary_id}", status_code=204, summary="Delete a glossary")
+    @routes.add("DELETE", "/{glossary_id}", "Delete a glossary", status=204)
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
         owner = BEARER.owner(context, request)

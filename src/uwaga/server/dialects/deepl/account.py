@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +16,7 @@ from uwaga.server.admission import DEEPL
 from uwaga.server.api_errors import in_thread
 from uwaga.server.context import ServerContext
 from uwaga.server.http import Names, Parameters, json_response, read_fields
-from uwaga.server.routing import described_query
+from uwaga.server.routing import Routes
 from uwaga.server.service import Service
 
 VARIANTS = {
@@ -100,11 +99,10 @@ class ResourceParameters(Parameters):
     include: Names = Field([])
 
 
-def add_account(routes: APIRouter, context: ServerContext) -> None:
+def add_account(routes: Routes, context: ServerContext) -> None:
     """Add the routes."""
-    query = described_query(LanguagesParameters)
 
-    @routes.get("/v2/languages", openapi_extra=query, summary="Languages of one side")
+    @routes.add("GET", "/v2/languages", "Languages of one side", body=LanguagesParameters, kind="query")
     async def languages(request: Request) -> Response:
         """The languages to translate from, or to."""
         DEEPL.client(context, request)
@@ -120,20 +118,20 @@ def add_account(routes: APIRouter, context: ServerContext) -> None:
             ]
         )
 
-    @routes.get("/v3/languages", openapi_extra=described_query(ResourceParameters), summary="Languages")
+    @routes.add("GET", "/v3/languages", "Languages", body=ResourceParameters, kind="query")
     async def of_resource(request: Request) -> Response:
         """The languages of a resource, and what can be had with them."""
         DEEPL.client(context, request)
         asked = await read_fields(request, ResourceParameters)
         return json_response(_languages(context, asked.resource))
 
-    @routes.get("/v3/languages/resources", summary="What there is")
+    @routes.add("GET", "/v3/languages/resources", "Resources with languages")
     async def resources(request: Request) -> Response:
         """What the languages can be asked for, and what can be had with them."""
         DEEPL.client(context, request)
         return json_response([{"name": name, "features": _features(name)} for name in FEATURES])
 
-    @routes.get("/v2/usage", summary="What the key has used up")
+    @routes.add("GET", "/v2/usage", "Usage of the key")
     async def usage(request: Request) -> Response:
         """Characters and documents since the key was first used, and its limit."""
         client = DEEPL.client(context, request)

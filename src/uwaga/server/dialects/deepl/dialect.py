@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,6 +13,7 @@ from uwaga.server.dialects.deepl.documents import add_documents
 from uwaga.server.dialects.deepl.glossaries import add_glossaries
 from uwaga.server.dialects.deepl.texts import add_translate
 from uwaga.server.http import json_response
+from uwaga.server.routing import Answer, Routes
 
 QUOTA = 456
 STATUS_OF_CODE = {"quota_exceeded": QUOTA, "not_ready": 503, "busy": 429, "not_available": 400}
@@ -30,8 +28,8 @@ MESSAGE = {
     "required": ["message"],
     "properties": {"message": {"type": "string"}, "code": {"type": "string"}},
 }
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"description": what, "content": {"application/json": {"schema": MESSAGE}}}
+ERRORS = {
+    status: Answer(what, content={"application/json": {"schema": MESSAGE}})
     for status, what in (
         (400, "A parameter is missing, unknown, impossible, or cannot be done here"),
         (403, "No key, or a wrong one"),
@@ -46,25 +44,26 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def router(context: ServerContext) -> APIRouter:
+def routes(context: ServerContext) -> Routes:
     """The routes of the dialect."""
-    routes = APIRouter(tags=["deepl"], responses=ERRORS)
+    routes, hidden = Routes("deepl", ERRORS), Routes()
     add_translate(routes, context)
     add_account(routes, context)
     add_glossaries(routes, context)
     add_documents(routes, context)
 
-    async def elsewhere(request: Request) -> Response:
+    async def elsewhere(request: Request, rest: str = "") -> Response:
         """What DeepL has beside translation."""
         DEEPL.client(context, request)
         name = request.url.path.split("/")[2]
         raise ApiError(404, "not_supported", f"this server has no {name}: it translates, and nothing else")
 
-    methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
     for version in ("v2", "v3"):
         for name in ELSEWHERE:
             for path in (f"/{version}/{name}", f"/{version}/{name}/{{rest:path}}"):
-                routes.add_api_route(path, elsewhere, methods=methods, include_in_schema=False)
+                for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+                    hidden.add(method, path)(elsewhere)
+    routes.routes += hidden.routes
     return routes
 
 
@@ -80,4 +79,4 @@ def render(problem: ApiError, number: str) -> Response:
     return json_response({"message": message, "code": problem.code}, status, headers)
 
 
-DIALECT = Dialect("deepl", lambda path: path.startswith(("/v2/", "/v3/")), router, render)
+DIALECT = Dialect("deepl", lambda path: path.startswith(("/v2/", "/v3/")), routes, render)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
@@ -19,9 +18,10 @@ from uwaga.server.context import ServerContext
 from uwaga.server.dialects.deepl.texts import Formality, checked_glossaries, refuse_unsupported
 from uwaga.server.dialects.documents import result_response, store_document
 from uwaga.server.http import Flag, Names, Parameters, json_response, read_fields, read_upload
-from uwaga.server.routing import described, described_upload
+from uwaga.server.routing import DOWNLOAD, Routes
 from uwaga.server.store.documents import DocumentStatus, key_hash
 
+PLACE = "/v2/document/{document_id}"
 STATES = {"queued": "queued", "running": "translating", "done": "done", "failed": "error"}
 
 
@@ -47,10 +47,10 @@ class KeyParameters(Parameters):
     document_key: str = Field(min_length=1, max_length=256)
 
 
-def add_documents(routes: APIRouter, context: ServerContext) -> None:
+def add_documents(routes: Routes, context: ServerContext) -> None:
     """Add the routes."""
 
-    @routes.post("/v2/document", openapi_extra=described_upload(DocumentParameters), summary="Upload")
+    @routes.add("POST", "/v2/document", "Upload a document", body=DocumentParameters, kind="upload")
     async def upload(request: Request) -> Response:
         """Take in a document that is to be translated."""
         client = DEEPL.client(context, request)
@@ -66,7 +66,7 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
             job_id = await _stored(context, client, asked, file, key)
         return json_response({"document_id": job_id.upper(), "document_key": key})
 
-    @routes.post("/v2/document/{document_id}", openapi_extra=described(KeyParameters), summary="Status")
+    @routes.add("POST", PLACE, "State of a document", body=KeyParameters, kind="json or form")
     async def status(request: Request, document_id: str) -> Response:
         """How far a document is."""
         owner = DEEPL.owner(context, request)
@@ -75,9 +75,10 @@ def add_documents(routes: APIRouter, context: ServerContext) -> None:
         found = await in_thread(jobs.status, owner, document_id, asked.document_key)
         return json_response(status_response(found))
 
-    @routes.post(
-        "/v2/document/{document_id}/result", openapi_extra=described(KeyParameters), summary="Result"
-    )
+    @routes.add(
+        "POST", PLACE + "/result", "Download a translated document", body=KeyParameters, kind="json or form",
+        answers={200: DOWNLOAD},
+    )  # fmt: skip
     async def result(request: Request, document_id: str) -> Response:
         """The translated document, as often as it is asked for while it is kept."""
         owner = DEEPL.owner(context, request)

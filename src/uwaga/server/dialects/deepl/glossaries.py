@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import ServerContext
 from uwaga.server.dialects.deepl.account import glossary_pairs
 from uwaga.server.http import Parameters, json_response, read_fields
-from uwaga.server.routing import described, described_query
+from uwaga.server.routing import Answer, BodyKind, Routes
 from uwaga.server.store.glossary import (
     Dictionary,
     EntriesFormat,
@@ -26,6 +25,7 @@ from uwaga.server.store.glossary import (
 TSV = "text/tab-separated-values"
 INVALID_ENTRIES = "Invalid glossary entries provided"
 NO_CONTENT = 204
+BODY: BodyKind = "json or form"
 
 
 class PairParameters(Parameters):
@@ -62,22 +62,22 @@ class ChangeParameters(Parameters):
     dictionaries: list[DictionaryParameters] = Field([], max_length=200)
 
 
-def add_glossaries(routes: APIRouter, context: ServerContext) -> None:
+def add_glossaries(routes: Routes, context: ServerContext) -> None:
     """Add the routes of both versions."""
     _add_version_2(routes, context)
     _add_version_3(routes, context)
     _add_dictionaries(routes, context)
 
 
-def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
-    @routes.get("/v2/glossary-language-pairs", summary="Pairs of languages of glossaries")
+def _add_version_2(routes: Routes, context: ServerContext) -> None:
+    @routes.add("GET", "/v2/glossary-language-pairs", "Language pairs of glossaries")
     async def pairs(request: Request) -> Response:
         """The pairs of languages that a glossary can be of."""
         DEEPL.client(context, request)
         every = [{"source_lang": one, "target_lang": other} for one, other in glossary_pairs(context.service)]
         return json_response({"supported_languages": every})
 
-    @routes.post("/v2/glossaries", openapi_extra=described(GlossaryParameters), status_code=201)
+    @routes.add("POST", "/v2/glossaries", "Create a glossary", body=GlossaryParameters, kind=BODY, status=201)
     async def create(request: Request) -> Response:
         """Make a glossary of one pair of languages."""
         owner = DEEPL.owner(context, request)
@@ -85,23 +85,23 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
         made = await _made(context, owner, asked.name, [asked])
         return json_response(_told_2(made), 201)
 
-    @routes.get("/v2/glossaries", summary="The key's glossaries of one pair")
+    @routes.add("GET", "/v2/glossaries", "List the glossaries of one pair")
     async def every(request: Request) -> Response:
         """The glossaries of one pair of languages."""
         owner = DEEPL.owner(context, request)
         found: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
         return json_response({"glossaries": [_told_2(one) for one in found if len(one.dictionaries) == 1]})
 
-    @routes.get("/v2/glossaries/{glossary_id}", summary="A glossary")
+    @routes.add("GET", "/v2/glossaries/{glossary_id}", "A glossary")
     async def one(request: Request, glossary_id: str) -> Response:
         """What a glossary is."""
         return json_response(_told_2(await _of_one_pair(context, request, glossary_id)))
 
-    @routes.get(
+    @routes.add(
+        "GET",
         "/v2/glossaries/{glossary_id}/entries",
-        summary="The entries of a glossary, as TSV",
-        response_class=Response,
-        responses={200: {"description": "An entry a line", "content": {TSV: {}}}},
+        "The entries of a glossary, as TSV",
+        answers={200: Answer("An entry per line", content={TSV: {"schema": {"type": "string"}}})},
     )
     async def entries(request: Request, glossary_id: str) -> Response:
         """An entry a line."""
@@ -113,7 +113,7 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
         found = await _of_one_pair(context, request, glossary_id)
         return Response(written_entries(found.dictionaries[0].entries), media_type=TSV)
 
-    @routes.delete("/v2/glossaries/{glossary_id}", status_code=NO_CONTENT, summary="Delete a glossary")
+    @routes.add("DELETE", "/v2/glossaries/{glossary_id}", "Delete a glossary", status=NO_CONTENT)
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
         owner = DEEPL.owner(context, request)
@@ -121,29 +121,33 @@ def _add_version_2(routes: APIRouter, context: ServerContext) -> None:
         return Response(status_code=NO_CONTENT)
 
 
-def _add_version_3(routes: APIRouter, context: ServerContext) -> None:
-    @routes.post("/v3/glossaries", openapi_extra=described(MultilingualParameters), status_code=201)
+def _add_version_3(routes: Routes, context: ServerContext) -> None:
+    @routes.add(
+        "POST", "/v3/glossaries", "Create a glossary", body=MultilingualParameters, kind=BODY, status=201
+    )
     async def create(request: Request) -> Response:
         """Make a glossary of any pairs of languages."""
         owner = DEEPL.owner(context, request)
         asked = await read_fields(request, MultilingualParameters)
         return json_response(_told_3(await _made(context, owner, asked.name, asked.dictionaries)), 201)
 
-    @routes.get("/v3/glossaries", summary="The key's glossaries")
+    @routes.add("GET", "/v3/glossaries", "List the glossaries")
     async def every(request: Request) -> Response:
         """All glossaries."""
         owner = DEEPL.owner(context, request)
         found: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
         return json_response({"glossaries": [_told_3(one) for one in found]})
 
-    @routes.get("/v3/glossaries/{glossary_id}", summary="A glossary")
+    @routes.add("GET", "/v3/glossaries/{glossary_id}", "A glossary")
     async def one(request: Request, glossary_id: str) -> Response:
         """What a glossary is."""
         owner = DEEPL.owner(context, request)
         found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
         return json_response(_told_3(found))
 
-    @routes.patch("/v3/glossaries/{glossary_id}", openapi_extra=described(ChangeParameters))
+    @routes.add(
+        "PATCH", "/v3/glossaries/{glossary_id}", "Change a glossary", body=ChangeParameters, kind=BODY
+    )
     async def change(request: Request, glossary_id: str) -> Response:
         """Give a glossary another name, and its dictionaries further entries."""
         owner = DEEPL.owner(context, request)
@@ -162,7 +166,7 @@ def _add_version_3(routes: APIRouter, context: ServerContext) -> None:
             _told_3(await in_thread(context.stores.glossaries.change, owner, glossary_id, changed))
         )
 
-    @routes.delete("/v3/glossaries/{glossary_id}", status_code=NO_CONTENT, summary="Delete a glossary")
+    @routes.add("DELETE", "/v3/glossaries/{glossary_id}", "Delete a glossary", status=NO_CONTENT)
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
         owner = DEEPL.owner(context, request)
@@ -170,10 +174,13 @@ def _add_version_3(routes: APIRouter, context: ServerContext) -> None:
         return Response(status_code=NO_CONTENT)
 
 
-def _add_dictionaries(routes: APIRouter, context: ServerContext) -> None:
-    pair = described_query(PairParameters)
+def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
+    entries_of, dictionaries = (
+        "/v3/glossaries/{glossary_id}/entries",
+        "/v3/glossaries/{glossary_id}/dictionaries",
+    )
 
-    @routes.get("/v3/glossaries/{glossary_id}/entries", openapi_extra=pair, summary="The entries of a pair")
+    @routes.add("GET", entries_of, "The entries of a pair", body=PairParameters, kind="query")
     async def entries(request: Request, glossary_id: str) -> Response:
         """The entries of one dictionary, as TSV in JSON."""
         owner = DEEPL.owner(context, request)
@@ -183,7 +190,7 @@ def _add_dictionaries(routes: APIRouter, context: ServerContext) -> None:
         told = {"source_lang": one.source, "target_lang": one.target, "entries": written_entries(one.entries)}
         return json_response({"dictionaries": [{**told, "entries_format": "tsv"}]})
 
-    @routes.put("/v3/glossaries/{glossary_id}/dictionaries", openapi_extra=described(DictionaryParameters))
+    @routes.add("PUT", dictionaries, "Replace a dictionary", body=DictionaryParameters, kind=BODY)
     async def put(request: Request, glossary_id: str) -> Response:
         """Make a dictionary, or put it in the place of the one of its languages."""
         owner = DEEPL.owner(context, request)
@@ -193,7 +200,9 @@ def _add_dictionaries(routes: APIRouter, context: ServerContext) -> None:
         )
         return json_response(_told(made.dictionary(new.source, new.target)))
 
-    @routes.delete("/v3/glossaries/{glossary_id}/dictionaries", openapi_extra=pair, status_code=NO_CONTENT)
+    @routes.add(
+        "DELETE", dictionaries, "Delete a dictionary", body=PairParameters, kind="query", status=NO_CONTENT
+    )
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a dictionary of a glossary."""
         owner = DEEPL.owner(context, request)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,7 +22,7 @@ from uwaga.server.context import ServerContext
 from uwaga.server.dialects.deepl.account import listed_code
 from uwaga.server.dialects.v1_schema import USUAL_BEAM
 from uwaga.server.http import Flag, Names, Parameters, Several, json_response, read_fields, while_connected
-from uwaga.server.routing import described
+from uwaga.server.routing import Routes
 from uwaga.terms import Glossary
 from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import Split
@@ -107,10 +106,10 @@ class TranslateParameters(Parameters):
     ignore_tags: Names = Field([])
 
 
-def add_translate(routes: APIRouter, context: ServerContext) -> None:
+def add_translate(routes: Routes, context: ServerContext) -> None:
     """Add the route."""
 
-    @routes.post("/v2/translate", openapi_extra=described(TranslateParameters), summary="Translate texts")
+    @routes.add("POST", "/v2/translate", "Translate texts", body=TranslateParameters, kind="json or form")
     async def translate(request: Request) -> Response:
         """Translate texts."""
         client = DEEPL.client(context, request)
