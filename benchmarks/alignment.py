@@ -29,7 +29,7 @@ from uwaga.evaluation.alignment_error import (
     check_pairs,
     read_hand_alignments,
 )
-from uwaga.inspection.head_choice import head_errors
+from uwaga.inspection.head_selection import head_errors
 from uwaga.settings import CorpusSettings, Settings, parse, read_yaml
 from uwaga.training.train import train
 

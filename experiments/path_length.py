@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from uwaga.inspection.pictures import new_figure, save_figure
+from uwaga.inspection.figures import new_figure, save_figure
 from uwaga.models.blocks import EncoderBlock
 from uwaga.models.layers.multihead import MultiHeadAttention
 from uwaga.models.layers.positions import sinusoids

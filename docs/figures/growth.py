@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from uwaga.inspection.pictures import new_figure, save_figure
+from uwaga.inspection.figures import new_figure, save_figure
 
 SHORT = 100
 """Tokens up to which the straight line is fitted."""

@@ -10,8 +10,8 @@ import pytest
 
 import uwaga
 from uwaga.cli.convert import ExportChoice
-from uwaga.conversion.compare import comparison_sources, measure_agreement
 from uwaga.conversion.export import export
+from uwaga.conversion.quantise import comparison_sources, measure_agreement
 from uwaga.errors import ModelError
 from uwaga.search import SearchOptions, search
 

@@ -10,8 +10,7 @@ import pytest
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.registry import read
 from uwaga.checkpoints.to_engine import to_engine
-from uwaga.conversion.own_sentences import nearest_language, own_sources, shipped, shipped_codes
-from uwaga.conversion.quantise import quantise
+from uwaga.conversion.quantise import nearest_language, own_sources, quantise, shipped, shipped_codes
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 SCRIPTS = {

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist, write_shortlist
 from uwaga.cli.main import app
-from uwaga.conversion.shortlists import count_shortlist, read_corpus, try_shortlist, with_shortlist
+from uwaga.conversion.shortlist import count_shortlist, read_corpus, try_shortlist, with_shortlist
 from uwaga.decoder import Choice
 from uwaga.engine import Shortlist
 from uwaga.errors import DataError, ModelError, SettingsError

@@ -25,9 +25,9 @@ from uwaga.inspection import (
     by_length,
     draw_alignments,
     draw_lengths,
+    figures,
     heat_map,
     heat_maps,
-    pictures,
     save_figure,
     translate_systems,
 )
@@ -344,7 +344,7 @@ def test_an_unknown_format_and_a_missing_library_are_named(figure, tmp_path, mon
     with pytest.raises(SettingsError, match=r"a\.gif: .* must end in one of \.png, \.svg, \.pdf"):
         save_figure(figure, tmp_path / "a.gif")
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    for needing in (lambda: pictures.new_figure(1, 1), lambda: pictures.check_drawing(tmp_path / "a.svg")):
+    for needing in (lambda: figures.new_figure(1, 1), lambda: figures.check_drawing(tmp_path / "a.svg")):
         with pytest.raises(MissingExtraError, match=r"uwaga\[inspect\]"):
             needing()
 

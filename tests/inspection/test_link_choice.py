@@ -12,9 +12,8 @@ from recurrent_variants import VARIANTS
 
 import uwaga
 from uwaga.checkpoints.alignment_head import read_head, write_head
-from uwaga.inspection import link_choice
-from uwaga.inspection.head_choice import head_errors
-from uwaga.inspection.link_choice import FEWEST, choose_links, known_links
+from uwaga.inspection import head_selection
+from uwaga.inspection.head_selection import FEWEST, choose_links, head_errors, known_links
 from uwaga.models.build import build_model
 from uwaga.settings import AlignmentHead
 from uwaga.translator import Model, Translator
@@ -69,7 +68,7 @@ def test_few_pairs_teach_nothing():
 
 
 def test_a_lexicon_comes_from_other_pairs_than_the_links_and_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(link_choice, "LEXICON_FROM", 4 * FEWEST)
+    monkeypatch.setattr(head_selection, "LEXICON_FROM", 4 * FEWEST)
     theirs = [("one two three", "eins zwei drei"), *[("me", "mich")] * 3] * (FEWEST // 2)
     corpus = [pair for both in zip(theirs, pairs_of(2 * FEWEST), strict=True) for pair in both]
     pairs, gold, lexicon = known_links(corpus, FEWEST)

@@ -24,7 +24,7 @@ from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS
 from uwaga.checkpoints.registry import read
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.cli.main import app
-from uwaga.conversion import own_sentences
+from uwaga.conversion import quantise as conversion
 from uwaga.conversion.quantise import quantise
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel
@@ -292,6 +292,6 @@ def test_I11_22_a_decoder_only_model_is_compared_without_a_sample(folder, tmp_pa
     """On sentences that its tokeniser knows, or else on what it writes itself."""
     found = quantise(folder, tmp_path / "own")
     assert found.continued and found.sentences >= 5 and found.measured_on.endswith("(no --sample)")
-    monkeypatch.setattr(own_sentences, "nearest_language", lambda tokeniser: None)
+    monkeypatch.setattr(conversion, "nearest_language", lambda tokeniser: None)
     drawn = quantise(folder, tmp_path / "drawn")
     assert drawn.continued and drawn.measured_on == "texts that the model drew itself (no --sample)"

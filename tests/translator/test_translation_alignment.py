@@ -16,7 +16,7 @@ import uwaga
 from uwaga.alignment.words import split_words, word_spans
 from uwaga.engine import model as engine_model
 from uwaga.errors import DataError, SettingsError
-from uwaga.inspection.head_choice import head_errors, own_links
+from uwaga.inspection.head_selection import head_errors, own_links
 from uwaga.models.build import build_model
 from uwaga.models.ensemble import Ensemble
 from uwaga.results.translation import Translation

@@ -5,7 +5,7 @@ step too far. So each pair of words has evidence, that of a lexicon too where th
 regression says what it is worth. A second one looks at what the first has made of the pair, of those around
 it, since words go on side by side, and of the other partners that either word might have (as the fertility
 and distortion of Brown 1993). The weights are a :class:`uwaga.settings.LinkModel`, which
-:mod:`uwaga.inspection.link_choice` finds.
+:mod:`uwaga.inspection.head_selection` finds.
 """
 
 from __future__ import annotations

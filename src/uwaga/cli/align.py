@@ -15,7 +15,7 @@ from uwaga.cli.pairs import Files, pairs_of
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.inspection.head_choice import Links
+    from uwaga.inspection.head_selection import Links
     from uwaga.settings import AlignmentHead
     from uwaga.translator import Translator
     from uwaga.translator.loading import LoadOptions
@@ -193,8 +193,7 @@ def _choose(
     from uwaga.checkpoints.alignment_head import write_head
     from uwaga.cli.meter import counter
     from uwaga.evaluation.alignment_error import check_pairs, chosen_lines, read_gold
-    from uwaga.inspection.head_choice import head_errors
-    from uwaga.inspection.link_choice import FEWEST, choose_links, known_links
+    from uwaga.inspection.head_selection import FEWEST, choose_links, head_errors, known_links
     from uwaga.library.hub import find_model
 
     pairs = list(_pairs_or_translated(translator, files))

@@ -12,7 +12,7 @@ from uwaga.cli import options as the
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.conversion.compare import Agreement
+    from uwaga.conversion.quantise import Agreement
 
 
 class ExportChoice(StrEnum):

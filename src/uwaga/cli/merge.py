@@ -30,7 +30,7 @@ def merge(adapter: AdapterFolder, folder: ModelFolder, model: Base = None) -> No
 
         uwaga convert --int8 medical-model medical-int8
     """
-    from uwaga.conversion.merge import merge_adapter
+    from uwaga.conversion.export import merge_adapter
 
     base = merge_adapter(adapter, folder, model)
     typer.echo(f"{folder}: {base} with {adapter} merged into it")

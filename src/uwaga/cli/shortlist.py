@@ -11,7 +11,7 @@ from uwaga.cli import options as the
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.conversion.shortlists.trial import Trial
+    from uwaga.conversion.shortlist import Trial
 
 Sources = Annotated[
     Path,
@@ -77,7 +77,7 @@ def shortlist(
     """
     from uwaga.checkpoints.formats.uwaga.shortlist import write_shortlist
     from uwaga.cli.meter import counter
-    from uwaga.conversion.shortlists import count_shortlist, read_corpus, try_shortlist
+    from uwaga.conversion.shortlist import count_shortlist, read_corpus, try_shortlist
     from uwaga.translator import Translator
 
     corpus = read_corpus(source, target, sentences, held_out, _dev(dev_source, dev_target))

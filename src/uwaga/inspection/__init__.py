@@ -1,16 +1,19 @@
 """Looking inside: where a model looks, layer by layer, and how its quality depends on the source's length."""
 
-from uwaga.inspection.alignment import Alignment, align
-from uwaga.inspection.alignment_figure import draw_alignments
-from uwaga.inspection.contributions import METHODS, contributions
-from uwaga.inspection.importance import HeadImportance, draw_importance, measure_heads
-from uwaga.inspection.length_figure import draw_lengths
+from uwaga.inspection.attribution import METHODS, contributions
+from uwaga.inspection.figures import (
+    check_drawing,
+    draw_alignments,
+    draw_lengths,
+    draw_matrices,
+    heat_map,
+    heat_maps,
+    save_figure,
+)
+from uwaga.inspection.interventions import HeadImportance, draw_importance, measure_heads
 from uwaga.inspection.lengths import Bucket, Cell, LengthTable, by_length, read_length_table
-from uwaga.inspection.matrices import KINDS, Selection, matrices
-from uwaga.inspection.multiples import draw_matrices
-from uwaga.inspection.pictures import check_drawing, save_figure
+from uwaga.inspection.matrices import KINDS, Alignment, Selection, align, matrices
 from uwaga.inspection.systems import align_systems, translate_systems
-from uwaga.inspection.terminal import heat_map, heat_maps
 
 __all__ = [
     "KINDS",

@@ -1,21 +1,24 @@
-"""What each source token contributes to each target token's log-probability, by a torch model's gradients."""
+"""Attribution: the contribution of each source token to each target token's log-probability."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from uwaga.inspection.interventions import torch_transformer
+from uwaga.inspection.matrices import Alignment, align, ended, label
 from uwaga.results.attention import Floats
 from uwaga.results.translation import Translation
-from uwaga.translator.translator import Translator
+from uwaga.settings.options import check_one_of
+from uwaga.translator import Translator
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from uwaga.models.transformer import Transformer
+
 
 Method = Literal["gradient_input", "integrated"]
 STEPS = 64
@@ -105,3 +108,45 @@ def _log_probs(
     log_probs = torch.log_softmax(model.logits(features), dim=-1)
     rows = torch.tensor([wanted] * points, device=model.device)[..., None]
     return log_probs.gather(-1, rows)[..., 0]
+
+
+METHODS: tuple[str, ...] = get_args(Method)
+
+
+def contributions(
+    translator: Translator,
+    source: str,
+    target: str | None = None,
+    method: Method = "integrated",
+    *,
+    words: bool = False,
+    title: str = "",
+) -> list[Alignment]:
+    """Two matrices of one translation: where the model looks, and what each source token contributes.
+
+    The second is :func:`uwaga.inspection.attribution.attribute`'s, in nats: below 0 where a source token
+    speaks against a target token. With ``words`` the contributions of a source word's pieces are added up,
+    and those to a target word's pieces averaged, as :func:`uwaga.inspection.align` does with attention.
+
+    Args:
+        translator: of a Transformer in torch.
+        source: the text to translate.
+        target: a translation to explain; the model's own if None.
+        method: ``gradient_input`` or ``integrated``.
+        words: join the pieces of each word.
+        title: what the titles begin with.
+
+    Raises:
+        SettingsError: an unknown method, or the model is no Transformer in torch.
+        TextTooLongError, DataError: as :func:`uwaga.inspection.attribution.attribute`.
+    """
+    check_one_of("attribution", method, METHODS)
+    found = attribute(translator, source, target, method)
+    rows, columns = found.values.shape
+    sides = ended(found.translation.tokens, rows), ended(found.translation.source_tokens, columns)
+    before = f"{title}: " if title else ""
+    called = {"gradient_input": "gradient × input", "integrated": "integrated gradients"}[method]
+    return [
+        align(found.translation, words=words, title=f"{before}attention"),
+        label(found.values, *sides, words=words, title=f"{before}{called}, nats", kind="attribution"),
+    ]

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from uwaga.errors import SettingsError
-from uwaga.inspection.alignment import Alignment, align
-from uwaga.inspection.matrices import Selection, matrices
+from uwaga.inspection.matrices import Alignment, Selection, align, matrices
 from uwaga.translator import MaskFiller, Request, TextGenerator, Translator, load
 
 Models = Mapping[str, str | Path | None]

@@ -1,10 +1,12 @@
-"""Shortlists made from the model's own attention, and models that use them."""
+"""Vocabulary shortlists: learned from a model's cross-attention and evaluated on held-out pairs."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,13 @@ from uwaga.decoder import Ids
 from uwaga.engine import NativeModel
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.evaluation import MetricScore, evaluate
+from uwaga.files.lines import text_lines
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions
 from uwaga.search.length_batching import length_batches
 from uwaga.translator.forced_decoding import forced_steps
+from uwaga.translator.request import Request
 from uwaga.translator.shortlisting import native_of
 from uwaga.translator.translator import Translator
 
@@ -184,3 +191,168 @@ def _copies(translator: Translator, model: NativeModel) -> Ids:
     ours = translator.source.pieces(range(model.source_vocabulary))
     found = [token * model.vocabulary + theirs[piece] for token, piece in enumerate(ours) if piece in theirs]
     return np.array(found, dtype=np.int64)
+
+
+Pair = tuple[str, str]
+
+MOST_HELD_OUT = 10
+"""At most one pair in so many is held out."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs of source and target texts: no source of ``tried`` is in ``learnt``."""
+
+    learnt: list[Pair]
+    tried: list[Pair]
+
+
+def read_corpus(
+    source: Path,
+    target: Path,
+    sentences: int = 100_000,
+    held_out: int = 500,
+    dev: tuple[Path, Path] | None = None,
+) -> Corpus:
+    """The pairs to learn from and those to try the shortlist on.
+
+    Args:
+        source: source sentences, one per line.
+        target: their translations, line by line.
+        sentences: most pairs to learn from.
+        held_out: pairs kept apart, evenly from the whole; at most a tenth of all.
+        dev: files of source and target to try it on instead of held-out pairs.
+
+    Raises:
+        DataError: a file cannot be read, the two sides differ in length, or there are too few pairs.
+    """
+    if dev is not None:
+        tried, read = read_pairs(*dev), read_pairs(source, target, sentences)
+    else:
+        read = read_pairs(source, target, sentences + held_out)
+        count = min(held_out, len(read) // MOST_HELD_OUT)
+        if not count:
+            raise DataError(
+                f"{source}: {len(read)} pairs are too few to hold any out; give --dev-source and --dev-target"
+            )
+        tried = read[:: len(read) // count][:count]
+    apart = {text for text, _ in tried}
+    learnt = [pair for pair in read if pair[0] not in apart]
+    if not learnt or not tried:
+        raise DataError(f"{source}: no pairs are left to {'learn from' if tried else 'try the shortlist on'}")
+    return Corpus(learnt, tried)
+
+
+def read_pairs(source: Path, target: Path, most: int | None = None) -> list[Pair]:
+    """The first pairs of two aligned files, all if ``most`` is None.
+
+    Raises:
+        DataError: a file cannot be read, or ends before the other.
+    """
+    pairs: list[Pair] = []
+    for ours, theirs in islice(zip_longest(text_lines(source), text_lines(target)), most):
+        if ours is None or theirs is None:
+            shorter, longer = (source, target) if ours is None else (target, source)
+            raise DataError(f"{shorter} has {len(pairs)} lines and {longer} more: they must be aligned")
+        pairs.append((ours, theirs))
+    return pairs
+
+
+@dataclass(frozen=True)
+class TimedTranslations:
+    """Translations of a text, and the seconds that they took."""
+
+    translations: list[Translation]
+    seconds: float
+
+    @property
+    def speed(self) -> float:
+        """Target tokens a second."""
+        return sum(len(one.token_scores) for one in self.translations) / max(self.seconds, 1e-9)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The same text with the ``whole`` vocabulary and with the ``short`` lists.
+
+    ``size`` is the mean of the sentences' lists, of ``vocabulary`` tokens in all, and ``coverage`` the share
+    of the tokens of the ``references`` that stand in them.
+    """
+
+    whole: TimedTranslations
+    short: TimedTranslations
+    references: tuple[str, ...]
+    vocabulary: int
+    size: float
+    coverage: float
+
+    @property
+    def alike(self) -> int:
+        """How many translations are the same."""
+        pairs = zip(self.whole.translations, self.short.translations, strict=True)
+        return sum(one.text == other.text for one, other in pairs)
+
+    @property
+    def speed_up(self) -> float:
+        """Target tokens a second with the lists over those without."""
+        return self.short.speed / self.whole.speed
+
+    def bleu(self) -> tuple[MetricScore, MetricScore]:
+        """Corpus BLEU with the whole vocabulary and with the lists.
+
+        Raises:
+            MissingExtraError: sacrebleu is not installed.
+        """
+        references = [(reference,) for reference in self.references]
+        whole, short = (
+            evaluate([one.text for one in way.translations], references, ["bleu"])["bleu"]
+            for way in (self.whole, self.short)
+        )
+        return whole, short
+
+
+def try_shortlist(
+    translator: Translator, shortlist: Shortlist, pairs: Sequence[tuple[str, str]], options: SearchOptions
+) -> Trial:
+    """Translate a text with and without a shortlist.
+
+    Raises:
+        DataError: no pair can be used.
+    """
+    short = with_shortlist(translator, shortlist)
+    sources, targets = usable_pairs(translator, pairs)
+    if not sources:
+        raise DataError("nothing to try the shortlist on: every line is empty or too long")
+    lists = [shortlist.of(source) for source in sources]
+    inside = [np.isin(target, one) for target, one in zip(targets, lists, strict=True)]
+    lines = [source for source, _ in pairs]
+    for either in (translator, short):  # what is made at the first call is made
+        list(either.run(_requests(lines[:8], options)))
+    return Trial(
+        _timed(translator, lines, options),
+        _timed(short, lines, options),
+        tuple(target for _, target in pairs),
+        shortlist.vocabulary,
+        float(np.mean([len(one) for one in lists])),
+        float(np.concatenate(inside).mean()),
+    )
+
+
+def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
+    """The same translator with a shortlist.
+
+    Raises:
+        SettingsError: the model does not run on the native engine.
+    """
+    return translator.with_decoder(native_of(translator.decoder).with_shortlist(shortlist))
+
+
+def _requests(lines: Sequence[str], options: SearchOptions) -> Iterator[Request]:
+    for number, line in enumerate(lines, start=1):
+        yield Request(line, search=options, name=f"line {number}")
+
+
+def _timed(translator: Translator, lines: Sequence[str], options: SearchOptions) -> TimedTranslations:
+    start = time.perf_counter()
+    found = list(translator.run(_requests(lines, options)))
+    return TimedTranslations(found, time.perf_counter() - start)
