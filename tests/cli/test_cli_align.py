@@ -145,7 +145,7 @@ def test_links_are_scored(folder):
             "wrong, line 1: expected 0-0 1",
         ),
         (("align", "--choose", "pairs.tsv", "-m", "ende", "--gold", "long"), "of line 9 too"),
-        (("translate", "--stream", "--alignments", "l", "-m", "ende", "a"), "words are aligned afterwards"),
+        (("translate", "--stream", "--alignments", "l", "-m", "ende", "a"), "needs the whole translation"),
         (
             ("translate", "--resume", "-o", "o", "--alignments", "l", "-m", "ende", "a"),
             "--resume has no links",
