@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
-from uwaga.cli.named import named
+from uwaga.cli.options import named
 from uwaga.errors import SettingsError
 from uwaga.inspection import by_length
 from uwaga.models.build import build_model

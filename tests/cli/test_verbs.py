@@ -8,8 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from uwaga.cli.main import app
-from uwaga.cli.verbs import NAMES, Verbs
+from uwaga.cli.main import NAMES, Verbs, app
 
 
 @pytest.mark.parametrize("name", NAMES)

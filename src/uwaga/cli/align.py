@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli import options as the
-from uwaga.cli.pairs import Files, pairs_of
+from uwaga.cli.lines import Files, pairs_of
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:

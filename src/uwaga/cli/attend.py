@@ -127,7 +127,7 @@ def attend(
         uwaga attend "a man rides a bicycle ." -m Bahdanau=runs/bahdanau/model -m runs/luong/model -o two.png
     """
     from uwaga import inspection
-    from uwaga.cli.named import named
+    from uwaga.cli.options import named
 
     models: dict[str, str | None] = dict(named(model, "--model")) if model else {BUNDLED: None}
     if output is not None and as_json:

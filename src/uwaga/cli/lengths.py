@@ -115,7 +115,7 @@ def lengths(
 
         uwaga lengths -s tok.en -r tok.de --system new.de --tokenize none --earlier old.json --table both.json
     """
-    from uwaga.cli.named import named
+    from uwaga.cli.options import named
     from uwaga.evaluation.files import read_aligned, read_test_set
     from uwaga.inspection import by_length
 

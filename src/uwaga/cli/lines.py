@@ -10,10 +10,13 @@ import shlex
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Annotated, NamedTuple
+
+import typer
 
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.atomic import new_file
@@ -278,3 +281,94 @@ def _decode(raw: bytes | None, place: str) -> str:
         return raw.decode("utf-8").replace("\r", " ")  # a line is one line, also to those who read our output
     except UnicodeDecodeError as error:
         raise DataError(f"{place} is not UTF-8 at byte {error.start + 1}") from None
+
+
+MOST_FILES = 2
+Files = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="One TSV of source and target, or two aligned files; standard input (TSV) without any.",
+        show_default=False,
+    ),
+]
+
+
+class Pairs(NamedTuple):
+    """Pairs that follow each other; ``chunk`` holds their source lines."""
+
+    chunk: Chunk
+    pairs: list[tuple[str, str]]
+
+
+def pairs_of(files: list[Path]) -> Iterator[Pairs]:
+    """The pairs of a TSV, of two files, or without any of standard input.
+
+    Raises:
+        SettingsError: there are more files.
+        DataError: a file cannot be read, a line has no tab, or two files have not as many lines.
+    """
+    if len(files) > MOST_FILES:
+        raise SettingsError(f"{len(files)} files: give one TSV, or a file of sources and one of targets")
+    if len(files) == MOST_FILES:
+        return _aligned(files[0], files[1])
+    if files:
+        return _columns(file_chunks(files[0]), str(files[0]))
+    return _columns(standard_input_chunks(), STANDARD_INPUT)
+
+
+def _columns(chunks: Iterator[Chunk], name: str) -> Iterator[Pairs]:
+    for chunk in chunks:
+        pairs = []
+        for number, line in enumerate(chunk.lines, start=chunk.first):
+            cells = line.split("\t")
+            if len(cells) < 2:
+                raise DataError(f"{name}: line {number} has no tab: put source, tab, target on a line")
+            pairs.append((cells[0], cells[1]))
+        yield Pairs(chunk, pairs)
+
+
+def _aligned(source: Path, target: Path) -> Iterator[Pairs]:
+    counts = [0, 0]
+    for left, right in zip_longest(file_chunks(source), file_chunks(target)):
+        counts = [
+            count + (len(part.lines) if part else 0)
+            for count, part in zip(counts, (left, right), strict=True)
+        ]
+        if counts[0] == counts[1]:
+            yield Pairs(left, list(zip(left.lines, right.lines, strict=True)))
+    if counts[0] != counts[1]:
+        raise DataError(f"{source} has {counts[0]} lines but {target} has {counts[1]}: they must be aligned")
+
+
+def detected(texts: Sequence[str]) -> str:
+    """The language of texts, which is said on standard error.
+
+    Raises:
+        MissingExtraError: py3langid is not installed.
+        DataError: there is no letter in them.
+    """
+    from uwaga.languages.detection import detect_language
+
+    found = detect_language(texts)
+    typer.echo(f"note: from {found.language} (probability {found.probability:.2f})", err=True)
+    return found.language
+
+
+def resolve_source(source: str | None, chunks: Iterator[Chunk]) -> tuple[str | None, Iterator[Chunk]]:
+    """The source language, and the chunks again, of which the first ones with letters tell ``auto``.
+
+    Raises:
+        MissingExtraError, DataError: as :func:`detected`.
+    """
+    from uwaga.languages.detection import AUTO
+
+    if source != AUTO:
+        return source, chunks
+    seen: list[Chunk] = []
+    for chunk in chunks:
+        seen.append(chunk)
+        if any(character.isalpha() for line in chunk.lines for character in line):
+            return detected(chunk.lines), chain(seen, chunks)
+    if not seen:
+        raise DataError("nothing came in, so its language cannot be told: name it")
+    return detected([line for chunk in seen for line in chunk.lines]), iter(seen)

@@ -16,7 +16,7 @@ import typer
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
 from uwaga.cli.confidence import confident_text, shows_colours
-from uwaga.cli.detected import resolve_source
+from uwaga.cli.lines import resolve_source
 from uwaga.cli.nbest import NbestChoice, moses_lines
 from uwaga.cli.notes import Notes
 from uwaga.cli.text_format import (

@@ -12,7 +12,7 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
-from uwaga.cli.detected import detected
+from uwaga.cli.lines import detected
 from uwaga.languages.detection import AUTO
 from uwaga.search import SearchOverrides
 
