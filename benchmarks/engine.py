@@ -206,7 +206,7 @@ def cold(rounds: int) -> dict[str, Any]:
     """Wall time and peak memory of `uwaga translate` with the bundled model from a fresh process."""
     taken, peaks = [], []
     code = (
-        "import sys\nfrom uwaga.cli import start\n"
+        "import sys\nfrom uwaga.cli.start import start\n"
         "try: start()\nfinally: print(next(line.split()[1] for line in "
         "open('/proc/self/status') if line.startswith('VmHWM')), file=sys.stderr)"
     )

@@ -1,6 +1,6 @@
 """``python -m uwaga`` is the ``uwaga`` command."""
 
-from uwaga.cli import start
+from uwaga.cli.start import start
 
 if __name__ == "__main__":
     start()

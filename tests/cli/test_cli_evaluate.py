@@ -98,7 +98,7 @@ def test_compressed_files(folder, suffix):
     Path("test.de" + suffix).write_bytes(pack(Path("test.de").read_bytes()))
     assert scores("output.de", "-r", "test.de" + suffix) == scores("output.de", "-r", "test.de")
     Path("cut.de" + suffix).write_bytes(Path("test.de" + suffix).read_bytes()[:-9])
-    fails(f"cut.de{suffix}: the compressed file is cut", "evaluate", "output.de", "-r", "cut.de" + suffix)
+    fails(f"cut.de{suffix}: the compressed file is trunc", "evaluate", "output.de", "-r", "cut.de" + suffix)
 
 
 def test_reads_standard_input(folder):

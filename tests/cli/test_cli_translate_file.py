@@ -47,7 +47,7 @@ def test_languages_are_told(tmp_path, capsys):
         ("a.xyz", "x", (), "does not say what it is"),
         ("a.csv", "a,b\n", (), "--columns"),
         ("a.json", "{", (), "line 1, column 2"),
-        ("a.docx", "x", (), "no whole archive"),
+        ("a.docx", "x", (), "zip archive"),
         ("a.txt", "x", ("--format", "doc"), "no format of documents"),
         ("a.txt", "x", ("--encoding", "klingon"), "no encoding"),
     ],

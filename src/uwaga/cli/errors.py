@@ -1,4 +1,4 @@
-"""How the command line ends when something goes wrong: one clear line and an exit status."""
+"""Errors on the command line: one line on standard error and an exit status."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Arguments = ParamSpec("Arguments")
 
 
 def reported(verb: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """The same verb, but a user's mistake ends it with ``error: ...`` on stderr and no traceback.
+    """Wrap a verb so that a user's mistake ends it with ``error: ...`` on stderr, without a traceback.
 
-    Exit status 1 for a :class:`~uwaga.errors.UwagaError`, for a file the system refuses and for a standard
-    output that is closed or full, 130 after Ctrl-C, 141 (and silence) when the reader of a pipe has gone.
-    Anything else is a bug in uwaga and keeps its traceback.
+    The exit status is 1 for a :class:`~uwaga.errors.UwagaError`, a file that cannot be read or written, and a
+    standard output that is closed or full; 130 after Ctrl-C; 141 (without a message) if the reader of a pipe
+    has exited. Anything else is a bug in uwaga and keeps its traceback.
     """
 
     @functools.wraps(verb)
@@ -55,10 +55,14 @@ def reported(verb: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
 @contextlib.contextmanager
 def needing(extra: str, work: str) -> Iterator[None]:
-    """What is imported inside, for this ``work``, comes with one of uwaga's extras.
+    """Report a module that cannot be imported in the block as a missing extra.
+
+    Args:
+        extra: the extra of uwaga that installs the module.
+        work: what needs it, for the message.
 
     Raises:
-        MissingExtraError: a library is not installed; names it and the extra.
+        MissingExtraError: names the module and the extra.
     """
     try:
         yield
@@ -69,7 +73,7 @@ def needing(extra: str, work: str) -> Iterator[None]:
 
 
 def fail(message: str) -> None:
-    """Print ``error: message`` on stderr and leave with status 1.
+    """Print ``error: message`` on stderr and exit with status 1.
 
     Raises:
         typer.Exit: always.
@@ -80,10 +84,10 @@ def fail(message: str) -> None:
 
 @contextlib.contextmanager
 def guarded_output() -> Iterator[None]:
-    """What is written inside to a standard output that is closed, full or broken ends it in one clear line.
+    """Report a standard output that is closed or full in one line, instead of a traceback.
 
     Raises:
-        typer.Exit: with status 1, or 141 and silence where the reader of a pipe has gone.
+        typer.Exit: with status 1, or without a message 141 if the reader of a pipe has exited.
     """
     closed = sys.stdout is None
     if closed:
@@ -95,25 +99,25 @@ def guarded_output() -> Iterator[None]:
         _drop_output()
         raise typer.Exit(PIPE_CLOSED) from None
     except OSError as error:
-        # Files are written by functions that name them: what has no name is standard output.
+        # Errors of files have a file name; one without is of standard output.
         if error.filename is not None or error.errno not in UNWRITABLE:
             raise
         _drop_output()
         fail(f"standard output cannot be written: {error.strerror}")
     finally:
         if closed:
-            sys.stdout = None  # as it was
+            sys.stdout = None  # as before
 
 
 class ClosedOutput(io.TextIOBase):
-    """Stands for a standard output that the process was started without."""
+    """Replaces the standard output of a process that was started without one."""
 
     def writable(self) -> bool:
-        """It is, until somebody writes."""
+        """Return True: only writing fails."""
         return True
 
     def write(self, text: str) -> int:
-        """Refuse it.
+        """Refuse to write.
 
         Raises:
             OSError: always.
@@ -123,7 +127,7 @@ class ClosedOutput(io.TextIOBase):
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Inside, SIGTERM unwinds the stack, so that temporary files are removed, and ends with status 143."""
+    """Make SIGTERM unwind the stack, which removes temporary files, and exit with status 143."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -139,8 +143,8 @@ def terminable() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Let what is still buffered for standard output go nowhere, so that the shutdown stays silent."""
+    """Discard buffered standard output, so that the interpreter exits without a message."""
     with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)

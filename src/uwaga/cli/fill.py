@@ -1,4 +1,4 @@
-"""``uwaga fill``: the words that fit into gaps."""
+"""``uwaga fill``: words for the gaps of a text, from a masked language model."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Model = Annotated[
 ]
 Texts = Annotated[
     list[str] | None,
-    typer.Argument(help="Texts with [MASK] in each gap; without any, lines are read.", show_default=False),
+    typer.Argument(help="Texts with [MASK] in each gap; lines are read if omitted.", show_default=False),
 ]
-Top = Annotated[int, typer.Option("--top", "-k", help="Words for each gap.")]
+Top = Annotated[int, typer.Option("--top", "-k", help="Number of words for each gap.")]
 AsJson = Annotated[
     bool,
     typer.Option("--json", help="One JSON object per text: text, gaps with token, probability, text."),
@@ -40,7 +40,7 @@ def fill(
     dtype: the.TorchDtype = "auto",
     threads: the.Threads = 0,
 ) -> None:
-    """Print the words that fit best where a text has [MASK], with their probabilities: a line for each gap.
+    """Print the most probable words for each [MASK] of a text, with their probabilities: one line per gap.
 
     **Examples**
 
@@ -67,9 +67,11 @@ def fill(
 
 
 def _plain(gaps: list[list[Filling]]) -> str:
-    return "".join("\t".join(f"{one.token} {one.probability:.4f}" for one in gap) + "\n" for gap in gaps)
+    return "".join(
+        "\t".join(f"{filling.token} {filling.probability:.4f}" for filling in gap) + "\n" for gap in gaps
+    )
 
 
 def _json(text: str, gaps: list[list[Filling]]) -> str:
-    document = {"text": text, "gaps": [[one.to_dict() for one in gap] for gap in gaps]}
+    document = {"text": text, "gaps": [[filling.to_dict() for filling in gap] for gap in gaps]}
     return json.dumps(document, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""``uwaga generate``: texts continued."""
+"""``uwaga generate``: continuations of texts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 Model = Annotated[
     str,
     typer.Argument(
-        help="A GPT-2 folder, an int8 one too, or a Hugging Face name (openai-community/gpt2).",
+        help="A GPT-2 folder (float or int8) or a Hugging Face name (openai-community/gpt2).",
         show_default=False,
     ),
 ]
 Prompts = Annotated[
     list[str] | None,
-    typer.Argument(help="Texts to continue; without any, lines are read.", show_default=False),
+    typer.Argument(help="Texts to continue; lines are read if omitted.", show_default=False),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object per prompt: prompt, text, score, tokens...")
@@ -81,10 +81,11 @@ def generate(
     threads: the.Threads = 0,
     memory: the.Memory = "fast",
 ) -> None:
-    """Continue texts: each is printed with what the model writes after it.
+    """Continue texts: print each prompt with its continuation.
 
-    A line is a prompt, and a line comes out for it: line breaks that the model writes become spaces (but for
-    texts given here, --stream and --json). The likeliest text repeats itself; --sample does not.
+    Each line of input is a prompt and gives one line of output: line breaks in continuations become spaces,
+    except for texts given as arguments, --stream and --json. Greedy and beam search tend to repeat
+    themselves; use --sample.
     """
     from uwaga.cli.lines import chunks_of, lines_out
     from uwaga.cli.meter import meter
@@ -102,8 +103,8 @@ def generate(
             if stream:
                 _stream(generator, chunk, options, unit, write)
             else:
-                for one in generator.continue_all(chunk.lines, options, chunk.names(unit)):
-                    write(_json(one) if as_json else _plain(one, prompt is not None))
+                for continuation in generator.continue_all(chunk.lines, options, chunk.names(unit)):
+                    write(_json(continuation) if as_json else _plain(continuation, prompt is not None))
             advance(chunk)
 
 
@@ -118,9 +119,9 @@ def _stream(
         write("\n")
 
 
-def _plain(continuation: Continuation, as_it_is: bool) -> str:
-    texts = [one.whole for one in (continuation, *continuation.alternatives)]
-    return "".join((text if as_it_is else " ".join(text.splitlines())) + "\n" for text in texts)
+def _plain(continuation: Continuation, keep_lines: bool) -> str:
+    texts = [each.whole for each in (continuation, *continuation.alternatives)]
+    return "".join((text if keep_lines else " ".join(text.splitlines())) + "\n" for text in texts)
 
 
 def _json(continuation: Continuation) -> str:

@@ -1,4 +1,4 @@
-"""Lines that come in, in chunks or one by one, and lines that go out, whole or not at all."""
+"""Input of the command line, in chunks of lines or pairs, and its output files, written atomically."""
 
 from __future__ import annotations
 
@@ -23,42 +23,42 @@ from uwaga.files.atomic import new_file
 from uwaga.files.lines import LONGEST_LINE, check_compression, compressed, open_bytes, read_lines
 
 CHUNK = 1024
-"""Lines worked on together: enough to sort into even batches, few enough to be seen soon."""
+"""Lines translated together: enough to be sorted into even batches, few enough for output to appear soon."""
 
 FEWEST, SECONDS = 16, 1.0
-"""Lines worked on together at first where somebody watches, and how long they should take."""
+"""Lines translated together at first on a terminal, and the seconds that a chunk should take."""
 
 STANDARD_INPUT = "standard input"
 TEXTS_ONLY: ContextVar[bool] = ContextVar("texts_only", default=False)
-"""Whether a ``--`` of the command line says that what follows are texts."""
+"""True if ``--`` on the command line marks the arguments after it as texts."""
 
 
 class Chunk(NamedTuple):
-    """Lines that follow each other; ``first`` is the number of the first one, from 1."""
+    """Consecutive lines; ``first`` is the number of the first one, from 1."""
 
     first: int
     lines: list[str]
 
     def names(self, unit: str) -> list[str]:
-        """What error messages call each line: ``line 7`` and so on."""
+        """Return the names of the lines for error messages: ``line 7`` and so on."""
         return [f"{unit} {number}" for number in range(self.first, self.first + len(self.lines))]
 
     def after(self, number: int) -> Chunk:
-        """Its lines after the one of this number."""
+        """Return the lines after the given number."""
         return Chunk(max(self.first, number + 1), self.lines[max(0, number + 1 - self.first) :])
 
 
 class Pace:
-    """How many lines are worked on together where somebody watches: about a second's work, so a bar moves.
+    """The size of chunks on a terminal: about one second's work, so that the progress bar moves.
 
-    What comes out does not depend on it.
+    The output does not depend on it.
     """
 
     def __init__(self) -> None:
         self.lines = FEWEST
 
     def took(self, seconds: float) -> None:
-        """Take note how long the last lines took."""
+        """Adjust the size to the time that the last chunk took."""
         if seconds > SECONDS:
             self.lines = max(FEWEST, self.lines // 2)
         elif seconds < SECONDS / 2:
@@ -66,17 +66,17 @@ class Pace:
 
 
 def chunks_of(texts: list[str] | None, path: Path | None, pace: Pace | None = None) -> Iterator[Chunk]:
-    """The texts of the command line, or the lines of a file at this pace, or else those of standard input.
+    """Return the texts of the command line, or the lines of a file, or else those of standard input.
 
     Raises:
-        SettingsError: both texts and a file are given, or a text is a file's name and no ``--`` says that
-            it is meant as a text.
+        SettingsError: both texts and a file are given, or a text is the name of a file and there is no ``--``
+            before it.
         DataError: as :func:`file_chunks` and :func:`standard_input_chunks`.
     """
     if texts and path is not None:
         raise SettingsError("give texts or --input, not both")
     if texts:
-        _refuse_file_names(texts)
+        _check_not_files(texts)
         return iter([Chunk(1, texts)])
     if path is not None:
         return file_chunks(path, pace)
@@ -85,50 +85,49 @@ def chunks_of(texts: list[str] | None, path: Path | None, pace: Pace | None = No
     return standard_input_chunks()
 
 
-def _refuse_file_names(texts: list[str]) -> None:
+def _check_not_files(texts: list[str]) -> None:
     if TEXTS_ONLY.get():
         return
     for text in texts:
-        with contextlib.suppress(OSError, ValueError):  # no name at all: too long, or with a NUL
+        with contextlib.suppress(OSError, ValueError):  # not a valid path: too long, or contains NUL
             if Path(text).is_file():
                 raise SettingsError(
                     f"{text!r} is a file: did you mean --input {shlex.quote(text)}? "
-                    f"To take the name itself as a text, put -- before it: -- {shlex.quote(text)}"
+                    f"To translate the name itself, put -- before it: -- {shlex.quote(text)}"
                 )
 
 
 def file_chunks(path: Path, pace: Pace | None = None) -> Iterator[Chunk]:
-    """The lines of a file, plain or compressed, :data:`CHUNK` at a time, or as many as ``pace`` says.
+    """Yield the lines of a file, plain or compressed, in chunks of :data:`CHUNK` or of the size of ``pace``.
 
     Raises:
-        DataError: missing, unreadable, binary, not UTF-8; names file and line, after the lines before it.
+        DataError: it is missing, unreadable, binary or not UTF-8; raised after the lines before the bad one.
     """
     return _decoded(_heaps(read_lines(path), pace), str(path))
 
 
 def standard_input_chunks() -> Iterator[Chunk]:
-    """The lines of standard input as they arrive: all that have come, but no waiting for more.
+    """Yield the lines of standard input as they arrive, without waiting for more.
 
-    A line typed by hand is a chunk of its own, a fast pipe gives :data:`CHUNK` lines at a time. A thread
-    reads ahead from this call on, so that lines gather while a model loads or works.
+    A line typed by hand is a chunk of its own; a fast pipe gives chunks of :data:`CHUNK` lines. A thread
+    reads ahead from this call on, so that lines are collected while a model loads or translates.
 
     Raises:
-        DataError: it is closed, or a line is not UTF-8; names the line, after the lines before it.
+        DataError: it is closed, or a line is not UTF-8; raised after the lines before the bad one.
     """
     return _decoded(_arriving(_raw_lines(_standard_input())), STANDARD_INPUT)
 
 
 @contextlib.contextmanager
 def lines_out(path: Path | None, interrupted: Path | None = None) -> Iterator[Callable[[str], None]]:
-    """A function that writes text, in UTF-8, to a new file or to standard output.
+    """Yield a function that writes text, in UTF-8, to a new file or to standard output.
 
-    The file takes its name when all is written; after an error there is no file, or still the old one. One
-    whose name ends in .gz, .zst, .xz or .bz2 is compressed. What is written to standard output, or to a pipe
-    or device, is seen at once.
+    The file is written atomically: after an error there is no file, or still the old one. It is compressed if
+    its name ends in .gz, .zst, .xz or .bz2. Text for standard output, a pipe or a device is flushed at once.
 
     Args:
         path: the file, or None for standard output.
-        interrupted: where what has been written to a file is kept after Ctrl-C; None for nowhere.
+        interrupted: path under which a partly written file is kept after Ctrl-C; None to remove it.
 
     Raises:
         DataError: the file cannot be written.
@@ -143,7 +142,7 @@ def lines_out(path: Path | None, interrupted: Path | None = None) -> Iterator[Ca
 
 
 def partial_of(output: Path) -> Path:
-    """Where the lines that were done are kept after Ctrl-C."""
+    """Return the path under which finished lines are kept after Ctrl-C."""
     return output.with_name(f"{output.name}.part")
 
 
@@ -276,9 +275,9 @@ def _decoded(heaps: Iterator[list[bytes | None]], name: str) -> Iterator[Chunk]:
 
 def _decode(raw: bytes | None, place: str) -> str:
     if raw is None:
-        raise DataError(f"{place} is longer than any sentence: is this text, line by line?")
+        raise DataError(f"{place} is longer than any sentence; the input must be text, one sentence per line")
     try:
-        return raw.decode("utf-8").replace("\r", " ")  # a line is one line, also to those who read our output
+        return raw.decode("utf-8").replace("\r", " ")  # else readers of our output would see two lines
     except UnicodeDecodeError as error:
         raise DataError(f"{place} is not UTF-8 at byte {error.start + 1}") from None
 
@@ -287,28 +286,30 @@ MOST_FILES = 2
 Files = Annotated[
     list[Path] | None,
     typer.Argument(
-        help="One TSV of source and target, or two aligned files; standard input (TSV) without any.",
+        help="One TSV of source and target, or two aligned files; TSV on standard input if omitted.",
         show_default=False,
     ),
 ]
 
 
 class Pairs(NamedTuple):
-    """Pairs that follow each other; ``chunk`` holds their source lines."""
+    """Consecutive pairs; ``chunk`` holds their source lines."""
 
     chunk: Chunk
     pairs: list[tuple[str, str]]
 
 
 def pairs_of(files: list[Path]) -> Iterator[Pairs]:
-    """The pairs of a TSV, of two files, or without any of standard input.
+    """Yield the pairs of a TSV, of two files, or if there are none of standard input.
 
     Raises:
-        SettingsError: there are more files.
-        DataError: a file cannot be read, a line has no tab, or two files have not as many lines.
+        SettingsError: there are more than two files.
+        DataError: a file cannot be read, a line has no tab, or two files differ in their number of lines.
     """
     if len(files) > MOST_FILES:
-        raise SettingsError(f"{len(files)} files: give one TSV, or a file of sources and one of targets")
+        raise SettingsError(
+            f"{len(files)} files given: expected one TSV, or one file of sources and one of targets"
+        )
     if len(files) == MOST_FILES:
         return _aligned(files[0], files[1])
     if files:
@@ -340,25 +341,25 @@ def _aligned(source: Path, target: Path) -> Iterator[Pairs]:
         raise DataError(f"{source} has {counts[0]} lines but {target} has {counts[1]}: they must be aligned")
 
 
-def detected(texts: Sequence[str]) -> str:
-    """The language of texts, which is said on standard error.
+def report_language(texts: Sequence[str]) -> str:
+    """Detect the language of texts, and report it on standard error.
 
     Raises:
         MissingExtraError: py3langid is not installed.
-        DataError: there is no letter in them.
+        DataError: the texts contain no letters.
     """
     from uwaga.languages.detection import detect_language
 
-    found = detect_language(texts)
-    typer.echo(f"note: from {found.language} (probability {found.probability:.2f})", err=True)
-    return found.language
+    detected = detect_language(texts)
+    typer.echo(f"note: from {detected.language} (probability {detected.probability:.2f})", err=True)
+    return detected.language
 
 
 def resolve_source(source: str | None, chunks: Iterator[Chunk]) -> tuple[str | None, Iterator[Chunk]]:
-    """The source language, and the chunks again, of which the first ones with letters tell ``auto``.
+    """Return the source language, detected on the first chunk with letters if it is ``auto``, and the chunks.
 
     Raises:
-        MissingExtraError, DataError: as :func:`detected`.
+        MissingExtraError, DataError: as :func:`report_language`.
     """
     from uwaga.languages.detection import AUTO
 
@@ -368,7 +369,7 @@ def resolve_source(source: str | None, chunks: Iterator[Chunk]) -> tuple[str | N
     for chunk in chunks:
         seen.append(chunk)
         if any(character.isalpha() for line in chunk.lines for character in line):
-            return detected(chunk.lines), chain(seen, chunks)
+            return report_language(chunk.lines), chain(seen, chunks)
     if not seen:
-        raise DataError("nothing came in, so its language cannot be told: name it")
-    return detected([line for chunk in seen for line in chunk.lines]), iter(seen)
+        raise DataError("the input is empty, so its language cannot be detected; name it with --from")
+    return report_language([line for chunk in seen for line in chunk.lines]), iter(seen)

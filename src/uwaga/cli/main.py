@@ -1,4 +1,4 @@
-"""The ``uwaga`` command."""
+"""The ``uwaga`` command and its verbs, each of which is imported when it is used."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ NAMES = (
     *("generate", "fill", "info", "convert", "shortlist", "average", "clean", "report"),
     *("distil", "backtranslate", "merge", "models", "serve"),
 )
-"""In the order of `--help`: each has a module and in it a function, or an app of several, of its name."""
+"""Verbs in the order of ``--help``; each is a function, or an app of several, in the module of its name."""
 MARKUP: Literal["markdown"] = "markdown"
 
 
 class Verb(TyperCommand):
-    """A command that remembers whether ``--`` stood among its arguments."""
+    """A command that records whether ``--`` is among its arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the arguments apart."""
+        """Parse the arguments."""
         TEXTS_ONLY.set("--" in args)
         return super().parse_args(ctx, args)
 
 
 class Verbs(Mapping[str, Any]):
-    """The commands by name."""
+    """The commands by name, built on first access."""
 
     def __init__(self) -> None:
         self._built: dict[str, Any] = {}
@@ -65,10 +65,10 @@ class Verbs(Mapping[str, Any]):
 
 
 class VerbGroup(TyperGroup):
-    """A group that builds a command when it is looked up."""
+    """A group whose commands are built on first access."""
 
-    def __init__(self, **said: Any) -> None:
-        super().__init__(**said)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self.commands: Any = Verbs()
 
 
@@ -85,7 +85,7 @@ def _build(name: str) -> Any:
 app = typer.Typer(
     name="uwaga",
     cls=VerbGroup,
-    help="Translate with attention: train a model, run it, score with it, measure it, look inside it.",
+    help="Train, run, evaluate and inspect translation models with attention.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=MARKUP,
@@ -93,8 +93,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"uwaga {__version__}")
         raise typer.Exit
 
@@ -103,22 +103,22 @@ def _show_version(asked: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Take the options that stand before the verb."""
+    """Accept the options before the verb."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line on ``arguments``, those of the process by default.
+    """Run the command line with ``arguments``, those of the process by default.
 
     Raises:
-        SystemExit: always: 0 done, 1 the input's fault, 2 wrong usage, 130 interrupted, 143 terminated.
+        SystemExit: always: 0 success, 1 error in the input, 2 wrong usage, 130 interrupted, 143 terminated.
     """
     try:
         with terminable(), guarded_output():
             app(args=None if arguments is None else list(arguments), prog_name="uwaga")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except typer.Exit as leaving:  # of what was written after the verb
-        sys.exit(leaving.exit_code)
+    except typer.Exit as end:  # raised by the last flush of standard output
+        sys.exit(end.exit_code)

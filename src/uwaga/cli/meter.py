@@ -1,4 +1,4 @@
-"""Progress bars on standard error, only where somebody sees them."""
+"""Progress bars on standard error, shown on terminals only."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
 SHARE_STEPS = 10_000
 
 Update = Callable[[int, int], None]
-"""Called with how far the work is, in the units of its total, and how many lines are done."""
+"""Called with the progress, in units of the total, and the number of lines done."""
 
 
 def duration(seconds: float) -> str:
-    """A time to wait, as one says it: ``40 s``, ``12 min``, ``30 h``."""
+    """Return a rounded duration: ``40 s``, ``12 min``, ``30 h``."""
     minutes = round(seconds / 60)
     if seconds < 100:
         return f"{round(seconds)} s"
@@ -30,9 +30,9 @@ def duration(seconds: float) -> str:
 
 @contextlib.contextmanager
 def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
-    """A function to be called with every chunk of ``path`` that is done.
+    """Yield a function to call with every finished chunk of ``path``.
 
-    Without a file it shows nothing. How much of a compressed file is left is not known: then only lines and
+    Nothing is shown without a file. For a compressed file, whose length in lines is unknown, only lines and
     time are shown.
     """
     if path is None:
@@ -52,9 +52,9 @@ def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
 
 @contextlib.contextmanager
 def amount(paths: Sequence[Path], verb: str) -> Iterator[Update]:
-    """A function to be called with how many bytes of some files, and how many lines, are done.
+    """Yield a function to call with the bytes and lines of some files that are done.
 
-    How much of a compressed file is left is not known: then only lines and time are shown.
+    For compressed files only lines and time are shown.
     """
     known = all(path.is_file() and path.suffix not in COMPRESSED for path in paths)
     with _bar(verb, sum(path.stat().st_size for path in paths) if known else None) as update:
@@ -63,7 +63,7 @@ def amount(paths: Sequence[Path], verb: str) -> Iterator[Update]:
 
 @contextlib.contextmanager
 def counter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
-    """A function to be called with how many of ``total`` lines are done; of none it shows nothing."""
+    """Yield a function to call with the number of lines done, of ``total``; nothing is shown for 0."""
     if not total:
         yield lambda done: None
         return
@@ -73,14 +73,14 @@ def counter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
 
 @contextlib.contextmanager
 def share_meter(verb: str) -> Iterator[Callable[[float, int], None]]:
-    """A function to call with the share of the work, from 0 to 1, and the number of lines that are done."""
+    """Yield a function to call with the share of the work done, from 0 to 1, and the number of lines."""
     with _bar(verb, SHARE_STEPS) as update:
         yield lambda share, lines: update(int(SHARE_STEPS * min(1.0, share)), lines)
 
 
 @contextlib.contextmanager
 def texts_meter(verb: str) -> Iterator[Callable[[int, int], None]]:
-    """A function to be called with how many texts are done, and of how many."""
+    """Yield a function to call with the number of texts done and their total."""
     with contextlib.ExitStack() as stack:
         bar: list[Update] = []
 
@@ -94,7 +94,7 @@ def texts_meter(verb: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextlib.contextmanager
 def transfer(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A function to be called with the bytes that have come, and of how many; it draws on a terminal."""
+    """Yield a function to call with the bytes received and their total, if known."""
     if not sys.stderr.isatty():
         yield lambda now, total: None
         return
@@ -123,7 +123,7 @@ def transfer(name: str) -> Iterator[Callable[[int, int | None], None]]:
 
 @contextlib.contextmanager
 def _bar(verb: str, total: int | None) -> Iterator[Update]:
-    """A bar that grows to ``total``, or nothing where standard error is not a terminal."""
+    """Show a progress bar up to ``total``; nothing if standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, lines: None
         return

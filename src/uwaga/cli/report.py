@@ -1,4 +1,4 @@
-"""``uwaga report``: a training run as one HTML file."""
+"""``uwaga report``: the report of a training run as one HTML file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ Page = Annotated[
 
 
 def report(run: Run, output: Page = None) -> None:
-    """Write what a training run has logged as one HTML file that needs no network.
+    """Write the log of a training run as a self-contained HTML file.
 
-    It has the curves of loss, BLEU, learning rate and throughput, some dev sentences as they were
-    translated over time, BLEU by length, and what reading the corpora left out. `uwaga train` writes it
-    too when it ends.
+    It shows the curves of loss, BLEU, learning rate and throughput, translations of some dev sentences over
+    time, BLEU by length, and the lines skipped in the corpora. `uwaga train` also writes it at its end.
 
     **Examples**
 
@@ -34,10 +33,12 @@ def report(run: Run, output: Page = None) -> None:
     from uwaga.cli.lines import lines_out
     from uwaga.training.page import REPORT, run_page
 
-    place = output or run / REPORT
-    if place.suffix != ".html" and place.is_file() and place.resolve().is_relative_to(run.resolve()):
-        raise SettingsError(f"{place}: is a file of the run; name another for the report, one in .html")
+    path = output or run / REPORT
+    if path.suffix != ".html" and path.is_file() and path.resolve().is_relative_to(run.resolve()):
+        raise SettingsError(
+            f"{path}: is a file of the run; choose another name for the report, ending in .html"
+        )
     text = run_page(run)
-    with lines_out(place) as write:
+    with lines_out(path) as write:
         write(text)
-    typer.echo(f"wrote {place}", err=True)
+    typer.echo(f"wrote {path}", err=True)

@@ -1,4 +1,4 @@
-"""``uwaga score``: how probable a model finds given translations."""
+"""``uwaga score``: the probability of given translations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tokens = Annotated[bool, typer.Option("--tokens", help="Add each target token wi
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object per line: log_prob, mean, perplexity, tokens...")
 ]
-BatchTokens = Annotated[int, typer.Option(help="Tokens scored together.", min=1)]
+BatchTokens = Annotated[int, typer.Option(help="Batch size in tokens.", min=1)]
 
 
 def score(
@@ -36,10 +36,10 @@ def score(
     memory: the.Memory = "fast",
     adapter: the.Adapter = None,
 ) -> None:
-    r"""Print how probable the model finds each translation: one line per pair.
+    r"""Print the model's log-probability of each translation, one line per pair.
 
     The first number is the natural logarithm of the target's probability given the source, the second its
-    mean per token (the end of the sentence counts as one): nearer to 0 is more probable.
+    mean per token, including the end symbol. Values closer to 0 are more probable.
 
     **Examples**
 
@@ -60,12 +60,17 @@ def score(
     from uwaga.translator import Translator
     from uwaga.translator.loading import LoadOptions, named_by
 
-    wanted = LoadOptions(device, dtype, threads, engine, source, target, None, memory, adapter)
-    translator = Translator.load(model or named_by(adapter, None), *wanted)
+    options = LoadOptions(device, dtype, threads, engine, source, target, None, memory, adapter)
+    translator = Translator.load(model or named_by(adapter, None), *options)
     with lines_out(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
             scores = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)
-            write("".join((_json(one) if as_json else _plain(one, tokens)) + "\n" for one in scores))
+            write(
+                "".join(
+                    (_json(pair_score) if as_json else _plain(pair_score, tokens)) + "\n"
+                    for pair_score in scores
+                )
+            )
             advance(chunk)
 
 

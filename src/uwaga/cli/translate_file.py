@@ -12,7 +12,7 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
-from uwaga.cli.lines import detected
+from uwaga.cli.lines import report_language
 from uwaga.languages.detection import AUTO
 from uwaga.search import SearchOverrides
 
@@ -115,7 +115,7 @@ def translate_file(
     said = DocumentOptions(encoding, _listed(keys), _listed(columns), retranslate, source, target)
     job = document_job(document, output, format_, said)  # speaks before a model is loaded
     if source == AUTO:
-        source = detected(list(islice(job_texts(job), SAMPLE)))
+        source = report_language(list(islice(job_texts(job), SAMPLE)))
         said = replace(said, source=source)
     wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
     translator, _ = load_for_texts(model, wanted, via)

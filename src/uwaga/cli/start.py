@@ -1,0 +1,26 @@
+"""The entry point of the ``uwaga`` command, which starts :mod:`uwaga.cli.main` quickly."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+
+def start() -> None:
+    """Import the command line and run it with the arguments of the process.
+
+    Raises:
+        SystemExit: always, as :func:`uwaga.cli.main.main`.
+    """
+    # Imported modules stay alive, so garbage collection during imports frees nothing. Searching all installed
+    # packages for plugins of pydantic takes longer than reading a model's settings.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    gc.disable()
+    from uwaga.cli.main import main
+
+    gc.freeze()
+    gc.enable()
+    try:
+        main()
+    finally:
+        gc.freeze()  # else Python would collect once more at exit
