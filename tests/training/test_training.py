@@ -176,7 +176,7 @@ def test_damaged_checkpoints_are_refused(tmp_path: Path, harm: str) -> None:
     elif harm == "replace":
         path.write_bytes(b"\x80\x04not a checkpoint")
     else:
-        path.unlink()
+        Path(path).unlink()
     with pytest.raises(CheckpointError, match=r"step-00000003\.safetensors"):
         read_checkpoint(path)
 
@@ -186,8 +186,8 @@ def test_full_disk_leaves_older_checkpoints_and_no_rubbish(
 ) -> None:
     older = write_checkpoint(tmp_path, Progress(step=1), {"model.w": torch.ones(3)})
 
-    def full(tensors: object, path: Path, metadata: object) -> None:
-        path.write_bytes(b"half")
+    def full(tensors: object, path: str, metadata: object) -> None:
+        Path(path).write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(checkpoint, "save_file", full)
@@ -202,9 +202,9 @@ def test_I11_1_a_file_that_somebody_deletes_is_not_called_a_full_disk(
 ) -> None:
     write = checkpoint.save_file
 
-    def deleted(tensors: dict[str, torch.Tensor], path: Path, metadata: dict[str, str]) -> None:
+    def deleted(tensors: dict[str, torch.Tensor], path: str, metadata: dict[str, str]) -> None:
         write(tensors, path, metadata)
-        path.unlink()
+        Path(path).unlink()
 
     monkeypatch.setattr(checkpoint, "save_file", deleted)
     with pytest.raises(CheckpointError, match="deleted by another program") as found:
