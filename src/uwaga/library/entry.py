@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uwaga.errors import CatalogueError
-from uwaga.files.http import Limits
+from uwaga.files.http import Limits as Limits
 from uwaga.library.fields import same_language
 from uwaga.library.installed import mean_score
 
