@@ -55,8 +55,8 @@ NLLB200 = (
 TWO_LETTERS = {
     longer: short
     for short, _, rest in (
-        one.partition(":")
-        for one in (
+        entry.partition(":")
+        for entry in (
             "aa:aar ab:abk ae:ave af:afr ak:aka am:amh an:arg ar:ara/arb as:asm av:ava ay:aym/ayr az:aze/azj "
             "ba:bak be:bel bg:bul bi:bis bm:bam bn:ben bo:bod/tib br:bre bs:bos ca:cat ce:che ch:cha co:cos "
             "cr:cre cs:ces/cze cu:chu cv:chv cy:cym/wel da:dan de:deu/ger dv:div dz:dzo ee:ewe el:ell/gre "
@@ -77,33 +77,35 @@ TWO_LETTERS = {
     )
     for longer in rest.split("/")
 }
-"""ISO 639's codes of three letters, and old ones of two, with those of two that mean the same; of a language
-that has several kinds (Arabic, Persian) those of its standard kind too."""
+"""The two-letter code of ISO 639 for each three-letter and each old two-letter code; for a macrolanguage such
+as Arabic or Persian also for the code of its standard variety."""
 
 HYPHENS = re.compile("[-_]")
 TAG = re.compile(r"<[^<>\s]+>|>>[^<>\s]+<<")
 """A language tag at the start of a source: ``>>deu<<`` as in OPUS-MT, ``<2de>`` as in Johnson et al.
 (2017)."""
 SCRIPT = 4
-"""Letters of the code of a script, such as ``Latn``."""
+"""Letters in the code of a script, such as ``Latn``."""
 
 
 @lru_cache(maxsize=1024)
 def base_language(code: str) -> str:
-    """The language of a code such as ``pt_BR`` or ``eng_Latn``, in two letters where ISO 639 has them."""
+    """Return the language of a code such as ``pt_BR`` or ``eng_Latn``, in two letters where ISO 639 has
+    them.
+    """
     language = HYPHENS.split(code.lower())[0]
     return TWO_LETTERS.get(language, language)
 
 
-def same_language(one: str, other: str) -> bool:
-    """Whether two codes are of one language: ``en``, ``en_XX`` and ``eng_Latn`` are.
+def same_language(first: str, second: str) -> bool:
+    """Return whether two codes mean one language, as ``en``, ``en_XX`` and ``eng_Latn`` do.
 
-    Regions do not count, but codes that name different scripts (``zh_Hans``, ``zh_Hant``) differ.
+    Regions are ignored, but codes that name different scripts (``zh_Hans``, ``zh_Hant``) differ.
     """
-    if base_language(one) != base_language(other):
+    if base_language(first) != base_language(second):
         return False
     scripts = [
-        {part for part in HYPHENS.split(code.lower())[1:] if len(part) == SCRIPT} for code in (one, other)
+        {part for part in HYPHENS.split(code.lower())[1:] if len(part) == SCRIPT} for code in (first, second)
     ]
     return not all(scripts) or scripts[0] == scripts[1]
 
@@ -112,7 +114,7 @@ ROMAN = (
     "en de fr es it pt nl sv da no nb nn fi et lv lt pl cs sk sl hr ro hu "
     "tr sq is ga id ms vi tl ca gl eu mt cy af sw eng deu fra spa ita por nld pol ces"
 )
-"""Languages in Latin letters."""
+"""Languages written in Latin letters."""
 LATIN, CYRILLIC, ARABIC, DEVANAGARI = ("LATIN",), ("CYRILLIC",), ("ARABIC",), ("DEVANAGARI",)
 HAN = ("CJK", "IDEOGRAPHIC", "KANGXI", "BOPOMOFO")
 SCRIPTS: dict[str, tuple[str, ...]] = {
@@ -133,15 +135,15 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["th", "tha"], ("THAI",)),
     **dict.fromkeys(["am", "ti", "amh", "tir"], ("ETHIOPIC",)),
 }
-"""How Unicode's names of a language's letters begin; a language that is not here is not checked."""
+"""The first words of the Unicode names of a language's letters; other languages are not checked."""
 
 
 def scripts_of(language: str) -> tuple[str, ...] | None:
-    """How the names of a language's letters begin; None of a language that is not known here."""
+    """Return the first words of the Unicode names of a language's letters, None for an unknown language."""
     return SCRIPTS.get(base_language(language))
 
 
 @lru_cache(1 << 16)
 def script_of(character: str) -> str:
-    """How Unicode's name of a letter begins, empty for what is no letter."""
+    """Return the first word of a letter's Unicode name, an empty string for other characters."""
     return unicodedata.name(character, "").partition(" ")[0] if character.isalpha() else ""

@@ -1,4 +1,4 @@
-"""English names of languages by their ISO 639 codes, as pages and clients list them."""
+"""English names of languages by their ISO 639 codes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from uwaga.languages.codes import HYPHENS, SCRIPT, base_language, same_language
 # ruff: noqa: SIM905 (a list of names is easier to read as one text)
 
 NAMES = dict(
-    one.split(":")
-    for one in (
+    entry.split(":")
+    for entry in (
         "aa:Afar ab:Abkhazian ae:Avestan af:Afrikaans ak:Akan am:Amharic an:Aragonese ar:Arabic as:Assamese "
         "av:Avaric ay:Aymara az:Azerbaijani ba:Bashkir be:Belarusian bg:Bulgarian bi:Bislama bm:Bambara "
         "bn:Bengali bo:Tibetan br:Breton bs:Bosnian ca:Catalan ce:Chechen ch:Chamorro co:Corsican cr:Cree "
@@ -44,7 +44,9 @@ SCRIPT_NAMES = {
 
 
 def language_name(code: str) -> str:
-    """The English name of a language, its script where the code names one; the code of an unknown one."""
+    """Return the English name of a language, with the script that the code names; the code if it is
+    unknown.
+    """
     name = NAMES.get(base_language(code), "").replace("_", " ")
     script = next((part for part in HYPHENS.split(code.lower())[1:] if len(part) == SCRIPT), None)
     if not name:
@@ -53,18 +55,18 @@ def language_name(code: str) -> str:
 
 
 def offered_codes(codes: Iterable[str]) -> dict[str, str]:
-    """How a server calls languages that its models know by all kinds of codes, by the models' codes.
+    """Return the code under which a server offers each of the models' codes.
 
-    Two letters where ISO 639 has them and no script must be told apart: ``eng_Latn`` is ``en``, beside
-    ``zho_Hant`` ``zho_Hans`` is ``zh-Hans``.
+    It has two letters where ISO 639 has them and no two scripts must be distinguished: ``eng_Latn`` is
+    offered as ``en``; ``zho_Hans`` is offered as ``zh-Hans`` if there is also ``zho_Hant``.
     """
-    kinds: dict[str, list[str]] = {}
-    every = list(dict.fromkeys(codes))
-    for code in every:
-        same = kinds.setdefault(base_language(code), [])
+    variants: dict[str, list[str]] = {}
+    distinct = list(dict.fromkeys(codes))
+    for code in distinct:
+        same = variants.setdefault(base_language(code), [])
         if not any(same_language(code, other) for other in same):
             same.append(code)
-    return {code: _offered(code, len(kinds[base_language(code)]) > 1) for code in every}
+    return {code: _offered(code, len(variants[base_language(code)]) > 1) for code in distinct}
 
 
 def _offered(code: str, scripts: bool) -> str:

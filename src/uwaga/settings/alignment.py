@@ -1,4 +1,4 @@
-"""Which attention of a model tells what a target piece comes from."""
+"""Settings of the attention that aligns target tokens with source tokens."""
 
 from __future__ import annotations
 
@@ -15,94 +15,102 @@ from uwaga.settings.parsing import StrictModel
 
 Step = Literal["predicting", "reading"]
 LARGEST = 1 << 26
-"""Bytes of a lexicon, unpacked."""
+"""Bytes of a lexicon, decompressed."""
 
 
 class WordLexicon(StrictModel):
-    """Which words of two languages stand for one another, as an aligner has learned from a corpus."""
+    """Translations of words with their probabilities in both directions, learned by an aligner from a
+    corpus.
+    """
 
-    letters: PositiveInt = Field(description="of a word, in lower case, that count: its forms are one word")
+    letters: PositiveInt = Field(
+        description="first letters of a lower-cased word that are compared, so that its forms count as one "
+        "word"
+    )
     words: str = Field(
-        description="lines, deflated, in base 85: a source word, then three fields for each of its partners: "
-        "the target word, and in hundredths how likely each of the two is where the other stands"
+        description="deflated lines in base 85: a source word, then three fields for each target word: the "
+        "word, and in hundredths its probability given the source word, and the source word's given it"
     )
 
     @classmethod
     def of(cls, letters: int, chances: Mapping[tuple[str, str], tuple[float, float]]) -> WordLexicon:
-        """The lexicon of pairs of words, source and target, and how likely each is of the other."""
+        """Build a lexicon from pairs of a source and a target word and their two probabilities."""
         words: dict[str, list[str]] = {}
         for (source, target), both in sorted(chances.items()):
-            rounded = [round(100 * one) for one in both]
+            rounded = [round(100 * probability) for probability in both]
             if any(rounded):
                 words.setdefault(source, []).append(f"{target} {rounded[0]} {rounded[1]}")
         return cls.packed(
-            letters, "\n".join(f"{source} {' '.join(found)}" for source, found in words.items())
+            letters, "\n".join(f"{source} {' '.join(targets)}" for source, targets in words.items())
         )
 
     @classmethod
     def packed(cls, letters: int, lines: str) -> WordLexicon:
-        """The lexicon of these lines."""
+        """Build a lexicon from its lines."""
         return cls(letters=letters, words=base64.b85encode(zlib.compress(lines.encode(), 9)).decode())
 
     @cached_property
     def partners(self) -> dict[str, dict[str, tuple[float, float]]]:
-        """Of each source word its target words, and how likely each is of the other.
+        """The target words of each source word, with their probabilities in both directions.
 
         Raises:
-            ModelError: it is damaged.
+            ModelError: the lexicon is damaged.
         """
-        found = {}
+        partners = {}
         opened = zlib.decompressobj()
         try:
             lines = opened.decompress(base64.b85decode(self.words), LARGEST).decode()
             if not opened.eof:
-                raise ValueError("longer than a lexicon may be, or cut short")
+                raise ValueError("too long or truncated")
             for line in lines.splitlines():
                 source, *fields = line.split(" ")
-                found[source] = {
+                partners[source] = {
                     target: (int(ahead) / 100, int(back) / 100)
                     for target, ahead, back in zip(*[iter(fields)] * 3, strict=True)
                 }
         except (ValueError, zlib.error) as error:
             raise ModelError(
-                f"the lexicon of the model's alignment head is damaged ({error}); make another with "
+                f"the lexicon of the model's alignment head is damaged ({error}); create another with "
                 "`uwaga align --choose`"
             ) from None
-        return found
+        return partners
 
 
 class LinkModel(StrictModel):
-    """How likely two words are linked, by several heads together: two logistic regressions, one after the
-    other, as :mod:`uwaga.alignment.link_evidence` has them.
+    """Two successive logistic regressions that link words by the evidence of several heads.
+
+    :mod:`uwaga.alignment.link_evidence` computes their features.
     """
 
     heads: tuple[tuple[PositiveInt, PositiveInt, Step], ...] = Field(
         description="layer, head and step of each attention, the best first", min_length=1
     )
     first: tuple[float, ...] = Field(
-        description="weights of what the attentions and the words say of a pair, and the constant"
+        description="weights of the features of a pair, from attentions and words, and the bias"
     )
     second: tuple[float, ...] = Field(
-        description="weights of what the first one says of the pair and of those around it, and the constant"
+        description="weights of the first one's outputs for the pair and its neighbours, and the bias"
     )
-    lexicon: WordLexicon | None = Field(
-        None, description="what the first one is told of the words themselves"
-    )
+    lexicon: WordLexicon | None = Field(None, description="gives the first one its features of the words")
 
 
 class AlignmentHead(StrictModel):
-    """The cross-attention head, or mean of a layer's heads, that aligns best."""
+    """The cross-attention head, or the mean of a layer's heads, that aligns best."""
 
     layer: PositiveInt = Field(description="of the decoder, from 1")
-    head: PositiveInt | None = Field(None, description="of the layer, from 1; the mean of its heads if none")
+    head: PositiveInt | None = Field(
+        None, description="of the layer, from 1; the mean of its heads if not given"
+    )
     step: Step = Field(
         "predicting",
-        description="whose attention aligns a target token: that of the step which predicts it, or of the "
-        "next one, which reads it",
+        description="the decoder step whose attention aligns a target token: the one that predicts it, or "
+        "the next one, which reads it",
     )
-    links: LinkModel | None = Field(None, description="which words are linked, by more than this one head")
+    links: LinkModel | None = Field(None, description="links words by the evidence of several heads")
 
     def __str__(self) -> str:
-        """``1.2 reading``: layer, head or ``mean``, and step; and how many link words together."""
+        """Return layer, head or ``mean``, and step, as in ``1.2 reading``, and the number of heads that link
+        words.
+        """
         together = "" if self.links is None else f", links by {len(self.links.heads)} heads"
         return f"{self.layer}.{self.head or 'mean'} {self.step}{together}"

@@ -1,4 +1,4 @@
-"""Settings of the corpora: where the pairs are, how they are read, how often they are shown."""
+"""Settings of corpora: their files, how they are read, and how often their pairs are shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Format = Literal["auto", "text", "tsv", "moses", "tmx", "parquet", "jsonl"]
 LONGEST_TAG = 64
 """Characters."""
 _NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
-MOST_TIMES = 1e4
+MAX_WEIGHT = 1e4
 _LONGEST_NAME = 60
 
 
@@ -28,14 +28,18 @@ File = Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
 
 
 class FilterSettings(StrictModel):
-    """Which pairs of a corpus are left out, in subwords of its sides."""
+    """Which pairs of a corpus are dropped; lengths are in subwords."""
 
-    min_tokens: PositiveInt = Field(1, description="shortest side")
-    max_tokens: PositiveInt | None = Field(None, description="longest side; data.max_tokens if not given")
-    max_ratio: float | None = Field(
-        None, gt=1.0, description="longest side divided by shortest; data.max_ratio if not given"
+    min_tokens: PositiveInt = Field(1, description="minimum length of a side")
+    max_tokens: PositiveInt | None = Field(
+        None, description="maximum length of a side; data.max_tokens if not given"
     )
-    equal_sides: Literal["keep", "drop"] = Field("keep", description="pairs whose sides are the same text")
+    max_ratio: float | None = Field(
+        None,
+        gt=1.0,
+        description="maximum ratio of the longer side to the shorter; data.max_ratio if not given",
+    )
+    equal_sides: Literal["keep", "drop"] = Field("keep", description="pairs whose sides are identical")
 
 
 class CorpusSettings(StrictModel):
@@ -45,24 +49,27 @@ class CorpusSettings(StrictModel):
         min_length=1, description="paths or URLs: two aligned texts, a Moses prefix, or files of one format"
     )
     name: str = Field(
-        "", pattern=r"^[A-Za-z0-9_.-]*$", max_length=_LONGEST_NAME, description="of its store and in messages"
+        "",
+        pattern=r"^[A-Za-z0-9_.-]*$",
+        max_length=_LONGEST_NAME,
+        description="of the corpus, for its store and for messages",
     )
-    format: Format = Field("auto", description="auto: by the ends of the names")
+    format: Format = Field("auto", description="auto: by the suffixes of the names")
     columns: tuple[PositiveInt | str, ...] = Field(
         (),
         description="source, target, further references: names, or in TSV numbers from 1; "
         "names in TSV make its first line a header",
     )
     languages: tuple[str, str] | None = Field(None, description="data.languages if not given")
-    tag: str = Field(
-        "", description="a piece put before each source, such as >>deu<< or <2de>; in --to its language"
-    )
+    tag: str = Field("", description="language tag put before each source, such as >>deu<< or <2de>")
     weight: float | None = Field(
-        None, gt=0.0, le=MOST_TIMES, description="times its pairs are shown in an epoch; 1 if not given"
+        None, gt=0.0, le=MAX_WEIGHT, description="how often each pair is shown in an epoch; 1 if not given"
     )
     bad_lines: Literal["skip", "stop"] | None = Field(None, description="data.bad_lines if not given")
     alignment: str = Field(
-        "", description="a file of word links for training.guided_alignment, line n as 0-0 1-2 of pair n"
+        "",
+        description="file of word alignments for training.guided_alignment; line n has those of pair n, as "
+        "0-0 1-2",
     )
     filters: FilterSettings = Field(default_factory=FilterSettings)
 
@@ -71,7 +78,7 @@ class CorpusSettings(StrictModel):
     def _tag_is_one_piece(cls, tag: str) -> str:
         if tag and not (TAG.fullmatch(tag) and tag.isprintable() and len(tag) <= LONGEST_TAG):
             raise ValueError(
-                f"a tag is of the form >>deu<< or <2de>, without spaces, of {LONGEST_TAG} characters or fewer"
+                f"a tag has the form >>deu<< or <2de>, without spaces, and at most {LONGEST_TAG} characters"
             )
         return tag
 
@@ -79,26 +86,26 @@ class CorpusSettings(StrictModel):
     @classmethod
     def _two_columns(cls, columns: tuple[int | str, ...]) -> tuple[int | str, ...]:
         if len(columns) == 1:
-            raise ValueError("columns are at least two: the source's and the target's")
+            raise ValueError("at least two columns are needed: the source's and the target's")
         if len({type(column) for column in columns}) > 1:
-            raise ValueError("columns are all numbers or all names")
+            raise ValueError("columns must be all numbers or all names")
         return columns
 
     @property
     def is_plain(self) -> bool:
-        """Whether it says no more than its files."""
+        """Whether only the files are set."""
         return self == CorpusSettings(files=self.files)
 
 
 def _as_corpora(value: Any) -> Any:
-    """The short form, a list of paths or a path, as a list of one corpus."""
+    """Turn the short form, a path or a list of paths, into a list of one corpus."""
     if isinstance(value, str | Path):
         value = [value]
-    if isinstance(value, list | tuple) and value and all(isinstance(one, str | Path) for one in value):
+    if isinstance(value, list | tuple) and value and all(isinstance(path, str | Path) for path in value):
         if len(value) > 2:
             raise ValueError(
-                "the short form is a file, two aligned files or a Moses prefix; of more corpora each is an "
-                "entry of its own: [{files: [...]}, {files: [...]}]"
+                "the short form is a file, two aligned files or a Moses prefix; write several corpora as "
+                "separate entries: [{files: [...]}, {files: [...]}]"
             )
         return [{"files": list(value)}]
     return [value] if isinstance(value, dict | CorpusSettings) else value
@@ -108,51 +115,55 @@ CorporaSettings = Annotated[list[CorpusSettings], BeforeValidator(_as_corpora), 
 
 
 class DataSettings(StrictModel):
-    """The corpora.
+    """The corpora of a run.
 
-    ``train``, ``dev``: one TSV file, a pair of aligned files, or a Moses prefix with ``languages``; or a list
-    of corpora, each ``{files: [...], weight: 2, tag: ">>deu<<", ...}``. Plain, .gz, .zst, .xz or .bz2, on
-    disk or behind a URL.
+    ``train`` and ``dev`` are a TSV file, a pair of aligned files, or a Moses prefix with ``languages``; or a
+    list of corpora, each ``{files: [...], weight: 2, tag: ">>deu<<", ...}``. Files are plain, .gz, .zst, .xz
+    or .bz2, local or behind URLs.
     """
 
     train: CorporaSettings = Field(
         description="a TSV file, two aligned files, a Moses prefix; or a list of corpora, each "
         "{files: [...], weight: 2, tag: '>>deu<<', ...}"
     )
-    dev: CorporaSettings = Field(description="the same; pairs that are not in the training data")
+    dev: CorporaSettings = Field(description="the same, of pairs that are not in the training data")
     also: dict[str, CorporaSettings] = Field(
         default_factory=dict,
-        description="by name, further dev sets: what a model that is adapted must not forget",
+        description="further dev sets by name, for what a fine-tuned model must not forget",
     )
     temperature: float | None = Field(
-        None, gt=0.0, description="draw corpora of n pairs in proportion to n ** (1 / temperature)"
+        None, gt=0.0, description="sample corpora of n pairs in proportion to n ** (1 / temperature)"
     )
     languages: tuple[str, str] = Field(("src", "tgt"), description="source and target language codes")
     licence: str = Field("", description="licence and attribution of the corpora, for the model card")
-    bad_lines: Literal["skip", "stop"] = Field("skip", description="empty, over-long or bad UTF-8 lines")
-    max_tokens: PositiveInt = Field(256, description="longest side of a training pair, in subwords")
-    max_ratio: float = Field(9.0, gt=1.0, description="longest side divided by shortest, at most")
+    bad_lines: Literal["skip", "stop"] = Field(
+        "skip", description="what to do with lines that are empty, too long or not UTF-8"
+    )
+    max_tokens: PositiveInt = Field(
+        256, description="maximum length of a side of a training pair, in subwords"
+    )
+    max_ratio: float = Field(9.0, gt=1.0, description="maximum ratio of the longer side to the shorter")
     augment: dict[Literal["lower", "upper", "unpunctuated"], Probability] = Field(
         default_factory=dict,
-        description="share of training sources shown in another surface form",
+        description="share of training sources shown lower-cased, upper-cased or unpunctuated",
     )
     subword_sampling: Probability = Field(
-        0.0, description="alpha of subword regularisation (Kudo 2018) or BPE dropout, 0 for none"
+        0.0, description="alpha of subword regularisation (Kudo 2018) or rate of BPE dropout, 0 for none"
     )
 
     @model_validator(mode="after")
     def _mixture_is_said_once(self) -> DataSettings:
         if self.temperature is not None and any(corpus.weight is not None for corpus in self.train):
-            raise ValueError("temperature and the weights of corpora exclude each other; give one of them")
+            raise ValueError("temperature and weights of corpora are mutually exclusive; give one of them")
         also = (corpus for corpora in self.also.values() for corpus in corpora)
         if any(corpus.alignment for corpus in (*self.dev, *also)):
-            raise ValueError("dev and also: an alignment has no meaning there; give those of train theirs")
+            raise ValueError("dev and also: alignments are only for train")
         if any(corpus.weight is not None for corpus in self.dev):
-            raise ValueError("dev: a weight has no meaning there; each pair is validated on once")
+            raise ValueError("dev: weights are only for train; each pair is validated once")
         for side, corpora in (("train", self.train), ("dev", self.dev)):
             named = Counter(corpus.name for corpus in corpora if corpus.name)
             if twice := [name for name, count in named.items() if count > 1]:
-                raise ValueError(f"{side}: two corpora are called {twice[0]!r}")
+                raise ValueError(f"{side}: two corpora are named {twice[0]!r}")
         return self
 
     @field_serializer("train", "dev")
@@ -164,13 +175,13 @@ class DataSettings(StrictModel):
         return {name: _short(corpora) for name, corpora in also.items()}
 
     def resolved(self, side: Literal["train", "dev"]) -> list[CorpusSettings]:
-        """The corpora of a side, each with a name of its own and with what ``data`` says for all of them."""
+        """Return the corpora of a side as :meth:`resolve` does."""
         return self.resolve(self.train if side == "train" else self.dev)
 
     def resolve(self, corpora: list[CorpusSettings]) -> list[CorpusSettings]:
-        """These corpora, each with a name of its own and with what ``data`` says for all of them."""
+        """Return corpora with unique names and with the defaults that ``data`` gives for all of them."""
         names = {corpus.name for corpus in corpora}
-        found = []
+        resolved = []
         for corpus in corpora:
             name = corpus.name
             if not name:
@@ -186,8 +197,8 @@ class DataSettings(StrictModel):
                 "bad_lines": corpus.bad_lines or self.bad_lines,
                 "filters": corpus.filters.model_copy(update=filters),
             }
-            found.append(corpus.model_copy(update=changes))
-        return found
+            resolved.append(corpus.model_copy(update=changes))
+        return resolved
 
     @property
     def tags(self) -> list[str]:
@@ -197,22 +208,18 @@ class DataSettings(StrictModel):
 
 
 def _short(corpora: list[CorpusSettings]) -> list[Any]:
-    """Corpora as a settings file has them, in the short form where it says all."""
+    """Return corpora as a settings file holds them, in the short form if possible."""
     if len(corpora) == 1 and corpora[0].is_plain and len(corpora[0].files) <= 2:
         return list(corpora[0].files)
     return [corpus.model_dump(mode="json", exclude_defaults=True) for corpus in corpora]
 
 
 def corpus_stem(file: str) -> str:
-    """A corpus's name made from a file's: ``s3://b/news.en.gz`` is ``news.en.gz``."""
+    """Return a corpus's name made from a file's: ``s3://b/news.en.gz`` becomes ``news.en.gz``."""
     last = file.rstrip("/").rpartition("/")[2]
     return _NAME_CHARACTERS.sub("_", last).strip("._")[-_LONGEST_NAME:] or "corpus"
 
 
 def _free(name: str, taken: set[str]) -> str:
-    number = 2
-    made = name
-    while made in taken:
-        made = f"{name}-{number}"
-        number += 1
-    return made
+    candidates = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
+    return next(candidate for candidate in candidates if candidate not in taken)

@@ -22,23 +22,24 @@ from uwaga.settings.transformer import ProphetNetSettings, TransformerSettings
 
 
 def transformer_small() -> TransformerSettings:
-    """For some hundred thousand pairs."""
+    """Return a Transformer for some hundred thousand pairs."""
     return TransformerSettings(
         encoder_layers=4, decoder_layers=4, width=256, heads=4, feed_forward=1024, norm="pre"
     )
 
 
 def transformer_tiny() -> TransformerSettings:
-    """For some ten thousand pairs: the Transformer-Tiny of Wu 2021."""
+    """Return a Transformer for some ten thousand pairs: the Transformer-Tiny of Wu 2021."""
     return TransformerSettings(
         encoder_layers=4, decoder_layers=4, width=128, heads=4, feed_forward=256, dropout=0.3
     )
 
 
 def tiny_student() -> TransformerSettings:
-    """For millions of sentences that a larger model has translated, and machines without a GPU (Kim 2019).
+    """Return a fast Transformer for CPUs, to train on millions of sentences that a larger model translated
+    (Kim 2019).
 
-    The shape of Firefox Translations' tiny models.
+    It has the shape of Firefox Translations' tiny models.
     """
     return TransformerSettings(
         encoder_layers=6,
@@ -52,7 +53,7 @@ def tiny_student() -> TransformerSettings:
 
 
 def prophetnet() -> ProphetNetSettings:
-    """The large model of Qi 2020 §4.1, as it is published."""
+    """Return the large model of Qi 2020 §4.1, as published."""
     return ProphetNetSettings(
         encoder_layers=12,
         decoder_layers=12,
@@ -66,7 +67,7 @@ def prophetnet() -> ProphetNetSettings:
 
 
 def prophetnet_tiny() -> ProphetNetSettings:
-    """For some ten thousand pairs: the size of transformer-tiny."""
+    """Return a ProphetNet for some ten thousand pairs, of the size of transformer-tiny."""
     return ProphetNetSettings(
         encoder_layers=4, decoder_layers=4, width=128, heads=4, feed_forward=256, dropout=0.3
     )
@@ -81,7 +82,7 @@ MODEL_PRESETS: Mapping[str, Callable[[], StrictModel]] = {
     "prophetnet-tiny": prophetnet_tiny,
     **PRESETS,
 }
-"""Settings of a model by the name that a settings file may give."""
+"""Settings of a model by the name of its preset."""
 _SHORT = {"small": "transformer-small", "tiny": "transformer-tiny"}
 
 _SCHEDULES: Mapping[str, dict[str, Any]] = {
@@ -107,22 +108,22 @@ _RECURRENT_SMALL = {
 
 
 def preset_name(name: str) -> str:
-    """The full name of a preset: ``small`` is ``transformer-small``, and ``_`` may stand for ``-``.
+    """Return the full name of a preset: ``small`` is ``transformer-small``, and ``_`` may replace ``-``.
 
     Raises:
-        ValueError: no preset is called so; the message has the nearest, or all that there are.
+        ValueError: there is no such preset; the message suggests the nearest, or lists all.
     """
     plain = name.replace("_", "-")
     plain = _SHORT.get(plain, plain)
     if plain not in MODEL_PRESETS:
         near = difflib.get_close_matches(plain, MODEL_PRESETS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(MODEL_PRESETS)}"
-        raise ValueError(f"no model preset is called {name!r}; {hint}")
+        raise ValueError(f"no model preset is named {name!r}; {hint}")
     return plain
 
 
 def preset_training(name: str) -> dict[str, Any]:
-    """Raw settings of ``training`` that suit a preset, to start from.
+    """Return raw settings of ``training`` that suit a preset.
 
     Raises:
         ValueError: as :func:`preset_name`.
@@ -134,13 +135,13 @@ def preset_training(name: str) -> dict[str, Any]:
 
 
 def model_values(values: object) -> object:
-    """What stands under ``model``, as the settings of a family.
+    """Return the value of the key ``model`` as settings of a family, for pydantic to check.
 
-    A name is that preset. In a group ``preset`` names what the rest of it changes; a group that names neither
-    a preset nor a family is a Transformer's.
+    The value is a preset's name or a group. The other keys of a group with ``preset`` change that preset; a
+    group without ``preset`` and ``family`` is a Transformer.
 
     Raises:
-        ValueError: there is no such preset, or it is of another family than the group says.
+        ValueError: there is no such preset, or it belongs to another family than the group's.
     """
     if isinstance(values, str):
         return MODEL_PRESETS[preset_name(values)]()
@@ -150,7 +151,7 @@ def model_values(values: object) -> object:
         return values if "family" in values else {"family": "transformer", **values}
     name = values["preset"]
     if not isinstance(name, str):
-        raise ValueError(f"preset {name!r} is no name; there are: {', '.join(MODEL_PRESETS)}")
+        raise ValueError(f"preset {name!r} is not a name; there are: {', '.join(MODEL_PRESETS)}")
     base = MODEL_PRESETS[preset_name(name)]().model_dump()
     changes = {key: value for key, value in values.items() if key != "preset"}
     if changes.get("family", base["family"]) != base["family"]:
@@ -179,7 +180,7 @@ ModelSettings = Annotated[
 
 
 class DecodingSettings(StrictModel):
-    """How a trained model translates unless told otherwise."""
+    """The search settings that a trained model uses by default."""
 
     beam: PositiveInt = Field(5, le=MAX_BEAM, description="hypotheses kept, 1 for greedy")
     length_penalty: float = Field(
@@ -191,19 +192,22 @@ class DecodingSettings(StrictModel):
     early_stopping: bool = Field(
         True, description="stop at `beam` finished hypotheses, or only when none can win"
     )
-    min_length: NonNegativeInt = Field(0, le=MAX_TOKENS, description="fewest target tokens")
-    max_length: PositiveInt = Field(256, le=MAX_TOKENS, description="most target tokens")
-    max_ratio: float = Field(3.0, gt=0.0, description="most target tokens as a multiple of the source's")
+    min_length: NonNegativeInt = Field(0, le=MAX_TOKENS, description="minimum of target tokens")
+    max_length: PositiveInt = Field(256, le=MAX_TOKENS, description="maximum of target tokens")
+    max_ratio: float = Field(
+        3.0, gt=0.0, description="maximum of target tokens as a multiple of the source's"
+    )
     max_extra: NonNegativeInt = Field(20, le=MAX_TOKENS, description="added to that multiple")
     no_repeat_ngram: NonNegativeInt = Field(
-        0, le=MAX_TOKENS, description="no n-gram of this size twice, 0 for off"
+        0, le=MAX_TOKENS, description="never repeat an n-gram of this size, 0 for off"
     )
     split_above: NonNegativeInt = Field(
         0,
-        description="source tokens above which a line is split into sentences: 1 any line, 0 at the limit",
+        description="source tokens above which a line is split into sentences; 1: any line, 0: only above "
+        "the model's limit",
     )
     lower_capitals: bool = Field(
-        False, description="lower-case a source sentence that is written in capitals, two words or more"
+        False, description="lower-case source sentences of two or more words that are all capitals"
     )
 
     @model_validator(mode="after")

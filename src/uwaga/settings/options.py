@@ -22,7 +22,7 @@ from uwaga.errors import SettingsError, shown
 
 
 def check_whole(name: str, value: object, least: int, most: int = MAX_TOKENS) -> None:
-    """Refuse what is no whole number from ``least`` to ``most``.
+    """Require a whole number from ``least`` to ``most``.
 
     Raises:
         SettingsError: names the option.
@@ -34,7 +34,7 @@ def check_whole(name: str, value: object, least: int, most: int = MAX_TOKENS) ->
 
 
 def check_between(name: str, value: object, least: float, most: float = math.inf) -> None:
-    """Refuse what is no number from ``least`` to ``most``.
+    """Require a number from ``least`` to ``most``.
 
     Raises:
         SettingsError: names the option.
@@ -44,18 +44,18 @@ def check_between(name: str, value: object, least: float, most: float = math.inf
 
 
 def check_one_of(name: str, value: object, allowed: Sequence[object]) -> None:
-    """Refuse what is none of the values allowed, which are words, True and False.
+    """Require one of the allowed values, which are words, True and False.
 
     Raises:
         SettingsError: names the option and the values.
     """
-    if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
-        choices = ", ".join(one if isinstance(one, str) else repr(one) for one in allowed)
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
+        choices = ", ".join(choice if isinstance(choice, str) else repr(choice) for choice in allowed)
         raise SettingsError(f"{name} must be one of {choices}, not {shown(value)}")
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse what is neither True nor False.
+    """Require True or False.
 
     Raises:
         SettingsError: names the option.
@@ -65,7 +65,7 @@ def check_flag(name: str, value: object) -> None:
 
 
 def check_word(name: str, value: object, what: str) -> None:
-    """Refuse what is neither None nor a string; ``what`` says which, for the message.
+    """Require None or a string; ``what`` describes the string in the message.
 
     Raises:
         SettingsError: names the option.

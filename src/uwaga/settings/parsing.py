@@ -13,22 +13,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from uwaga.errors import SettingsError, shown
 
 LARGEST = 1 << 18
-"""Characters of a text; a real settings file has a few thousand."""
+"""Characters of a YAML text; a typical settings file has a few thousand."""
 DEEPEST = 32
-"""Levels of lists and mappings in each other."""
+"""Levels of nested lists and mappings."""
 LONGEST_NUMBER = 400
-"""Characters of what is no text: a number, a date, a truth value."""
+"""Characters of a scalar that is not text: a number, a date, a truth value."""
 TEXT = "tag:yaml.org,2002:str"
 
 
 def load_yaml(text: str) -> object:
-    """The value that a YAML document holds.
+    """Return the value of an untrusted YAML document.
 
-    Aliases and anchors are refused (a few hundred bytes of them stand for gigabytes), and so is what is
-    larger or deeper than any settings. ``1e-4`` is a number, as in YAML 1.2.
+    Aliases and anchors are refused, because a few hundred bytes of them can expand to gigabytes, and so are
+    documents larger or deeper than any settings. ``1e-4`` is a number, as in YAML 1.2.
 
     Raises:
-        ValueError: it is not YAML, or refused; says why in one line.
+        ValueError: it is not YAML, or refused; the message says why in one line.
     """
     if len(text) > LARGEST:
         raise ValueError(f"larger than {LARGEST} characters")
@@ -42,22 +42,22 @@ def load_yaml(text: str) -> object:
     except RecursionError:
         raise ValueError("too deep") from None
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
-        # What the constructors of dates, numbers and truth values raise where a tag promises one.
-        raise ValueError(f"a value is not what its tag or form says ({str(error)[:80]})") from None
+        # raised by the constructors of dates, numbers and truth values
+        raise ValueError(f"a value does not match its tag or form ({str(error)[:80]})") from None
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader within bounds."""
+    """The safe loader, within bounds."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self._depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """One node; aliases, anchors and depth are refused before anything is made of them."""
+        """Compose one node, after checking for aliases, anchors and depth."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            raise yaml.MarkedYAMLError(problem="aliases are not read here", problem_mark=event.start_mark)
+            raise yaml.MarkedYAMLError(problem="aliases are not allowed", problem_mark=event.start_mark)
         self._depth += 1
         if self._depth > DEEPEST:
             raise yaml.MarkedYAMLError(problem=f"deeper than {DEEPEST} levels", problem_mark=event.start_mark)
@@ -81,13 +81,13 @@ Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class StrictModel(BaseModel):
-    """A group of settings that refuses keys it does not know."""
+    """A group of settings that refuses unknown keys."""
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
         allow_inf_nan=False,
-        defer_build=True,  # translating needs few of them, and building all takes a tenth of its start
+        defer_build=True,  # translating uses few of them, and building all takes a tenth of its start
     )
 
 
@@ -97,7 +97,7 @@ SHOWN = 120
 
 
 def parse(kind: type[Group], values: object, where: str) -> Group:
-    """Check raw values against a settings class.
+    """Check raw values against a settings class, and return its instance.
 
     Raises:
         SettingsError: names ``where``, the key, what is wrong and the nearest known key.
@@ -112,7 +112,7 @@ def parse(kind: type[Group], values: object, where: str) -> Group:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file, unchecked.
+    """Return the mapping in a YAML file, unchecked.
 
     Raises:
         SettingsError: the file is missing, cannot be read or does not hold a YAML mapping.
@@ -136,14 +136,17 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def change_setting(values: dict[str, Any], change: str, example: str = "training.seed=2") -> None:
-    """Change one raw value in place, as ``training.seed=2`` says: keys with dots between, and a YAML value.
+    """Change one raw value in place, as ``training.seed=2`` does: keys separated by dots, and a YAML value.
 
-    ``example`` is what a message shows of that form.
+    ``model.score=dot`` also changes a model that a preset names.
 
-    ``model.score=dot`` changes a model that is named by a preset, too.
+    Args:
+        values: the raw settings.
+        change: the key and its new value.
+        example: of a change, for the message.
 
     Raises:
-        SettingsError: it is not of that form, or a key before the last holds a value already.
+        SettingsError: the change has another form, or a key before the last already holds a value.
     """
     key, equals, text = change.partition("=")
     if not equals or not key:
@@ -168,26 +171,26 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
     name = ".".join(place)
     name = name if len(name) <= SHOWN else f"{name[:SHOWN]}..."
     if detail["type"] == "extra_forbidden":
-        known = list(group.model_fields)
-        near = difflib.get_close_matches(place[-1][:SHOWN], known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+        fields = list(group.model_fields)
+        near = difflib.get_close_matches(place[-1][:SHOWN], fields, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(fields)}"
         return f"unknown setting {name!r}; {hint}"
     if detail["type"] == "missing":
         return f"setting {name!r} is missing"
     if detail["type"] == "union_tag_invalid":
         families = detail["ctx"]["expected_tags"].replace("'", "").split(", ")
-        found = detail["input"]["family"] if isinstance(detail["input"], dict) else detail["input"]
-        near = difflib.get_close_matches(str(found)[:SHOWN], families, n=1, cutoff=0.5)
+        given = detail["input"]["family"] if isinstance(detail["input"], dict) else detail["input"]
+        near = difflib.get_close_matches(str(given)[:SHOWN], families, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(families)}"
-        return f"{name}.family: no model family is called {shown(found)}; {hint}"
+        return f"{name}.family: no model family is named {shown(given)}; {hint}"
     return f"{name}: {detail['msg']} (found {shown(detail['input'])})" if name else str(detail["msg"])
 
 
 def _follow(kind: type[StrictModel], place: list[str]) -> tuple[list[str], type[StrictModel]]:
-    """The place as users write it, without the family that pydantic puts into it, and its group."""
+    """Return the path as users write it, without the family that pydantic adds, and the group it leads to."""
     written: list[str] = []
     inside = True  # whether `kind` is still the group
-    choices: dict[str, type[StrictModel]] = {}  # families, of which the next key may name one
+    choices: dict[str, type[StrictModel]] = {}  # families that the next key may name
     for key in place:
         if key in choices:
             kind, choices = choices[key], {}
@@ -210,6 +213,8 @@ def _follow(kind: type[StrictModel], place: list[str]) -> tuple[list[str], type[
 
 
 def _families(annotation: object) -> dict[str, type[StrictModel]]:
-    """The settings classes that a field chooses from by their ``family``."""
-    kinds = [one for one in get_args(annotation) if isinstance(one, type) and issubclass(one, StrictModel)]
-    return {str(one.model_fields["family"].default): one for one in kinds if "family" in one.model_fields}
+    """Return the settings classes of a field that chooses among them by ``family``."""
+    kinds = [
+        kind for kind in get_args(annotation) if isinstance(kind, type) and issubclass(kind, StrictModel)
+    ]
+    return {str(kind.model_fields["family"].default): kind for kind in kinds if "family" in kind.model_fields}

@@ -6,6 +6,7 @@ The defaults are the papers' own sizes; the ``-small`` presets are for corpora o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
@@ -18,11 +19,11 @@ _SCORE = (
     "attention score: dot, scaled_dot, general, additive, additive_joint, concat, location, "
     "or the name of one of your own that is registered in uwaga.models.layers.scores"
 )
-_GRU = "reset gate as Cho 2014 writes it (a loop), or behind the matrix as in torch (one fused call)"
+_GRU = "reset gate as Cho 2014 writes it (a loop), or after the matrix as in torch (one fused call)"
 
 
 class RecurrentSettings(StrictModel):
-    """What all recurrent models have."""
+    """Settings common to all recurrent models."""
 
     embedding: PositiveInt = Field(1000, description="width of the word vectors")
     hidden: PositiveInt = Field(1000, description="units of each recurrent layer")
@@ -31,16 +32,16 @@ class RecurrentSettings(StrictModel):
     tie: Literal["none", "decoder", "all"] = Field(
         "none", description="share decoder embeddings with the output, or all three"
     )
-    max_length: PositiveInt = Field(512, description="most tokens on either side")
+    max_length: PositiveInt = Field(512, description="maximum of tokens on either side")
 
     @property
     def features(self) -> int:
-        """Width of what goes into the output layer."""
+        """The width of the output layer's input."""
         return self.hidden
 
     @property
     def layers_in_all(self) -> int:
-        """Recurrent layers of both sides, each direction counted once."""
+        """The number of recurrent layers on both sides, each direction counted once."""
         return 2
 
     @model_validator(mode="after")
@@ -64,12 +65,12 @@ class ChoSettings(RecurrentSettings):
 
     @property
     def features(self) -> int:
-        """Width of what goes into the output layer."""
+        """The width of the output layer's input."""
         return self.read_out
 
 
 class SutskeverSettings(RecurrentSettings):
-    """Deep LSTMs, source reversed, final states handed over (Sutskever 2014)."""
+    """Deep LSTMs; the decoder starts from the final states of the reversed source (Sutskever 2014)."""
 
     family: Literal["sutskever"] = "sutskever"
     layers: PositiveInt = Field(4, description="of each side")
@@ -77,7 +78,7 @@ class SutskeverSettings(RecurrentSettings):
 
     @property
     def layers_in_all(self) -> int:
-        """Recurrent layers of both sides, each direction counted once."""
+        """The number of recurrent layers on both sides, each direction counted once."""
         return 2 * self.layers
 
 
@@ -95,12 +96,12 @@ class BahdanauSettings(RecurrentSettings):
 
     @property
     def features(self) -> int:
-        """Width of what goes into the output layer."""
+        """The width of the output layer's input."""
         return self.read_out
 
     @property
     def layers_in_all(self) -> int:
-        """Recurrent layers of both sides, each direction counted once."""
+        """The number of recurrent layers on both sides, each direction counted once."""
         return 3 if self.decoder == "paper" else 4
 
     @model_validator(mode="after")
@@ -130,7 +131,7 @@ class LuongSettings(RecurrentSettings):
 
     @property
     def layers_in_all(self) -> int:
-        """Recurrent layers of both sides, each direction counted once."""
+        """The number of recurrent layers on both sides, each direction counted once."""
         return self.layers * (3 if self.bidirectional else 2)
 
     @model_validator(mode="after")
@@ -155,18 +156,18 @@ class GnmtSettings(RecurrentSettings):
     embedding: PositiveInt = Field(1024, description="width of the word vectors")
     hidden: PositiveInt = Field(1024, description="units of each recurrent layer")
     encoder_layers: int = Field(8, ge=2, description="the first of two directions")
-    decoder_layers: PositiveInt = Field(8, description="the first of which asks the attention")
+    decoder_layers: PositiveInt = Field(8, description="the first of which queries the attention")
     dropout: Probability = Field(0.2, description="on embeddings, between layers and before the output")
     score: str = Field("additive", description=_SCORE)
 
     @property
     def layers_in_all(self) -> int:
-        """Recurrent layers of both sides, each direction counted once."""
+        """The number of recurrent layers on both sides, each direction counted once."""
         return self.encoder_layers + 1 + self.decoder_layers
 
 
 def cho(small: bool = False) -> ChoSettings:
-    """Cho 2014 §4.1.1."""
+    """Return the model of Cho 2014 §4.1.1."""
     if small:
         return ChoSettings(
             embedding=256, hidden=384, read_out=256, gru="fused", dropout=0.3, variational=True, tie="all"
@@ -175,7 +176,7 @@ def cho(small: bool = False) -> ChoSettings:
 
 
 def sutskever(small: bool = False) -> SutskeverSettings:
-    """Sutskever 2014 §3.4."""
+    """Return the model of Sutskever 2014 §3.4."""
     if small:
         return SutskeverSettings(
             embedding=256, hidden=256, layers=2, dropout=0.3, variational=True, tie="all"
@@ -184,7 +185,9 @@ def sutskever(small: bool = False) -> SutskeverSettings:
 
 
 def bahdanau(small: bool = False) -> BahdanauSettings:
-    """Bahdanau 2014 §A.2.3; the small one with the conditional GRU of Sennrich 2017 (Nematus)."""
+    """Return the model of Bahdanau 2014 §A.2.3; the small one has the conditional GRU of Sennrich 2017
+    (Nematus).
+    """
     if small:
         return BahdanauSettings(
             embedding=256,
@@ -200,13 +203,15 @@ def bahdanau(small: bool = False) -> BahdanauSettings:
 
 
 def bahdanau_published() -> BahdanauSettings:
-    """The small one with the published decoder: Cho's GRU, attention from ``s_{i-1}`` (Bahdanau 2014 §A)."""
+    """Return the small model with the published decoder: Cho's GRU, attention from ``s_{i-1}`` (Bahdanau 2014
+    §A).
+    """
     changes = {"gru": "paper", "decoder": "paper"}
     return BahdanauSettings.model_validate(bahdanau(small=True).model_dump() | changes)
 
 
 def luong(small: bool = False) -> LuongSettings:
-    """Luong 2015 §4.1: global attention, general score, input feeding."""
+    """Return the model of Luong 2015 §4.1: global attention, general score, input feeding."""
     if small:
         return LuongSettings(
             embedding=512,
@@ -222,19 +227,19 @@ def luong(small: bool = False) -> LuongSettings:
 
 
 def luong_stacked() -> LuongSettings:
-    """The small one as published: stacked layers of one direction, the source read backwards (§4.1)."""
+    """Return the small model as published: unidirectional stacked layers, the source reversed (§4.1)."""
     changes = {"layers": 2, "hidden": 384, "embedding": 384, "bidirectional": False, "reverse": True}
     return LuongSettings.model_validate(luong(small=True).model_dump() | changes)
 
 
 def luong_local_p(small: bool = False) -> LuongSettings:
-    """Luong 2015 §3.2: local attention whose window is predicted, D = 10."""
+    """Return the model of Luong 2015 §3.2: local attention with a predicted window, D = 10."""
     changes = {"attention": "local-p", "window": 4 if small else 10}
     return LuongSettings.model_validate(luong(small).model_dump() | changes)
 
 
 def gnmt(small: bool = False) -> GnmtSettings:
-    """Wu 2016 §3."""
+    """Return the model of Wu 2016 §3."""
     if small:
         return GnmtSettings(
             embedding=256,
@@ -248,27 +253,18 @@ def gnmt(small: bool = False) -> GnmtSettings:
     return GnmtSettings()
 
 
-_MADE: tuple[tuple[str, Callable[[bool], RecurrentSettings]], ...] = (
-    ("cho", cho),
-    ("sutskever", sutskever),
-    ("bahdanau", bahdanau),
-    ("luong", luong),
-    ("luong-local-p", luong_local_p),
-    ("gnmt", gnmt),
-)
-
-
-def _preset(make: Callable[[bool], RecurrentSettings], small: bool) -> Callable[[], RecurrentSettings]:
-    return lambda: make(small)
-
-
+_BY_PAPER: Mapping[str, Callable[[bool], RecurrentSettings]] = {
+    "cho": cho,
+    "sutskever": sutskever,
+    "bahdanau": bahdanau,
+    "luong": luong,
+    "luong-local-p": luong_local_p,
+    "gnmt": gnmt,
+}
 PRESETS: Mapping[str, Callable[[], RecurrentSettings]] = {
-    **{
-        name + suffix: _preset(make, small)
-        for suffix, small in (("", False), ("-small", True))
-        for name, make in _MADE
-    },
+    **{name: partial(make, False) for name, make in _BY_PAPER.items()},
+    **{f"{name}-small": partial(make, True) for name, make in _BY_PAPER.items()},
     "bahdanau-published-small": bahdanau_published,
     "luong-stacked-small": luong_stacked,
 }
-"""Settings by the name that a settings file may give: ``model: bahdanau-small``."""
+"""Settings by the name of their preset, as in ``model: bahdanau-small``."""

@@ -1,4 +1,4 @@
-"""Settings of the Transformer, of encoder-only and of decoder-only models."""
+"""Settings of the Transformer, ProphetNet, and of encoder-only and decoder-only models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uwaga.settings.parsing import Probability, StrictModel
 
 
 class BlockSettings(StrictModel):
-    """What the blocks of every Transformer have, and the embeddings before them."""
+    """Settings common to the blocks and embeddings of every Transformer."""
 
     family: str
     width: PositiveInt = Field(512, description="d_model")
@@ -22,18 +22,18 @@ class BlockSettings(StrictModel):
     )
     gated: bool = Field(False, description="gated feed-forward (Shazeer 2020)")
     norm: Literal["post", "pre"] = Field("post", description="layer norm after or before each block")
-    max_length: PositiveInt = Field(512, description="most tokens on either side")
+    max_length: PositiveInt = Field(512, description="maximum of tokens on either side")
     position_offset: NonNegativeInt = Field(
-        0, description="rows of the position table before the first token's"
+        0, description="rows of the position table before that of the first token"
     )
-    embedding_scale: bool = Field(True, description="embeddings times the root of the width")
-    embedding_norm: bool = Field(False, description="layer norm behind embeddings and positions")
+    embedding_scale: bool = Field(True, description="embeddings multiplied by the root of the width")
+    embedding_norm: bool = Field(False, description="layer norm after embeddings and positions")
     norm_kind: Literal["layer", "rms"] = Field("layer", description="layer norm, or RMS norm without bias")
     norm_epsilon: float = Field(1e-5, gt=0.0, description="added to the variance in norms")
     attention_bias: bool = Field(True, description="biases in attention's projections")
     feed_forward_bias: bool = Field(True, description="biases in the feed-forward")
     attention_scale: bool = Field(True, description="scores divided by the root of the head width")
-    head_width: PositiveInt | None = Field(None, description="width of a head, if not width / heads")
+    head_width: PositiveInt | None = Field(None, description="width of a head; width / heads if not given")
     dropout: Probability = Field(0.1, description="on embeddings and on every residual branch")
     attention_dropout: Probability = Field(0.0, description="on attention weights")
     activation_dropout: Probability = Field(0.0, description="inside the feed-forward")
@@ -52,29 +52,34 @@ class TransformerSettings(BlockSettings):
     encoder_layers: PositiveInt = Field(6, description="blocks of the encoder")
     decoder_layers: PositiveInt = Field(6, description="blocks of the decoder")
     positions: Literal["sinusoidal", "learned", "relative"] = Field(
-        "sinusoidal", description="how tokens know where they stand"
+        "sinusoidal", description="how positions are encoded"
     )
     sinusoids: Literal["interleaved", "halves", "tensor2tensor"] = Field(
         "interleaved",
-        description="order of sines and cosines: by turns, sines first, or with other rates too",
+        description="order of sines and cosines: alternating, sines first, or sines first with "
+        "tensor2tensor's rates",
     )
     relative_buckets: int = Field(32, ge=4, description="of relative positions (Raffel 2020)")
-    relative_distance: int = Field(128, ge=4, description="from which on relative positions are alike")
+    relative_distance: int = Field(
+        128, ge=4, description="distance from which on relative positions share a bucket"
+    )
     self_attention: Literal["attention", "ssru", "aan"] = Field(
         "attention",
-        description="what the decoder sees earlier tokens with: attention, a recurrent layer (Kim 2019), "
+        description="how the decoder reads earlier tokens: attention, a recurrent layer (Kim 2019), "
         "or their average (Zhang 2018)",
     )
-    aan_layers: int = Field(2, ge=1, le=16, description="products of the average's feed-forward")
+    aan_layers: int = Field(2, ge=1, le=16, description="matrices of the average's feed-forward")
     aan_feed_forward: PositiveInt | None = Field(
-        None, description="units inside the average's feed-forward, if not those of the decoder's"
+        None, description="units inside the average's feed-forward; the decoder's if not given"
     )
     aan_activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = Field(
         "relu", description="inside the average's feed-forward"
     )
     aan_gate: bool = Field(True, description="gates between the average and the token itself")
-    decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder, if not those above")
-    decoder_feed_forward: PositiveInt | None = Field(None, description="of the decoder, if not the one above")
+    decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder; heads if not given")
+    decoder_feed_forward: PositiveInt | None = Field(
+        None, description="of the decoder; feed_forward if not given"
+    )
     output_bias: bool = Field(False, description="a bias for each target token's logit")
     output_scale: bool = Field(
         False, description="features divided by the root of the width before the output"
@@ -95,15 +100,15 @@ class TransformerSettings(BlockSettings):
         if self.positions == "relative" and self.self_attention != "attention":
             raise ValueError(
                 f"relative positions are for self_attention: attention, not {self.self_attention}; "
-                "take sinusoidal or learned ones"
+                "use sinusoidal or learned ones"
             )
         return self
 
     @property
     def aan_sizes(self) -> list[tuple[int, int]]:
-        """Inputs and outputs of each product of the average's feed-forward.
+        """The input and output widths of each matrix of the average's feed-forward.
 
-        The last goes back to the width; there is none where the vectors have it already.
+        The last one maps back to the width; it is left out where the vectors have that width already.
         """
         inner = self.aan_feed_forward or self.decoder_feed_forward or self.feed_forward
         widths = [self.width] + [inner] * (self.aan_layers - 1)
@@ -113,7 +118,7 @@ class TransformerSettings(BlockSettings):
 
 
 class DecoderOnlySettings(BlockSettings):
-    """A decoder that continues prompts (Radford 2019): causal self-attention, learned positions."""
+    """A decoder that continues prompts, with causal self-attention and learned positions (Radford 2019)."""
 
     family: Literal["decoder-only"] = "decoder-only"
     layers: PositiveInt = 12
@@ -122,12 +127,14 @@ class DecoderOnlySettings(BlockSettings):
 
 
 class EncoderOnlySettings(BlockSettings):
-    """An encoder that reads both ways (Devlin 2018), with learned positions and token types."""
+    """A bidirectional encoder with learned positions and token types (Devlin 2018)."""
 
     family: Literal["encoder-only"] = "encoder-only"
     layers: PositiveInt = 12
     embedding_norm: Literal[True] = True
-    token_types: PositiveInt = Field(2, description="kinds of segments, as first and second of a pair")
+    token_types: PositiveInt = Field(
+        2, description="types of segments, such as the first and the second of a pair"
+    )
     head: bool = Field(True, description="whether it predicts masked tokens")
     tie_output: bool = Field(True, description="share the embeddings with the head's output")
 
@@ -138,16 +145,20 @@ class ProphetNetSettings(BlockSettings):
     family: Literal["prophetnet"] = "prophetnet"
     encoder_layers: PositiveInt = Field(6, description="blocks of the encoder")
     decoder_layers: PositiveInt = Field(6, description="blocks of the decoder")
-    decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder, if not those above")
-    decoder_feed_forward: PositiveInt | None = Field(None, description="of the decoder, if not the one above")
+    decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder; heads if not given")
+    decoder_feed_forward: PositiveInt | None = Field(
+        None, description="of the decoder; feed_forward if not given"
+    )
     ngram: int = Field(2, ge=1, le=16, description="tokens predicted at each position, the next one included")
     ngram_decay: float = Field(
         1.0, gt=0.0, le=1.0, description="weight of a token's loss over that of the one before it"
     )
     relative_buckets: int = Field(32, ge=4, description="of relative positions, one-way (Raffel 2020)")
-    relative_distance: int = Field(128, ge=4, description="from which on relative positions are alike")
+    relative_distance: int = Field(
+        128, ge=4, description="distance from which on relative positions share a bucket"
+    )
     norm: Literal["post"] = Field("post", description="layer norm after each block")
-    embedding_norm: Literal[True] = Field(True, description="layer norm behind embeddings and positions")
+    embedding_norm: Literal[True] = Field(True, description="layer norm after embeddings and positions")
     embedding_scale: Literal[False] = Field(False, description="embeddings are not scaled")
     norm_kind: Literal["layer"] = Field("layer", description="layer norm")
     attention_bias: Literal[True] = Field(True, description="biases in attention's projections")
@@ -166,6 +177,6 @@ class ProphetNetSettings(BlockSettings):
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """Each predicted token's share of the loss, the next one's first: ``γ^j / Σ_i γ^i`` (Qi 2020)."""
+        """The share of each predicted token in the loss, the next one first: ``γ^j / Σ_i γ^i`` (Qi 2020)."""
         powers = [self.ngram_decay**number for number in range(self.ngram)]
         return tuple(power / sum(powers) for power in powers)
