@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.server.api_errors import ApiError
+from uwaga.server.description_page import description_page
 from uwaga.server.routing import Router, Routes, openapi
 
 
@@ -78,6 +79,13 @@ def test_an_unknown_path_is_not_found_and_a_slash_too_many_is_redirected():
         assert error.value.status == 404
     answer = ask("POST", "/v1/parts/")
     assert (answer.status_code, answer.headers["location"]) == (307, "http://here/v1/parts")
+
+
+def test_the_page_of_the_description_loads_nothing():
+    page = description_page(openapi(routes().routes, "title <x>", "1", "what it is"))
+    for named in ("POST /v1/parts", "title &lt;x&gt;", "Say more.", "Schemas"):
+        assert named in page
+    assert not any(part in page for part in ("<script", "<style", "<link", "http://", "https://"))
 
 
 def test_the_description_has_parameters_bodies_and_answers():

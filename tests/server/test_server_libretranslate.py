@@ -34,7 +34,10 @@ def post(server: RunningServer, path: str, **fields: object) -> httpx.Response:
 def test_its_own_client_works(server: RunningServer, translator: uwaga.Translator):
     client = LibreTranslateAPI(server.url)
     assert client.translate(TEXTS[0], "en", "de") == translator.translate(TEXTS[0]).text
-    assert client.languages() == [{"code": "en", "name": "English", "targets": ["de"]}]
+    assert client.languages() == [
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
     [found] = client.detect("This is certainly an English sentence.")
     assert found["language"] == "en"
     assert 50 < found["confidence"] <= 100
@@ -168,6 +171,8 @@ def test_a_file_is_translated_and_downloaded(tmp_path: Path, translator: uwaga.T
         for bad in ({"file": ("a.exe", b"x")}, {"file": ("a.docx", b"no zip")}, {"other": ("a.txt", b"x")}):
             refused = httpx.post(f"{server.url}/translate_file", data=fields, files=bad, timeout=30)
             assert (refused.status_code, list(refused.json())) == (400, ["error"])
+        assert httpx.delete(made.json()["translatedFileUrl"]).status_code == 204
+        assert httpx.get(made.json()["translatedFileUrl"]).status_code == 404
         for name in ("x", "..%2f..%2fetc%2fpasswd", "0" * 32 + ".txt"):
             assert httpx.get(f"{server.url}/download_file/{name}").status_code in (400, 404)
 

@@ -78,7 +78,7 @@ def test_routes_are_direct_before_they_are_through_others():
         ("pt", "es"): ["c", "d"],
         ("de", "pt"): [],
     }
-    assert [(one.code, one.targets) for one in atlas.languages] == [
+    assert [(one.code, one.targets) for one in atlas.sources] == [
         ("en", ("de",)),
         ("fr", ("de", "es")),
         ("pt", ("de", "en", "es", "fr")),
@@ -203,7 +203,7 @@ def test_what_is_in_use_stays(bundled: Translator, monkeypatch: pytest.MonkeyPat
     served, _ = service(bundled, *offers, memory=60)
 
     async def work() -> None:
-        async with served.pool.translator(served.graph.route("en", "de") or ()):
+        async with served.pool.translator(served.languages.route("en", "de") or ()):
             await served.translate([Request(TEXT, target="de", source="fr")])
             assert served.pool.loaded_names() == ["a", "b"]
         await served.close()
@@ -239,6 +239,16 @@ def test_offers_are_read_without_loading(tmp_path: Path):
     assert str(damaged) in two.problem
     with pytest.raises(SettingsError, match="damaged"):
         read_served_models([ModelSettings(name=str(damaged))])
+
+
+def test_a_pair_without_an_installed_model_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    missing, _ = read_served_models([ModelSettings(name="en-pt"), ModelSettings(name="bundled")])
+    assert "uwaga models download en-pt" in missing.problem
+    with pytest.raises(SettingsError, match="models download"):
+        read_served_models([ModelSettings(name="en-pt")])
 
 
 def test_settings_name_the_key():

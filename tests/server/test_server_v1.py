@@ -68,6 +68,7 @@ def test_10_megabytes_are_refused(server: RunningServer):
 
 def test_unknown_paths_and_methods(server: RunningServer):
     assert httpx.get(f"{server.url}/v1/nothing").status_code == 404
+    assert "/v1/translate" in httpx.get(f"{server.url}/docs").text
     assert httpx.get(f"{server.url}/v1/translate").status_code == 405
     assert httpx.get(f"{server.url}/v1/translate").headers["allow"] == "POST"
 

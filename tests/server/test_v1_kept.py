@@ -129,6 +129,22 @@ def test_a_document_is_translated_told_of_and_deleted(clients: list[httpx.Client
     assert ann.get(place).status_code == 404
 
 
+def test_a_document_of_deepls_api_is_deleted_there_or_by_v1(clients: list[httpx.Client]):
+    ann, bob, _ = clients
+    deepl = {"authorization": ann.headers["authorization"].replace("Bearer", "DeepL-Auth-Key")}
+    for by_v1 in (True, False):
+        file = {"file": ("letter.txt", "A man sleeps.")}
+        sent = ann.post("/v2/document", data={"target_lang": "DE"}, files=file, headers=deepl).json()
+        place, key = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
+        assert bob.delete(f"/v1/documents/{sent['document_id']}").status_code == 404
+        assert ann.delete(place, params={"document_key": "0"}, headers=deepl).status_code == 404
+        if by_v1:
+            assert ann.delete(f"/v1/documents/{sent['document_id']}").status_code == 204
+        else:
+            assert ann.delete(place, params=key, headers=deepl).status_code == 204
+        assert ann.post(place, json=key, headers=deepl).status_code == 404
+
+
 @pytest.mark.parametrize(
     ("said", "name", "status", "code"),
     [

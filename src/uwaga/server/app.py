@@ -20,6 +20,7 @@ from uwaga import __version__
 from uwaga.server.api_errors import ApiError, StorageError
 from uwaga.server.auth import KeyRing
 from uwaga.server.context import Dialect, ServerContext
+from uwaga.server.description_page import PAGE_HEADERS, description_page
 from uwaga.server.dialects import libretranslate, v1, v1_documents, v1_glossaries
 from uwaga.server.dialects.deepl import dialect as deepl
 from uwaga.server.dialects.documents import document_suffixes
@@ -103,7 +104,7 @@ def create_app(
     if v1.DIALECT in dialects:
         routes += [*v1_glossaries.routes(context).routes, *v1_documents.routes(context).routes]
     routes += _operation(context).routes
-    routes.append(_description(routes))
+    routes += _descriptions(list(routes))
     if settings.page:
         routes += page_routes().routes
     http: ASGIApp = RequestMiddleware(
@@ -199,7 +200,7 @@ def _operation(context: ServerContext) -> Routes:
     return routes
 
 
-def _description(routes: list[Route]) -> Route:
+def _descriptions(routes: list[Route]) -> list[Route]:
     document: list[bytes] = []
 
     async def description(request: Request) -> Response:
@@ -208,4 +209,9 @@ def _description(routes: list[Route]) -> Route:
             document.append(to_json(openapi(routes, "uwaga", __version__, DESCRIPTION)))
         return Response(document[0], media_type=JSON)
 
-    return Route("GET", OPENAPI, description)
+    async def page(request: Request) -> Response:
+        """The OpenAPI document as a page, which loads nothing."""
+        document = openapi(routes, "uwaga", __version__, DESCRIPTION)
+        return Response(description_page(document), media_type="text/html", headers=PAGE_HEADERS)
+
+    return [Route("GET", OPENAPI, description), Route("GET", "/docs", page)]

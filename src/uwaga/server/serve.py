@@ -48,7 +48,9 @@ def run_server(settings: ServerSettings) -> None:
         SettingsError: the address cannot be listened at, or no model can be served.
     """
     set_up_logs(settings.log_level)
-    read_served_models(settings.models)  # errors in the settings come before a port is taken
+    for model in read_served_models(settings.models):  # errors in the settings come before a port is taken
+        if model.problem:
+            LOG.error("model not served", extra={"model": model.name, "reason": model.problem})
     open_stores(settings)
     _raise_open_files()
     bound = _listen(settings.host, settings.port)

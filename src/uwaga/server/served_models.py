@@ -1,4 +1,4 @@
-"""The models that a server has on offer, and the ways between languages. Nothing is loaded."""
+"""The models that a server serves, and the routes between their languages; nothing is loaded."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from uwaga.library.hub import find_model
 from uwaga.library.installed import InstalledModel, installed_models, model_at
 from uwaga.library.routes import LOWEST_RANK, LanguageGraph, Rank, find_route
 from uwaga.server.settings import ModelSettings
-from uwaga.translator.by_language import language_pair
+from uwaga.translator.by_language import choose_models, language_pair
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model on offer.
+    """A model of the settings.
 
-    ``name`` is what ``/v1/models`` calls it; ``sources`` and ``targets`` are the model's own codes;
-    ``problem`` is why it cannot serve, empty if it can; ``rank`` orders models that translate the same.
+    Attributes:
+        name: as ``/v1/models`` lists it.
+        settings: of the model.
+        sources: the model's own codes of its source languages.
+        targets: the model's own codes of its target languages.
+        problem: why it cannot be served; empty if it can.
+        rank: orders models that translate the same languages.
     """
 
     name: str
@@ -39,12 +44,12 @@ class ServedModel:
 
     @property
     def damaged(self) -> bool:
-        """True if the model cannot serve."""
+        """True if the model cannot be served."""
         return bool(self.problem)
 
     @property
     def one_pair(self) -> bool:
-        """Whether it translates between two languages only."""
+        """True if it translates between two languages only."""
         return len(self.sources) == len(self.targets) == 1
 
 
@@ -53,7 +58,7 @@ Route = routes.Route[ServedModel]
 
 @dataclass(frozen=True)
 class ServedLanguage:
-    """A language that can be translated from, and those that it can be translated to, by public codes."""
+    """A source language and its target languages, by public codes."""
 
     code: str
     name: str
@@ -61,73 +66,77 @@ class ServedLanguage:
 
 
 def read_served_models(models: Sequence[ModelSettings]) -> list[ServedModel]:
-    """What the settings put on offer; a model that cannot be described is there with its problem.
+    """Describe the models of the settings; one that cannot be served has its problem.
 
     Raises:
-        SettingsError: nothing at all can be offered; says why of each.
+        SettingsError: none can be served; says why of each.
     """
-    offers: list[ServedModel] = []
+    served: list[ServedModel] = []
     installed = installed_models()
-    for one in models:
-        name = one.name.rstrip("/").rsplit("/", 1)[-1] if one.name.startswith(("/", ".", "~")) else one.name
-        taken = {other.name for other in offers}
-        shown = next(
-            f"{name}{n}" for n in ("", *(f"-{k}" for k in range(2, 1000))) if f"{name}{n}" not in taken
-        )
-        offers.append(_read_offer(shown, one, installed))
-    if all(one.problem for one in offers):
-        raise SettingsError("no model can be served: " + "; ".join(one.problem for one in offers))
-    return offers
+    for settings in models:
+        is_path = settings.name.startswith(("/", ".", "~"))
+        name = settings.name.rstrip("/").rsplit("/", 1)[-1] if is_path else settings.name
+        taken = {model.name for model in served}
+        numbered = (f"{name}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
+        unique = next(candidate for candidate in numbered if candidate not in taken)
+        served.append(_read_model(unique, settings, installed))
+    if all(model.problem for model in served):
+        raise SettingsError("no model can be served: " + "; ".join(model.problem for model in served))
+    return served
 
 
-def _read_offer(shown: str, settings: ModelSettings, installed: Sequence[InstalledModel]) -> ServedModel:
-    offer = ServedModel(shown, settings)
+def _read_model(name: str, settings: ModelSettings, installed: Sequence[InstalledModel]) -> ServedModel:
+    served = ServedModel(name, settings)
     try:
         pair = language_pair(settings.name)
         if pair is not None:
-            route = find_route(*pair, installed) or ()
-            rank = min((step.model.rank for step in route), default=LOWEST_RANK)
-            return replace(offer, sources=pair[:1], targets=pair[1:], rank=rank)
+            route = find_route(*pair, installed)
+            if route is None:
+                choose_models(*pair)  # raises an error that says what to install
+            rank = min((step.model.rank for step in route or ()), default=LOWEST_RANK)
+            return replace(served, sources=pair[:1], targets=pair[1:], rank=rank)
         model = model_at(find_model(settings.name), installed)
     except (UwagaError, OSError) as error:
-        return replace(offer, problem=f"{settings.name}: {error}")
+        return replace(served, problem=f"{settings.name}: {error}")
     if model.damaged:
-        return replace(offer, problem=f"{settings.name}: {model.problems[0]}")
+        return replace(served, problem=f"{settings.name}: {model.problems[0]}")
     sources = _narrowed(model.languages[0], settings.source)
     targets = _narrowed(model.languages[1], settings.target)
     if not sources or not targets:
-        return replace(
-            offer,
-            problem=f"{settings.name}: states no languages; give its `source` and `target` in the settings",
-        )
-    return replace(offer, sources=sources, targets=targets, rank=model.rank)
+        problem = f"{settings.name}: states no languages; set its `source` and `target` in the settings"
+        return replace(served, problem=problem)
+    return replace(served, sources=sources, targets=targets, rank=model.rank)
 
 
-def _narrowed(stated: tuple[str, ...], asked: str | None) -> tuple[str, ...]:
-    """The codes of a side: the one that the settings name as the model calls it, or all that it states."""
-    if asked is None:
+def _narrowed(stated: tuple[str, ...], chosen: str | None) -> tuple[str, ...]:
+    """The model's code of the language that the settings name, or all codes that the model states."""
+    if chosen is None:
         return stated
-    return tuple(code for code in stated if same_language(code, asked))[:1] or (asked,)
+    return tuple(code for code in stated if same_language(code, chosen))[:1] or (chosen,)
 
 
 class ServedLanguages:
-    """Which languages the offers translate between, and by which models.
+    """Languages that the models translate between, by public codes.
 
     Args:
-        offers: in the order in which they are preferred.
+        models: in the order of preference.
+
+    Attributes:
+        public: the public code of each model's own code.
+        codes: all public codes.
+        sources: source languages with their targets.
     """
 
-    def __init__(self, offers: Iterable[ServedModel]) -> None:
-        self.offers = [one for one in offers if not one.problem]
-        codes = [code for one in self.offers for code in (*one.sources, *one.targets)]
-        self.public = offered_codes(codes)
+    def __init__(self, models: Iterable[ServedModel]) -> None:
+        usable = [model for model in models if not model.problem]
+        self.public = offered_codes([code for model in usable for code in (*model.sources, *model.targets)])
         self._routes: dict[tuple[str, str], Route | None] = {}
-        self._graph = LanguageGraph(self.offers)
-        self.languages = self._listed()
+        self._graph = LanguageGraph(usable)
         self.codes = tuple(dict.fromkeys(self.public.values()))
+        self.sources = self._list_sources()
 
     def known(self, code: str) -> str | None:
-        """What the server calls a language that a request names in any way; None of one it does not know."""
+        """Return the public code of a language however a request writes it; None if it is not served."""
         return next((public for own, public in self.public.items() if code in (own, public)), None) or next(
             (public for own, public in self.public.items() if same_language(own, code)), None
         )
@@ -144,11 +153,11 @@ class ServedLanguages:
             self._routes[pair] = self._graph.route(source, target)
         return self._routes[pair]
 
-    def _listed(self) -> tuple[ServedLanguage, ...]:
-        every = sorted(set(self.public.values()))
-        found = []
-        for source in every:
-            targets = tuple(one for one in every if one != source and self.route(source, one) is not None)
+    def _list_sources(self) -> tuple[ServedLanguage, ...]:
+        codes = sorted(self.codes)
+        languages = []
+        for source in codes:
+            targets = tuple(code for code in codes if code != source and self.route(source, code))
             if targets:
-                found.append(ServedLanguage(source, language_name(source), targets))
-        return tuple(found)
+                languages.append(ServedLanguage(source, language_name(source), targets))
+        return tuple(languages)

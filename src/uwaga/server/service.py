@@ -1,4 +1,4 @@
-"""What every dialect calls: texts in, translations out. It knows nothing of HTTP."""
+"""Translation of texts and documents by the served models, for every dialect; no HTTP."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from uwaga.languages.detection import AUTO, detect_language
 from uwaga.results.translation import Translation
 from uwaga.server.api_errors import ApiError, api_error
 from uwaga.server.models import ModelPool
-from uwaga.server.served_models import Route, ServedLanguage, ServedLanguages, ServedModel
+from uwaga.server.served_models import Route, ServedLanguages, ServedModel
 from uwaga.terms.glossary import Glossary
 from uwaga.translator import Request, Translator
 
-ALREADY = "the text is in the target language already"
+ALREADY = "the text is already in the target language"
 GivenTerms = Glossary | Mapping[str, str]
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Detected:
-    """The likeliest language of a text by the server's own code, and its probability."""
+    """The most probable language of a text, by public code, and its probability."""
 
     code: str
     confidence: float
@@ -37,10 +37,13 @@ class Detected:
 
 @dataclass(frozen=True)
 class TextAnswer:
-    """Translations in the order of the texts; one that failed has its ``error`` and no text.
+    """Translations in the order of the texts.
 
-    ``sources``: the public code of each text's language. ``detected``: how it was found, None where the
-    request named it. ``model``: the names of the models that were used.
+    Attributes:
+        translations: of the texts; one that failed has an ``error`` and no text.
+        sources: the public code of each text's language.
+        detected: the detected language of each text; None where the request named it.
+        model: names of the models used.
     """
 
     translations: tuple[Translation, ...]
@@ -49,50 +52,50 @@ class TextAnswer:
     model: str
 
     def raise_first(self) -> None:
-        """Fail as a whole where a text failed, for dialects that know no errors of single texts.
+        """Raise the first text's error, for dialects without errors of single texts.
 
         Raises:
             ApiError: of the first text that failed.
         """
-        for one in self.translations:
-            if one.error is not None:
-                raise api_error(one.error)
+        for translation in self.translations:
+            if translation.error is not None:
+                raise api_error(translation.error)
 
 
 class Service:
-    """Models on offer, and what can be asked of them.
+    """Translates with the served models.
 
     Args:
-        offers: the models, in the order of preference.
-        models: those that are loaded.
-        answered: told a model's name, how many characters it was given and how many tokens it made.
+        models: in the order of preference.
+        pool: loads them.
+        translated: called with a model's name, the characters of a request and the tokens of its translation.
+
+    Attributes:
+        ready: True once the models to preload are loaded, until the service closes.
+        languages: that the models translate between.
     """
 
     def __init__(
         self,
-        offers: Sequence[ServedModel],
-        models: ModelPool,
-        answered: Callable[[str, int, int], None] | None = None,
+        models: Sequence[ServedModel],
+        pool: ModelPool,
+        translated: Callable[[str, int, int], None] | None = None,
     ) -> None:
-        self._answered = answered
-        self.served, self.pool, self.graph = list(offers), models, ServedLanguages(offers)
+        self._translated = translated
+        self.served, self.pool, self.languages = list(models), pool, ServedLanguages(models)
         self.ready = False
 
     async def start(self) -> None:
-        """Load what is to be there at start."""
+        """Load the models to preload."""
         await self.pool.preload(self.served)
         gc.collect()
-        gc.freeze()  # what is there now stays: it need not be looked through again and again
+        gc.freeze()  # what is there now stays, and need not be collected again and again
         self.ready = True
 
     async def close(self) -> None:
-        """Answer what was taken, then let the models go."""
+        """Finish the running requests, then unload the models."""
         self.ready = False
         await self.pool.close()
-
-    def pairs(self) -> tuple[ServedLanguage, ...]:
-        """The languages that can be translated from, each with those it can be translated to."""
-        return self.graph.languages
 
     async def translate(
         self, requests: Sequence[Request], *, client: str = "", deadline: float | None = None
@@ -108,59 +111,58 @@ class Service:
         Raises:
             ApiError: the request as a whole cannot be answered.
         """
-        asked = requests[0]
-        target = self.language(asked.target or "", "target")
+        first = requests[0]
+        target = self.language(first.target or "", "target")
         detected = await self.sources(requests)
-        sources = tuple(one.code for one in detected)
-        told = asked.source is not None and asked.source != AUTO
+        sources = tuple(language.code for language in detected)
+        named = first.source is not None and first.source != AUTO
         groups: dict[str, list[int]] = {}
         for number, code in enumerate(sources):
             groups.setdefault(code, []).append(number)
-        parts = await _together(
-            self._group([requests[number] for number in numbers], code, target, client, deadline)
+        parts = await _gather(
+            self._translate_group([requests[number] for number in numbers], code, target, client, deadline)
             for code, numbers in groups.items()
         )
-        made: list[Translation | None] = [None] * len(sources)
+        by_number: dict[int, Translation] = {}
         for numbers, (translations, _) in zip(groups.values(), parts, strict=True):
-            for number, one in zip(numbers, translations, strict=True):
-                made[number] = one
+            by_number.update(zip(numbers, translations, strict=True))
         return TextAnswer(
-            tuple(one for one in made if one is not None),
+            tuple(by_number[number] for number in range(len(sources))),
             sources,
-            tuple(None if told else one for one in detected),
+            tuple(None if named else language for language in detected),
             ", ".join(dict.fromkeys(model for _, model in parts if model)),
         )
 
     async def stream(
         self, request: Request, *, client: str = "", deadline: float | None = None
     ) -> AsyncGenerator[str, None]:
-        """Translate one text and give its translation piece by piece; greedy. With terms it is one piece.
+        """Translate a text greedily, and yield its translation piece by piece; with a glossary, as one.
 
         Raises:
             ApiError: as :meth:`translate`, before the first piece or between two.
         """
         target = self.language(request.target or "", "target")
-        [found] = await self.sources([request])
-        if found.code == target and self.graph.route(found.code, target) is None:
+        [source] = await self.sources([request])
+        if source.code == target and self.languages.route(source.code, target) is None:
             yield request.text
             return
-        route = self._route(found.code, target)
+        route = self._route(source.code, target)
         async with self.pool.translator(route) as translator:
-            grown = translator.run_stream(_for_model(request, route), client=client, deadline=deadline)
+            stream = translator.run_stream(_for_model(request, route), client=client, deadline=deadline)
             try:
-                async with aclosing(grown) as pieces:
+                async with aclosing(stream) as pieces:
                     async for piece in pieces:
                         yield piece
             except Exception as error:
                 raise api_error(error) from error
 
     async def detect(self, text: str) -> list[Detected]:
-        """The likeliest language of a text, as far as the server knows it; none without letters.
+        """Return the most probable served language of a text; none for a text without letters.
 
         Raises:
-            ApiError: languages cannot be told apart here.
+            ApiError: the library that detects languages is not installed.
         """
-        return await asyncio.to_thread(self._detected, text)
+        return await asyncio.to_thread(self._detect, text)
 
     async def run_document(
         self,
@@ -169,27 +171,27 @@ class Service:
         *,
         source: str | None,
         target: str,
-        format: str | None = None,  # noqa: A002 (what the library calls it too)
+        format: str | None = None,  # noqa: A002 (as in the library)
         glossary: GivenTerms | None = None,
         client: str = "",
         deadline: float | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> DocumentReport:
-        """Translate a document into a file, whole or not at all; see :func:`uwaga.documents.translate_file`.
+        """Translate a document into a file, atomically; see :func:`uwaga.documents.translate_file`.
 
         Args:
-            document: the document.
-            output: where the translation goes; work that was done for it before is not done again.
-            source: public code of its language; a document's is not found out here.
-            target: likewise.
-            format: what it is, None for what its name says.
-            glossary: terms to hold to.
-            client: who asks.
+            document: file of the document.
+            output: file of the translation; an interrupted translation is resumed.
+            source: public code of the document's language.
+            target: public code of the translation's language.
+            format: name of the document's format; None to infer it from the file name.
+            glossary: required translations of terms.
+            client: name of the client, for fairness.
             deadline: in seconds.
-            progress: told how many texts are done, and of how many, from another thread.
+            progress: called from another thread with the number of translated segments and of all segments.
 
         Raises:
-            ApiError: the languages are not on offer, or the document is not what it should be.
+            ApiError: no model translates between the languages, or the document is not in its format.
         """
         to = self.language(target, "target")
         route = self._route(self.language(source or "", "source"), to)
@@ -197,10 +199,10 @@ class Service:
         options = DocumentOptions(source=route[0].source, target=route[-1].target)
 
         def work(translator: Translator) -> DocumentReport:
-            ours = translator.between(languages.get("source"), languages.get("target"))
-            how = Request("", glossary=glossary)
+            between = translator.between(languages.get("source"), languages.get("target"))
+            terms = Request("", glossary=glossary)
             return translate_file(
-                ours, document, output, format=format, options=options, request=how, progress=progress
+                between, document, output, format=format, options=options, request=terms, progress=progress
             )
 
         async with self.pool.translator(route) as translator:
@@ -211,53 +213,52 @@ class Service:
         return report
 
     def language(self, code: str, parameter: str) -> str:
-        """The public code of a language that a request names.
+        """Return the public code of a language that a request names.
 
         Raises:
-            ApiError: there is none such on offer; names those there are.
+            ApiError: it is not served; names those that are.
         """
-        found = self.graph.known(code)
-        if found is None:
-            known = ", ".join(self.graph.codes[:20]) + (", ..." if len(self.graph.codes) > 20 else "")
-            message = f"{code[:20]!r} is no language of this server; it has {known}"
+        known = self.languages.known(code)
+        if known is None:
+            codes = self.languages.codes
+            available = ", ".join(codes[:20]) + (", ..." if len(codes) > 20 else "")
+            message = f"{parameter} language {code[:20]!r} is not available; available: {available}"
             raise ApiError(400, "unsupported_language", message, parameter)
-        return found
+        return known
 
     async def sources(self, requests: Sequence[Request]) -> list[Detected]:
-        """The language of each text, found out unless the first request names that of all.
+        """Return the language of each text, detected unless the first request names that of all.
 
         Raises:
-            ApiError: the named one is not on offer.
+            ApiError: the named language is not served.
         """
         source = requests[0].source
         if source is not None and source != AUTO:
             code = self.language(source, "source")
             return [Detected(code, 1.0)] * len(requests)
-        return await asyncio.to_thread(lambda: [self._first(request.text) for request in requests])
+        return await asyncio.to_thread(lambda: [self._detect_or_first(request.text) for request in requests])
 
-    def _first(self, text: str) -> Detected:
-        return next(iter(self._detected(text)), Detected(self.graph.languages[0].code, 0.0))
+    def _detect_or_first(self, text: str) -> Detected:
+        return next(iter(self._detect(text)), Detected(self.languages.sources[0].code, 0.0))
 
-    def _detected(self, text: str) -> list[Detected]:
+    def _detect(self, text: str) -> list[Detected]:
         try:
-            found = detect_language([text])
+            detected = detect_language([text])
         except DataError:
             return []  # no letter
         except Exception as error:
             raise api_error(error) from error
-        code = self.graph.known(found.language)
-        if code is None:
-            return []
-        return [Detected(code, found.probability)]
+        code = self.languages.known(detected.language)
+        return [] if code is None else [Detected(code, detected.probability)]
 
     def _route(self, source: str, target: str) -> Route:
-        route = self.graph.route(source, target)
+        route = self.languages.route(source, target)
         if route is None:
             message = f"no model here translates {source} to {target}"
             raise ApiError(400, "unsupported_languages", message, "target")
         return route
 
-    async def _group(
+    async def _translate_group(
         self,
         requests: Sequence[Request],
         source: str,
@@ -265,25 +266,25 @@ class Service:
         client: str,
         deadline: float | None,
     ) -> tuple[list[Translation], str]:
-        """The translations of texts of one language, and what made them."""
-        if source == target and self.graph.route(source, target) is None:
+        """Return the translations of texts in one language, and the names of the models."""
+        if source == target and self.languages.route(source, target) is None:
             return [_copied(request.text) for request in requests], ""
         route = self._route(source, target)
-        ours = [_for_model(replace(request, on_error="return"), route) for request in requests]
+        for_model = [_for_model(replace(request, on_error="return"), route) for request in requests]
         async with self.pool.translator(route) as translator:
             try:
-                made = await translator.run(ours, client=client, deadline=deadline)
+                translations = await translator.run(for_model, client=client, deadline=deadline)
             except Exception as error:
                 raise api_error(error) from error
-        name = " + ".join(hop.model.name for hop in route)
-        if self._answered is not None:
+        name = " + ".join(step.model.name for step in route)
+        if self._translated is not None:
             characters = sum(len(request.text) for request in requests)
-            self._answered(name, characters, sum(len(one.tokens) for one in made))
-        return made, name
+            self._translated(name, characters, sum(len(one.tokens) for one in translations))
+        return translations, name
 
 
-async def _together(works: Iterable[Coroutine[Any, Any, Made]]) -> list[Made]:
-    """What each makes, side by side; where one fails the others are given up, and it is what failed."""
+async def _gather(works: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """Run coroutines concurrently and return their results; if one fails, cancel the others and raise it."""
     every = list(works)
     if len(every) == 1:
         return [await every[0]]
@@ -296,14 +297,14 @@ async def _together(works: Iterable[Coroutine[Any, Any, Made]]) -> list[Made]:
 
 
 def _languages(route: Route) -> dict[str, str]:
-    """What a call must say of the languages: nothing where the model knows no others."""
+    """The languages that a call to the models must name: none if they have one pair."""
     if len(route) > 1 or route[0].model.one_pair:
         return {}
     return {"source": route[0].source, "target": route[0].target}
 
 
 def _for_model(request: Request, route: Route) -> Request:
-    """A request with the languages as the model of a route calls them."""
+    """Return a request with the model's own codes of its languages."""
     codes = _languages(route)
     return replace(request, source=codes.get("source"), target=codes.get("target"))
 

@@ -31,6 +31,7 @@ from uwaga.server.http import (
     while_connected,
 )
 from uwaga.server.routing import Answer, Routes, openapi
+from uwaga.server.served_models import ServedLanguage
 from uwaga.server.service import Detected, TextAnswer
 from uwaga.translator.request import build_requests
 
@@ -186,13 +187,17 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
 def _add_lists(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", answer=list[LibreLanguage])
     async def languages(request: Request) -> Response:
-        """Each language that can be translated from, with its targets."""
-        return json_response(languages_response(context.service.pairs(), iso_code))
+        """Each language with its targets; a language that is only a target has none."""
+        languages = context.service.languages
+        sources = {language.code for language in languages.sources}
+        others = [code for code in languages.codes if code not in sources]
+        listed = [*languages.sources, *(ServedLanguage(code, language_name(code), ()) for code in others)]
+        return json_response(languages_response(listed, iso_code))
 
     @routes.add("GET", "/frontend/settings", "Settings for a web page")
     async def frontend_settings(request: Request) -> Response:
         """Limits, formats and the languages to begin with."""
-        settings, pairs = context.settings, context.service.pairs()
+        settings, pairs = context.settings, context.service.languages.sources
         first, target = pairs[0], pairs[0].targets[0]
         files = context.document_suffixes
         return json_response(

@@ -84,11 +84,22 @@ def add_files(routes: Routes, context: ServerContext) -> None:
         """The translated document; its address, which nobody can guess, is all that is asked for."""
         if context.documents is None:
             raise ApiError(400, "disabled", DISABLED)
-        match, jobs = NAME.fullmatch(filename), context.stores.documents
-        if match is None:
-            raise ApiError(400, "invalid_request", "Invalid filename", "filename")
         owner = request.query_params.get("of", "")
-        return await result_response(jobs, owner, match[1])
+        return await result_response(context.stores.documents, owner, _document_id(filename))
+
+    @routes.add("DELETE", PLACE, "Delete a translated document", status=204)
+    async def delete_file(request: Request, filename: str) -> Response:
+        """Delete a document and its translation, by the same URL; LibreTranslate has no such request."""
+        owner = request.query_params.get("of", "")
+        await in_thread(context.stores.documents.remove, owner, _document_id(filename))
+        return Response(status_code=204)
+
+
+def _document_id(filename: str) -> str:
+    match = NAME.fullmatch(filename)
+    if match is None:
+        raise ApiError(400, "invalid_request", "Invalid filename", "filename")
+    return match[1]
 
 
 def _given(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:

@@ -113,7 +113,7 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
     async def languages(request: Request) -> Response:
         """Each language that can be translated from, and those it can be translated to."""
         BEARER.client(context, request)
-        return json_response({"languages": languages_response(context.service.pairs())})
+        return json_response({"languages": languages_response(context.service.languages.sources)})
 
     @routes.add("GET", "/models", "List the models", answer=schema.ModelsAnswer)
     async def models(request: Request) -> Response:

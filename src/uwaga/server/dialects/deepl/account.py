@@ -43,13 +43,13 @@ def listed_code(own: str) -> str:
 
 def source_languages(service: Service) -> list[ListedLanguage]:
     """The languages that can be translated from."""
-    return [ListedLanguage(listed_code(one.code), one.name, one.code) for one in service.pairs()]
+    return [ListedLanguage(listed_code(one.code), one.name, one.code) for one in service.languages.sources]
 
 
 def target_languages(service: Service) -> list[ListedLanguage]:
     """The languages that can be translated to, English and Portuguese by their variants."""
     found: list[ListedLanguage] = []
-    for own in sorted({target for one in service.pairs() for target in one.targets}):
+    for own in sorted({target for one in service.languages.sources for target in one.targets}):
         usual = ((listed_code(own), language_name(own)),)
         for code, name in VARIANTS.get(base_language(own), usual):
             found.append(ListedLanguage(code, name, own))
@@ -60,9 +60,9 @@ def glossary_pairs(service: Service) -> list[tuple[str, str]]:
     """The pairs of languages that one model translates between: a glossary holds for one model."""
     return [
         (one.code, target)
-        for one in service.pairs()
+        for one in service.languages.sources
         for target in one.targets
-        if len(service.graph.route(one.code, target) or ()) == 1
+        if len(service.languages.route(one.code, target) or ()) == 1
     ]
 
 

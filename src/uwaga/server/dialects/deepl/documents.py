@@ -85,6 +85,14 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
         asked = await read_fields(request, KeyParameters)
         return await result_response(context.stores.documents, owner, document_id, asked.document_key)
 
+    @routes.add("DELETE", PLACE, "Delete a document", body=KeyParameters, kind="query", status=204)
+    async def delete(request: Request, document_id: str) -> Response:
+        """Delete a document and its translation; DeepL has no such request."""
+        owner = DEEPL.owner(context, request)
+        asked = await read_fields(request, KeyParameters)
+        await in_thread(context.stores.documents.remove, owner, document_id, asked.document_key)
+        return Response(status_code=204)
+
 
 def status_response(found: DocumentStatus) -> dict[str, object]:
     """A job as DeepL tells it."""
