@@ -1,16 +1,16 @@
 """The contract between search and models.
 
-Search (``uwaga.search``) sees only these types, so one search serves the recurrent models, the
-Transformer, ensembles, torch and the native engine. Axes: ``sentences`` counts source sentences,
-``rows`` counts hypotheses (``sentences * beams``, the beams of a sentence side by side), ``k`` counts
-candidates, ``source`` and ``target`` count tokens.
+Search (:mod:`uwaga.search`) knows only these types, so one search serves the recurrent models, the
+Transformer, ensembles, torch and the native engine. Axes: ``sentences`` are source sentences; ``rows`` are
+hypotheses (``sentences * beams``, the beams of a sentence adjacent); ``k`` are candidates; ``source`` and
+``target`` are tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +18,24 @@ from numpy.typing import NDArray
 from uwaga.results.attention import Attentions, Floats
 
 MAX_BEAM = 1024
-"""Hypotheses per sentence: memory grows with their square, and translations get worse long before."""
-
+"""Memory grows with the square of the beam size, and translations get worse long before this."""
 MAX_LENGTH_PENALTY = 10.0
-"""Largest exponent of the length that a score is divided by, either way."""
+"""Largest absolute value of the length penalty."""
 MAX_TOKENS = 2**31 - 1
-"""Beyond any length that can be asked for."""
+"""Largest length or number of tokens of any option."""
 
 Ids = NDArray[np.int64]
 LogProbs = NDArray[np.float32 | np.float64]
-"""float32, but float64 of a torch model in float64."""
+"""float32; float64 for a torch model in float64."""
+Sources = Sequence[Sequence[int]]
+"""Token ids of each sentence, with its end symbol."""
 
 
 @dataclass(frozen=True)
 class Symbols:
-    """The special token ids that search must know.
+    """Ids of the special tokens.
 
-    ``start`` is what decoding starts from (``<s>``, or ``<pad>`` for Marian); ``end`` stops it.
+    ``start`` is the first decoder input (``<s>``, or ``<pad>`` for Marian); ``end`` ends a sentence.
     """
 
     start: int
@@ -45,11 +46,11 @@ class Symbols:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to draw a token from the distribution.
+    """How to sample a token from the distribution.
 
-    ``uniform`` (rows,) float64 in [0, 1): one draw per row, made by the search from the seed, the
-    sentence and the step alone, so that a sample does not depend on the batch. The token is the first,
-    in order of falling probability, at which the cumulative probability exceeds the draw.
+    ``uniform`` (rows,) float64 in [0, 1): one draw for each row, made by the search from the seed, the
+    sentence and the step alone, so that samples don't depend on the batch. The sampled token is the first, in
+    order of descending probability, at which the cumulative probability exceeds the draw.
     """
 
     uniform: NDArray[np.float64]
@@ -60,23 +61,25 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which candidates a step is to return.
+    """Which candidates a decoder step returns.
 
-    ``count``: how many per row, best first, ties broken by the lower token id.
-    ``banned``: (pairs, 2) of (row, token) that must not be chosen; their log-probability becomes
-    -inf, the others are not renormalised (but see ``renormalise``).
-    ``forced``: (rows,) the one token to choose in a row, or -1 where the row is free. A forced row
-    returns that token first, with its true log-probability, and -inf for the rest.
-    ``sampling``: draw one token per row (``count`` is then 1) instead of taking the best.
-    ``attention``: return cross-attention weights too.
-    ``renormalise``: share the banned tokens' probability among the others before anything is read off
-    (checkpoints whose own library does so ask for it).
-    ``whole``: return every token of the vocabulary in the order of its id instead of the best, with the
-    model's own log-probabilities; nothing else but ``attention`` is then looked at (ensembles mix them).
-    ``wanted``: (rows, w) further tokens, -1 for none, each once in a row: the step then has (rows, k + w)
-    candidates, these behind the best in their order, with their own log-probabilities, -inf where banned or
-    none. A forced row has none. A token outside a shortlist has the log-probability that it would have if it
-    alone were added to the list; with ``whole`` it has that in its place, and there are no further columns.
+    Attributes:
+        count: candidates for each row, best first; ties go to the lower token id.
+        banned: (pairs, 2) of (row, token): their log-probability becomes -inf; the others are not
+            renormalised, unless ``renormalise`` is set.
+        forced: (rows,) the only candidate of each row, or -1 for a free row. A forced row returns this token
+            first, with the model's log-probability, and -inf for the rest.
+        sampling: sample one token for each row (``count`` is 1) instead of taking the best.
+        attention: return cross-attention weights too.
+        renormalise: renormalise the distribution after banning tokens (for checkpoints whose own library does
+            so).
+        all_tokens: return the whole vocabulary in the order of ids, with the model's log-probabilities (for
+            ensembles and entropy); only ``attention`` and ``extra_tokens`` are considered then.
+        extra_tokens: (rows, extra) further tokens to return after the best, each once in a row, -1 for none:
+            the step then has (rows, k + extra) candidates. Their log-probabilities are -inf where banned or
+            none; a forced row has none. A token outside a shortlist gets the log-probability that it would
+            have if it alone were added to the list; with ``all_tokens`` it gets this in its place, and there
+            are no further columns.
     """
 
     count: int
@@ -85,12 +88,12 @@ class Choice:
     sampling: Sampling | None = None
     attention: bool = False
     renormalise: bool = False
-    whole: bool = False
-    wanted: Ids | None = None
+    all_tokens: bool = False
+    extra_tokens: Ids | None = None
 
 
 class Memory(Protocol):
-    """Encoded sources, one row per sentence; beams never copy it."""
+    """Encoded sources, one row for each sentence; not copied for beams."""
 
     @property
     def sentences(self) -> int:
@@ -99,29 +102,31 @@ class Memory(Protocol):
 
     @property
     def lengths(self) -> Ids:
-        """(sentences,) source tokens of each sentence, its end symbol included."""
+        """(sentences,) source tokens of each sentence, end symbol included."""
         ...
 
 
 class State(Protocol):
-    """What a decoder remembers between steps: a value that is passed and returned, never kept inside."""
+    """The decoder's state between steps: an immutable value that is passed and returned."""
 
     def reorder(self, rows: Ids) -> State:
-        """The state whose row r is this state's row ``rows[r]``; a row stays within its sentence."""
+        """Return the state whose row r is this state's row ``rows[r]``, of the same sentence."""
         ...
 
     def select(self, sentences: Ids) -> State:
-        """The state of these sentences only, in this order (their memory included)."""
+        """Return the state of these sentences, in this order, with their memory."""
         ...
 
 
 @dataclass(frozen=True)
 class Step:
-    """The candidates of one step.
+    """The candidates of a decoder step.
 
-    ``tokens`` (rows, k) int64 and ``log_probs`` (rows, k) float32, or float64 of a float64 model, falling;
-    behind them those that were ``wanted``, if any were. ``attention`` (rows, source) float32, padding exactly
-    0, or None.
+    Attributes:
+        tokens: (rows, k) int64, or (rows, k + extra) with ``Choice.extra_tokens``.
+        log_probs: of the same shape, float32 or float64, descending over the first k.
+        state: after the step.
+        attention: (rows, source) float32 cross-attention, exactly 0 at padding; None if not requested.
     """
 
     tokens: Ids
@@ -135,22 +140,27 @@ EarlyStopping = bool | Literal["estimate"]
 
 @dataclass(frozen=True)
 class BeamRules:
-    """A beam search (greedy is a beam of one) that looks at a hypothesis's tokens for its phrases alone.
+    """The rules of a beam search without Python between the steps; greedy search is a beam of one.
 
-    ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and ``renormalise`` are as
-    the search's options. ``beams`` hypotheses of each sentence run, and ``enough`` of its finished ones, no
-    more than these, are kept: what ``early_stopping`` waits for. ``start`` is fed first; ``never`` (tokens,)
-    rises and is never produced. ``divisors`` (longest + 2,): what the log-probability of a hypothesis is
-    divided by, by the tokens that count in its length, for sentences of at most ``longest`` steps. ``inside``
-    (vocabulary,): the tokens that go on with the word before them, which phrases ask for; empty where none
-    does. ``streams``: whether each token is asked for as it is decided, of one beam.
+    ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and ``renormalise`` are
+    those of :class:`uwaga.search.SearchOptions`.
+
+    Attributes:
+        beams: hypotheses of each sentence.
+        enough: finished hypotheses of a sentence that are kept and that ``early_stopping`` waits for; at most
+            ``beams``.
+        start: first decoder input.
+        banned: (tokens,) ascending, never produced.
+        divisors: (longest + 2,) what the log-probability of a hypothesis is divided by, for each length.
+        inside: (vocabulary,) True for tokens that continue a word, for phrases; empty if no phrase needs it.
+        streams: each token is reported as soon as it is decided; for one beam only.
     """
 
     beams: int
     enough: int
     nbest: int
     start: int
-    never: Ids
+    banned: Ids
     min_length: int
     early_stopping: EarlyStopping
     force_end: bool
@@ -160,21 +170,55 @@ class BeamRules:
     inside: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     streams: bool = False
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for rules whose sentences can be searched together; ``streams`` is left out."""
+        values = [getattr(self, each.name) for each in fields(self) if each.name != "streams"]
+        return tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
 
-PhraseTables = tuple[Ids, Ids, Ids, Ids, Ids, Ids, Ids, Ids, Ids, float]
-"""What one target must contain, as :attr:`uwaga.search.phrases.Phrases.tables` gives it."""
-Found = tuple[list[int], list[float], float, bool]
-"""Tokens, end symbol included, their log-probabilities, the score, and whether a limit cut it."""
-Decided = tuple[int, int, float]
-"""A sentence's number, the token that it goes on with, and the token's log-probability."""
+
+class PhraseTables(NamedTuple):
+    """The phrases of a sentence as flat int64 arrays for the engine; see
+    :class:`uwaga.search.phrases.Phrases`.
+
+    ``bonus`` is -1 for forced phrases.
+    """
+
+    sizes: Ids
+    times: Ids
+    whole: Ids
+    tokens: Ids
+    first: Ids
+    targets: Ids
+    serves: Ids
+    ends: Ids
+    progress: Ids
+    bonus: float
+
+
+class FinishedTarget(NamedTuple):
+    """A finished hypothesis of a :class:`BeamSearch`; tokens and log-probabilities include the end symbol."""
+
+    tokens: list[int]
+    log_probs: list[float]
+    score: float
+    truncated: bool
+
+
+class DecidedToken(NamedTuple):
+    """A token that a streaming search has decided, with the number of its sentence."""
+
+    sentence: int
+    token: int
+    log_prob: float
 
 
 class BeamSearch(Protocol):
-    """Sentences that a decoder searches by itself, without a call for each step."""
+    """A beam search that a decoder runs by itself."""
 
     @property
     def running(self) -> Ids:
-        """(sentences,) those that are being decoded, numbered in the order in which they entered."""
+        """(sentences,) unfinished sentences, numbered in the order in which they entered."""
         ...
 
     def enter(
@@ -185,92 +229,99 @@ class BeamSearch(Protocol):
         forced: Ids,
         phrases: Sequence[PhraseTables | None] = ...,
     ) -> None:
-        """Let sentences in beside those that are being decoded.
+        """Add sentences to those being decoded.
 
         Args:
             memory: their sources.
-            limits: (sentences,) most steps of each.
-            uncounted: (sentences,) first tokens that do not count in the length.
+            limits: (sentences,) maximum steps of each.
+            uncounted: (sentences,) first tokens that don't count in the length.
             forced: (sentences, width) the first tokens, -1 where they are free.
-            phrases: what the target of each must contain, None for nothing; none at all without any.
+            phrases: what the target of each must contain, None for nothing; empty if no sentence has phrases.
         """
         ...
 
     def run(self, tokens: int) -> None:
-        """Make a step, and more until sentences of no more than so many source tokens are being decoded."""
+        """Make a step, then more until the unfinished sentences have at most ``tokens`` source tokens."""
 
-    def found(self) -> list[list[Found]]:
-        """The n-best hypotheses of each sentence that is done, best first, in the order of entry."""
+    def finished(self) -> list[list[FinishedTarget]]:
+        """Return the n-best list of each sentence in the order of entry; empty for unfinished ones."""
 
-    def decided(self) -> list[Decided]:
-        """Of rules that stream: the tokens decided since the last call, end symbols left out."""
+    def decided(self) -> list[DecidedToken]:
+        """Return the tokens decided since the last call, without end symbols; only if the rules stream."""
 
 
-EveryAttention = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Attentions]]
-CrossAttentions = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], "list[Floats]"]
-CrossAttention = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]], int, int | None], "list[Floats]"]
+class BatchTicket(Protocol):
+    """The part of one search in a running batch; its sentences are numbered in the order of submission."""
+
+    def submit(
+        self,
+        sources: Sources,
+        limits: Ids,
+        uncounted: Ids,
+        forced: Ids,
+        phrases: Sequence[PhraseTables | None],
+    ) -> None:
+        """Add sentences; see :meth:`BeamSearch.enter`. They are decoded as soon as they can be encoded."""
+        ...
+
+    def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
+        """Return sentences finished and tokens decided since the last call, waiting for up to ``seconds``.
+
+        Raises:
+            UwagaError: a sentence failed, and with it all sentences of the ticket.
+        """
+        ...
+
+    def leave(self) -> None:
+        """Drop the sentences of the ticket and wake a thread that waits in :meth:`collect`."""
+        ...
+
+
+class RunningBatch(Protocol):
+    """Sentences of any number of searches decoded together; thread-safe."""
+
+    def ticket(self, rules: BeamRules) -> BatchTicket:
+        """Return a ticket for a search by these rules."""
+        ...
+
+    def serve(self) -> None:
+        """Decode submitted sentences until :meth:`close`; runs in a thread of its own."""
+        ...
+
+    def close(self) -> None:
+        """Make :meth:`serve` return; waiting searches raise :class:`CancelledRequestError`."""
+        ...
+
+    @property
+    def counters(self) -> tuple[int, int, int]:
+        """Number of steps, total rows of these steps, and finished sentences."""
+        ...
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """A decoder with a running batch of its own."""
+
+    def running_batch(self) -> RunningBatch:
+        """Return a new batch; its results are bit-identical to those of ``beam_search``."""
+        ...
+
+
+EveryAttention = Callable[[Sources, Sources], list[Attentions]]
+CrossAttentions = Callable[[Sources, Sources], "list[Floats]"]
+CrossAttention = Callable[[Sources, Sources, int, int | None], "list[Floats]"]
 
 
 class Decoder(Protocol):
-    """A model as search sees it: encode once, start, then step by step."""
+    """A model as search sees it: encode once, start, then step by step.
+
+    The optional capabilities are None for a decoder that lacks them.
+    """
 
     @property
-    def beam_search(self) -> Callable[[BeamRules], BeamSearch] | None:
-        """A search of its own, without Python between the steps; None of a decoder that has none.
-
-        It must find what :mod:`uwaga.search` finds, to the bit, and let sentences in as ``join`` does.
-        """
+    def symbols(self) -> Symbols:
+        """Special tokens."""
         ...
-
-    @property
-    def join(self) -> Callable[[State, State], State] | None:
-        """The state of the sentences of one state and, after them, those of another; their beams are alike.
-
-        None of a decoder whose sentences must all stand at the same position of their targets. With it,
-        search gives the slot of a sentence that is done to one that waits (continuous batching).
-        """
-        ...
-
-    @property
-    def attentions(self) -> EveryAttention | None:
-        """Every attention matrix of sentences with known targets; None of a decoder that cannot tell.
-
-        The first argument are sources, the second what each step is fed: the token that decoding starts from
-        and then the target, without the token that the last step predicts. It is a pass of its own, by the
-        same arithmetic as the steps: what a search finds is the same with and without it. A decoder-only
-        model's query and key axes are the source and, behind it, the target.
-        """
-        ...
-
-    @property
-    def cross_attention(self) -> CrossAttention | None:
-        """Cross-attention (target, source) of one head or one layer's mean; None of a decoder that cannot
-        tell.
-
-        The first two arguments are those of ``attentions``; then the layer from 0, or below 0 from the last,
-        or the first where it has so few; and the head, or None for the mean of the layer's.
-        """
-        ...
-
-    @property
-    def cross_attentions(self) -> CrossAttentions | None:
-        """Cross-attention (layers, heads, target, source) of all layers; None of a decoder that cannot tell.
-
-        The arguments are those of ``attentions``.
-        """
-
-    @property
-    def recording(self) -> Callable[[bool], Decoder] | None:
-        """The decoder for one call that will ask for ``attentions`` (True) or ``cross_attention`` of what it
-        finds.
-
-        It keeps what it encodes, so that this is done once, and finds the same, to the bit. None of a decoder
-        that keeps nothing.
-        """
-        ...
-
-    @property
-    def symbols(self) -> Symbols: ...
 
     @property
     def vocabulary(self) -> int:
@@ -279,85 +330,72 @@ class Decoder(Protocol):
 
     @property
     def max_source(self) -> int | None:
-        """Most source tokens (end symbol included) the model can take, None for no limit."""
+        """Maximum source tokens, end symbol included; None for no limit."""
         ...
 
     @property
     def max_target(self) -> int | None:
-        """Most target tokens the model can make, None for no limit."""
+        """Maximum target tokens, end symbol included; None for no limit."""
         ...
 
-    def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
-        """Encode sentences of token ids, each with its end symbol."""
+    def encode(self, sources: Sources) -> Memory:
+        """Encode sentences."""
         ...
 
     def start(self, memory: Memory, beams: int) -> State:
-        """The state before the first token, ``beams`` rows per sentence."""
+        """Return the state before the first token, with ``beams`` rows for each sentence."""
         ...
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """Feed ``tokens`` (rows,), the last token of each row, and return the next candidates."""
         ...
 
+    @property
+    def join(self) -> Callable[[State, State], State] | None:
+        """Concatenate the sentences of two states with the same number of beams.
 
-def rules_key(rules: BeamRules) -> tuple[object, ...]:
-    """Equal for rules by which sentences may be searched together; whether they stream does not matter."""
-    every = [getattr(rules, one.name) for one in fields(rules) if one.name != "streams"]
-    return tuple(one.tobytes() if isinstance(one, np.ndarray) else one for one in every)
-
-
-class BatchTicket(Protocol):
-    """What one search has in a running batch: sentences, numbered in the order in which they come."""
-
-    def hand(
-        self,
-        sources: Sequence[Sequence[int]],
-        limits: Ids,
-        uncounted: Ids,
-        forced: Ids,
-        phrases: Sequence[PhraseTables | None],
-    ) -> None:
-        """Let sentences in as soon as they can be encoded; arguments are those of ``BeamSearch.enter``."""
-        ...
-
-    def take(self, seconds: float) -> tuple[list[tuple[int, list[Found]]], list[Decided]]:
-        """What is done and what was decided since the last call; waits for it, at most so many seconds.
-
-        Raises:
-            UwagaError: one of the sentences has failed: all of the ticket's are gone.
+        None if all sentences of a state must be at the same target position. With it, the search replaces
+        finished sentences by waiting ones (continuous batching).
         """
         ...
 
-    def leave(self) -> None:
-        """Its sentences go, and whoever waits in ``take`` is woken."""
-        ...
+    @property
+    def beam_search(self) -> Callable[[BeamRules], BeamSearch] | None:
+        """Start a beam search without Python between the steps.
 
-
-class RunningBatch(Protocol):
-    """Sentences of any number of searches decoded side by side; any thread may use it."""
-
-    def ticket(self, rules: BeamRules) -> BatchTicket:
-        """What a search by these rules needs to take part."""
-        ...
-
-    def serve(self) -> None:
-        """Decode what is handed in, until :meth:`close`: the work of one thread."""
-        ...
-
-    def close(self) -> None:
-        """Let ``serve`` return; whoever waits is told."""
+        Results are bit-identical to those of :mod:`uwaga.search`; sentences may enter as with ``join``.
+        """
         ...
 
     @property
-    def counters(self) -> tuple[int, int, int]:
-        """Steps made, their rows added up, and sentences done."""
+    def attentions(self) -> EveryAttention | None:
+        """Return all attention matrices for given sources and targets.
+
+        The second argument holds the decoder inputs: the start symbol, then the target without the token that
+        the last step predicts. It is a separate pass with the arithmetic of the steps, and doesn't change the
+        results of a search. In a decoder-only model the query and key axes are the source followed by the
+        target.
+        """
         ...
 
+    @property
+    def cross_attention(self) -> CrossAttention | None:
+        """Return the cross-attention (target, source) of one head, or the mean of one layer.
 
-@runtime_checkable
-class Batching(Protocol):
-    """A decoder that has a running batch of its own."""
+        The first two arguments are those of ``attentions``; then the layer, from 0 or negative from the last
+        (the first if there are fewer); then the head, or None for the mean of the layer's heads.
+        """
+        ...
 
-    def running_batch(self) -> RunningBatch:
-        """A new one, in which nothing runs yet: it finds what ``beam_search`` finds, to the bit."""
+    @property
+    def cross_attentions(self) -> CrossAttentions | None:
+        """Return the cross-attention (layers, heads, target, source); arguments as for ``attentions``."""
+        ...
+
+    @property
+    def recording(self) -> Callable[[bool], Decoder] | None:
+        """Return the decoder for one call that will ask for ``attentions`` (True) or ``cross_attention``.
+
+        It keeps the encoded sources, so that they are encoded once; results are bit-identical.
+        """
         ...

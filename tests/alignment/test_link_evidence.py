@@ -109,7 +109,7 @@ def test_a_damaged_lexicon_is_refused(words):
 
 @pytest.mark.parametrize(("first", "second"), [(3, SECOND), (4 + FIRST_ALONE, SECOND + 1)])
 def test_a_model_with_another_number_of_weights_is_refused(first, second):
-    with pytest.raises(ModelError, match="weights for links where"):
+    with pytest.raises(ModelError, match="link weights"):
         link_probabilities(model_of(2, [0.5] * first, [0.1] * second), some_maps(), SOURCE, TARGET)
 
 

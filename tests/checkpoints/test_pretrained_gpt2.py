@@ -81,7 +81,7 @@ def test_M18_M20_steps_equal_teacher_forcing(folder):
     state = model.start(model.encode(PROMPTS), beams)
     for position in range(length):
         tokens = np.repeat(shifted[:, position].numpy(), beams)
-        step = model.step(tokens, state, Choice(1, whole=True))
+        step = model.step(tokens, state, Choice(1, all_tokens=True))
         np.testing.assert_allclose(step.log_probs, np.repeat(together[:, position], beams, 0), **EXACT)
         state = step.state
 

@@ -21,7 +21,7 @@ from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings import DataSettings, TextSettings
-from uwaga.tokenizers.augmentation import surface
+from uwaga.tokenizers.text import surface
 from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.tokenizers.training import train_tokeniser
 

@@ -14,7 +14,7 @@ from prompted_models import decoder_only, native_decoder, prompts, random_decode
 from uwaga.decoder import Choice
 from uwaga.engine.cpu import usable
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.results.attention import Attentions, one_head
+from uwaga.results.attention import Attentions, select_head
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 pytestmark = pytest.mark.numerical
@@ -146,7 +146,7 @@ def test_a_layers_cross_attention_alone_is_that_of_all(shape, seed, precision, t
         for head in (None, *range(heads)):
             found = engine.cross_attention(sources, fed, layer, head)
             for one, cross in zip(found, whole, strict=True):
-                assert np.array_equal(one, one_head(cross, layer, head))
+                assert np.array_equal(one, select_head(cross, layer, head))
     keeper = engine.recording(False)
     keeper.encode(sources[:3])
     again = keeper.cross_attention(sources, fed, 0, 0)
@@ -158,7 +158,7 @@ def test_M10_one_heads_cross_attention_in_torch():
         whole = [one.cross for one in model.attentions(SOURCES, FED)]
         for layer, head in ((0, 1), (1, None), (-2, 0), (-9, None)):
             for one, cross in zip(model.cross_attention(SOURCES, FED, layer, head), whole, strict=True):
-                assert np.array_equal(one, one_head(cross, layer, head))
+                assert np.array_equal(one, select_head(cross, layer, head))
 
 
 def test_heads_that_are_not_there_are_refused():

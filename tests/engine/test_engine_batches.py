@@ -86,7 +86,7 @@ def test_threads_that_share_a_matrix_give_the_same_bits(precision):
     for choice in (
         Choice(9, attention=True),
         Choice(4, banned=bans, renormalise=True),
-        Choice(1, whole=True),
+        Choice(1, all_tokens=True),
         Choice(1, forced=np.array([8999, -1, 3])),
     ):
         steps = []

@@ -16,7 +16,7 @@ from hostile_files import make_files
 import uwaga
 from uwaga.decoder import MAX_BEAM
 from uwaga.engine import Shortlist, _core
-from uwaga.engine.model import MOST_THREADS
+from uwaga.engine.model import MAX_THREADS
 from uwaga.errors import DataError, ModelError, SettingsError
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
@@ -125,11 +125,11 @@ def test_sums_and_levels_of_int8_panels_are_held_against_them():
 
 
 def test_impossible_threads_and_beams_are_refused():
-    for threads in (-1, MOST_THREADS + 1, 10**6, 2**70):
+    for threads in (-1, MAX_THREADS + 1, 10**6, 2**70):
         with pytest.raises(SettingsError, match="threads must be"):
             uwaga.load(MODEL, engine="native", threads=threads)
     model = uwaga.load(MODEL, engine="native", threads=0)
-    assert 1 <= model.decoder.threads <= MOST_THREADS
+    assert 1 <= model.decoder.threads <= MAX_THREADS
     with pytest.raises(SettingsError, match="beam must be 1024 or less"):
         model.translate(TEXT, beam=MAX_BEAM + 1)
     memory = model.decoder.encode([(5, 3)])

@@ -97,7 +97,7 @@ def states(model, texts, beams=1, steps=2, seed=2):
 def logits_of(model, texts, beams=1):
     """What the full vocabulary's log-probabilities are, (rows, vocabulary): logits but for a constant."""
     state, tokens = states(model, texts, beams)
-    return model.step(tokens, state, Choice(1, whole=True)).log_probs.astype(np.float64)
+    return model.step(tokens, state, Choice(1, all_tokens=True)).log_probs.astype(np.float64)
 
 
 def restricted(logits, lists):
@@ -119,7 +119,7 @@ def test_probabilities_are_the_softmax_over_a_sentences_own_list(precision, isa)
     assert len({len(one) for one in lists}) > 3
     expected = restricted(logits_of(engine(precision, isa=isa), texts, beams), lists)
     state, tokens = states(model, texts, beams)
-    whole = model.step(tokens, state, Choice(1, whole=True)).log_probs
+    whole = model.step(tokens, state, Choice(1, all_tokens=True)).log_probs
     assert np.array_equal(np.isinf(whole), np.isinf(expected))
     assert np.allclose(whole, expected, atol=2e-5)
     for count in (1, 5, 100, VOCABULARY):
@@ -182,7 +182,7 @@ def some_choice(rng, rows):
             sampling=Sampling(uniform[first:last], 1.3, top_k, 0.9) if kind == 1 else None,
             attention=True,
             renormalise=renormalise,
-            whole=bool(kind == 2),
+            all_tokens=bool(kind == 2),
         )
 
     return part
@@ -252,7 +252,7 @@ def test_bans_and_draws_keep_to_the_list():
     model, text = short(), SOURCES[:1]
     allowed = model.shortlist.of(text[0])
     state, tokens = states(model, text)
-    whole = model.step(tokens, state, Choice(1, whole=True)).log_probs[0]
+    whole = model.step(tokens, state, Choice(1, all_tokens=True)).log_probs[0]
     banned = allowed[::2]
     pairs = np.stack([np.zeros(len(banned), dtype=np.int64), banned], axis=1)
     left = np.setdiff1d(allowed, banned)

@@ -15,10 +15,10 @@ from toy_decoders import RecurrentToy
 
 from uwaga.decoder import BeamRules
 from uwaga.errors import CancelledRequestError, DataError, ModelError, UwagaError
-from uwaga.scheduling.batching_decoder import SharedDecoder
-from uwaga.scheduling.request import Request
-from uwaga.scheduling.shared_search import SharedSearch
-from uwaga.scheduling.token_budget import Places
+from uwaga.scheduling.batching_decoder import BatchingDecoder
+from uwaga.scheduling.call_context import CallContext
+from uwaga.scheduling.model_batch import ModelBatch
+from uwaga.scheduling.token_budget import TokenBudget
 from uwaga.search import SearchOptions, search, stream
 from uwaga.settings import TransformerSettings
 
@@ -30,7 +30,7 @@ QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 
 def small():
     """Few places, so that sentences must wait."""
-    return Places(most=80, reserved=30)
+    return TokenBudget(most=80, reserved=30)
 
 
 def crowd(shared, works, seconds=60):
@@ -39,7 +39,7 @@ def crowd(shared, works, seconds=60):
 
     def run(number, work):
         try:
-            made[number] = work(SharedDecoder(shared, Request(str(number % 3))))
+            made[number] = work(BatchingDecoder(shared, CallContext(str(number % 3))))
         except Exception as error:
             made[number] = error
 
@@ -53,12 +53,12 @@ def crowd(shared, works, seconds=60):
 
 
 def is_empty(shared):
-    return (shared.places.waiting, shared.places.running, shared.places.used) == (0, 0, 0)
+    return (shared.budget.waiting, shared.budget.running, shared.budget.used) == (0, 0, 0)
 
 
 def check(decoder, drawn):
     """Threads with searches of their own find what each finds alone."""
-    shared = SharedSearch(decoder, small)
+    shared = ModelBatch(decoder, small)
     made = crowd(shared, [lambda decoder, one=one: found(decoder, *one) for one in drawn])
     assert made == [found(decoder, *one) for one in drawn]
     assert is_empty(shared)
@@ -107,16 +107,16 @@ def test_decoders_without_a_batch_have_what_waits_collected(data):
 @given(st.data())
 def test_cancelled_ones_leave_and_the_others_find_the_same(data):
     engine = native(random_model(SHAPE, data.draw(st.integers(0, 99)), spread=3.0))
-    shared, wanted = SharedSearch(engine, small), SearchOptions(beam=data.draw(st.integers(1, 4)))
+    shared, wanted = ModelBatch(engine, small), SearchOptions(beam=data.draw(st.integers(1, 4)))
     pauses = data.draw(st.lists(st.floats(0, 0.01), min_size=2, max_size=10))
     made = [None] * len(pauses)
 
     def run(number):
-        request = Request()
+        request = CallContext()
         if number % 2:
             threading.Timer(pauses[number], request.cancel).start()
         try:
-            made[number] = search(SharedDecoder(shared, request), sentences(30, number), wanted)
+            made[number] = search(BatchingDecoder(shared, request), sentences(30, number), wanted)
         except CancelledRequestError as error:
             made[number] = error
 
@@ -134,7 +134,7 @@ def test_cancelled_ones_leave_and_the_others_find_the_same(data):
 
 def test_streams_tell_of_the_same_tokens():
     engine = native(random_model(SHAPE, spread=3.0))
-    shared, wanted = SharedSearch(engine, small), SearchOptions(beam=1)
+    shared, wanted = ModelBatch(engine, small), SearchOptions(beam=1)
     made = crowd(
         shared,
         [lambda decoder, at=at: list(stream(decoder, sentences(2, at), wanted)) for at in range(8)]
@@ -163,7 +163,7 @@ def test_a_sentence_whose_numbers_are_none_fails_alone():
     engine, wanted = broken(7), SearchOptions(beam=2)
     good = [[one for one in sentences(12, at) if 7 not in one] for at in range(6)]
     bad = [[(8, 7, 2), *sentences(4, at)] for at in range(3)]
-    shared = SharedSearch(engine, small)
+    shared = ModelBatch(engine, small)
     works = [
         lambda decoder, one=one: search(decoder, one, wanted)
         for pair in zip(good, [*bad, *bad], strict=True)
@@ -189,7 +189,7 @@ class Failing(RecurrentToy):
 
 def test_whatever_a_decoder_raises_reaches_its_own_search_alone():
     toy, wanted = Failing(VOCABULARY), SearchOptions(beam=2)
-    shared = SharedSearch(toy, small)
+    shared = ModelBatch(toy, small)
     good = [[one for one in sentences(5, at) if 7 not in one] for at in range(4)]
     works = [lambda decoder, one=one: search(decoder, one, wanted) for one in good]
     made = crowd(shared, [*works, lambda decoder: search(decoder, [(7, 2)], wanted)])
@@ -205,13 +205,13 @@ def test_the_next_that_comes_makes_its_first_steps_at_once():
     they are many: the best of several tries says what the batch does.
     """
     engine = native(random_model(SHAPE, spread=3.0))
-    shared = SharedSearch(engine, lambda: Places(most=400, reserved=100))
+    shared = ModelBatch(engine, lambda: TokenBudget(most=400, reserved=100))
     wanted = SearchOptions(beam=1, max_length=20, min_length=18)
     steps = []
     ended = []
 
     def long():
-        search(SharedDecoder(shared, Request("long")), sentences(20000), wanted)
+        search(BatchingDecoder(shared, CallContext("long")), sentences(20000), wanted)
         ended.append(True)
 
     thread = threading.Thread(target=long)
@@ -220,7 +220,7 @@ def test_the_next_that_comes_makes_its_first_steps_at_once():
         time.sleep(0.001)
     for at in range(10):
         before = shared.counters[0]
-        search(SharedDecoder(shared, Request("short")), sentences(1, at), wanted)
+        search(BatchingDecoder(shared, CallContext("short")), sentences(1, at), wanted)
         assert not ended
         steps.append(shared.counters[0] - before)
     thread.join(60)
@@ -247,7 +247,7 @@ def rules(beams=1, min_length=0):
         enough=beams,
         nbest=1,
         start=1,
-        never=np.zeros(0, dtype=np.int64),
+        banned=np.zeros(0, dtype=np.int64),
         min_length=min_length,
         early_stopping=True,
         force_end=False,
@@ -260,7 +260,7 @@ def rules(beams=1, min_length=0):
 def hand(ticket, sources, limit):
     every = np.full(len(sources), limit, dtype=np.int64)
     nothing = np.zeros(len(sources), dtype=np.int64)
-    ticket.hand(sources, every, nothing, np.zeros((len(sources), 0), dtype=np.int64), [None] * len(sources))
+    ticket.submit(sources, every, nothing, np.zeros((len(sources), 0), dtype=np.int64), [None] * len(sources))
 
 
 def taken(ticket, count):
@@ -268,7 +268,7 @@ def taken(ticket, count):
     done = {}
     try:
         while len(done) < count:
-            done.update(ticket.take(60.0)[0])
+            done.update(ticket.collect(60.0)[0])
     except UwagaError as error:
         return error
     return done
@@ -282,9 +282,9 @@ def test_closing_tells_those_whose_sentences_have_not_entered():
     batch.close()
     for one in (ticket, without, ticket):
         with pytest.raises(CancelledRequestError, match="closed"):
-            one.take(60.0)
+            one.collect(60.0)
     ticket.leave()
-    assert ticket.take(60.0) == ([], [])
+    assert ticket.collect(60.0) == ([], [])
 
 
 @pytest.mark.parametrize("beams", [1, 3])

@@ -9,7 +9,7 @@ import torch
 import uwaga
 from uwaga.errors import SettingsError
 from uwaga.inspection.attribution import attribute
-from uwaga.models.given import with_source_vectors
+from uwaga.models.interventions import with_source_vectors
 
 TEXT, TARGET = "A man rides a bicycle.", "Ein Mann fährt Fahrrad."
 

@@ -47,8 +47,8 @@ def test_whole_is_every_log_probability_in_order() -> None:
     logits = torch.randn(3, 7)
     expected = torch.log_softmax(logits, dim=1).numpy()
     for tokens, log_probs in (
-        choose(logits.numpy(), Choice(1, whole=True)),
-        torch_choose(logits.clone(), Choice(1, whole=True)),
+        choose(logits.numpy(), Choice(1, all_tokens=True)),
+        torch_choose(logits.clone(), Choice(1, all_tokens=True)),
     ):
         assert (tokens == np.arange(7)).all() and tokens.shape == (3, 7)
         np.testing.assert_allclose(log_probs, expected, **close_for(expected))

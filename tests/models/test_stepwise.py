@@ -8,10 +8,8 @@ from recurrent_variants import VARIANTS, make
 from torch import Tensor, nn
 
 from uwaga.models import recurrent
-from uwaga.models.layers.cells import gru_cell, lstm_cell
-from uwaga.models.layers.energies import energies, tanh_in_place
+from uwaga.models.layers.kernels import StepProduct, energies, gru_cell, lstm_cell, tanh_in_place
 from uwaga.models.layers.scores import SCORES, make_score
-from uwaga.models.layers.stepwise import StepProduct
 
 pytestmark = pytest.mark.numerical
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from uwaga import Translator
 from uwaga.errors import CancelledRequestError, DataError, DeadlineError
-from uwaga.scheduling.request import Request
-from uwaga.scheduling.sharing import SharedModels
+from uwaga.scheduling.batching_decoder import ModelBatches
+from uwaga.scheduling.call_context import CallContext
 
 TEXTS = [
     "A dog runs across the grass.",
@@ -58,8 +58,8 @@ def translator() -> Translator:
 
 
 @pytest.fixture(scope="module")
-def models() -> SharedModels:
-    return SharedModels()
+def models() -> ModelBatches:
+    return ModelBatches()
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +74,9 @@ def alone(translator: Translator) -> Callable[[int, int], object]:
     return answer
 
 
-def is_empty(models: SharedModels) -> bool:
+def is_empty(models: ModelBatches) -> bool:
     return all(
-        (one.places.waiting, one.places.running, one.places.used) == (0, 0, 0) for one in models.searches
+        (one.budget.waiting, one.budget.running, one.budget.used) == (0, 0, 0) for one in models.batches
     )
 
 
@@ -92,7 +92,7 @@ def in_threads(*works: Callable[[], None]) -> None:
 @QUIET
 @given(st.data())
 def test_any_mixture_gives_what_each_gets_alone(
-    translator: Translator, models: SharedModels, alone: Callable[[int, int], object], data: st.DataObject
+    translator: Translator, models: ModelBatches, alone: Callable[[int, int], object], data: st.DataObject
 ) -> None:
     asked = data.draw(
         st.lists(
@@ -111,11 +111,11 @@ def test_any_mixture_gives_what_each_gets_alone(
 
     def work(number: int) -> None:
         text, way, after, cancelled, client = asked[number]
-        request = Request(client)
+        request = CallContext(client)
         time.sleep(after)
         if cancelled is not None:
             threading.Timer(cancelled, request.cancel).start()
-        here = translator.searched_by(models.way(request))
+        here = translator.searched_by(models.decoder_for(request))
         try:
             made[number] = here.translate(TEXTS[text], **WAYS[way])
         except CancelledRequestError as error:
@@ -128,11 +128,11 @@ def test_any_mixture_gives_what_each_gets_alone(
     assert is_empty(models)
 
 
-def test_streams_beside_each_other_and_beside_beams(translator: Translator, models: SharedModels) -> None:
+def test_streams_beside_each_other_and_beside_beams(translator: Translator, models: ModelBatches) -> None:
     made: dict[int, object] = {}
 
     def work(number: int) -> None:
-        here = translator.searched_by(models.way(Request()))
+        here = translator.searched_by(models.decoder_for(CallContext()))
         if number % 3:
             made[number] = list(here.stream(TEXTS[number % 3]))
         else:
@@ -147,8 +147,8 @@ def test_streams_beside_each_other_and_beside_beams(translator: Translator, mode
     assert is_empty(models)
 
 
-def test_a_stream_that_nobody_reads_on_leaves(translator: Translator, models: SharedModels) -> None:
-    pieces = translator.searched_by(models.way(Request())).stream(TEXTS[5])
+def test_a_stream_that_nobody_reads_on_leaves(translator: Translator, models: ModelBatches) -> None:
+    pieces = translator.searched_by(models.decoder_for(CallContext())).stream(TEXTS[5])
     next(pieces)
     pieces.close()
     gc.collect()
@@ -159,8 +159,8 @@ def test_a_stream_comes_in_pieces(translator: Translator) -> None:
     assert len(list(translator.shared().stream(TEXTS[5]))) > 10
 
 
-def test_what_else_a_translator_holds_stays(translator: Translator, models: SharedModels) -> None:
-    here = translator.searched_by(models.way(Request()))
+def test_what_else_a_translator_holds_stays(translator: Translator, models: ModelBatches) -> None:
+    here = translator.searched_by(models.decoder_for(CallContext()))
     assert (here.languages, here.model.usual, here.decoding) == (
         translator.languages,
         translator.model.usual,
@@ -171,48 +171,50 @@ def test_what_else_a_translator_holds_stays(translator: Translator, models: Shar
     assert here.align(pairs) == translator.align(pairs)
 
 
-def test_models_one_after_the_other_share_theirs(translator: Translator, models: SharedModels) -> None:
+def test_models_one_after_the_other_share_theirs(translator: Translator, models: ModelBatches) -> None:
     back = Translator(replace(translator.model, languages=("de", "en")))
     pivot = translator.then(back)
     made: dict[int, object] = {}
 
     def work(number: int) -> None:
-        here = pivot.searched_by(models.way(Request()))
+        here = pivot.searched_by(models.decoder_for(CallContext()))
         made[number] = here.translate(TEXTS[: 1 + number % 3], nbest=1 + number % 2, beam=2)
 
     in_threads(*(lambda number=number: work(number) for number in range(6)))
     for number, one in made.items():
         assert one == pivot.translate(TEXTS[: 1 + number % 3], nbest=1 + number % 2, beam=2)
-    assert len(pivot.searched_by(models.way(Request())).stream(TEXTS[0]).__next__()) > 0
+    assert len(pivot.searched_by(models.decoder_for(CallContext())).stream(TEXTS[0]).__next__()) > 0
     gc.collect()
     assert is_empty(models)
 
 
-def test_deadlines_and_cancellations_end_a_long_search(translator: Translator, models: SharedModels) -> None:
+def test_deadlines_and_cancellations_end_a_long_search(translator: Translator, models: ModelBatches) -> None:
     long = TEXTS * 60
     with pytest.raises(DeadlineError, match=r"not answered within 0\.05 s"):
-        translator.searched_by(models.way(Request(seconds=0.05))).translate(long)
+        translator.searched_by(models.decoder_for(CallContext(seconds=0.05))).translate(long)
     assert is_empty(models)
-    request = Request()
+    request = CallContext()
     threading.Timer(0.1, request.cancel).start()
     began = time.monotonic()
     with pytest.raises(CancelledRequestError):
-        translator.searched_by(models.way(request)).translate(long, sample=True)  # steps in this thread
+        translator.searched_by(models.decoder_for(request)).translate(
+            long, sample=True
+        )  # steps in this thread
     with pytest.raises(CancelledRequestError):
-        translator.searched_by(models.way(request)).translate("A dog.")
+        translator.searched_by(models.decoder_for(request)).translate("A dog.")
     assert time.monotonic() - began < 20
     assert is_empty(models)
 
 
-def test_an_error_reaches_its_own_request_alone(translator: Translator, models: SharedModels) -> None:
+def test_an_error_reaches_its_own_request_alone(translator: Translator, models: ModelBatches) -> None:
     made: dict[str, object] = {}
 
     def good() -> None:
-        made["good"] = translator.searched_by(models.way(Request())).translate(TEXTS)
+        made["good"] = translator.searched_by(models.decoder_for(CallContext())).translate(TEXTS)
 
     def bad() -> None:
         try:
-            translator.searched_by(models.way(Request())).translate(["A dog.", "\ud800"])
+            translator.searched_by(models.decoder_for(CallContext())).translate(["A dog.", "\ud800"])
         except DataError as error:
             made["bad"] = error
 
@@ -222,13 +224,13 @@ def test_an_error_reaches_its_own_request_alone(translator: Translator, models: 
     assert is_empty(models)
 
 
-def test_a_short_one_does_not_wait_for_a_long_one(translator: Translator, models: SharedModels) -> None:
-    here = translator.searched_by(models.way(Request("short")))
+def test_a_short_one_does_not_wait_for_a_long_one(translator: Translator, models: ModelBatches) -> None:
+    here = translator.searched_by(models.decoder_for(CallContext("short")))
     here.translate(TEXTS[1])
     ended: list[float] = []
 
     def long() -> None:
-        translator.searched_by(models.way(Request("long"))).translate(TEXTS * 40)
+        translator.searched_by(models.decoder_for(CallContext("long"))).translate(TEXTS * 40)
         ended.append(time.monotonic())
 
     thread = threading.Thread(target=long)
@@ -240,8 +242,8 @@ def test_a_short_one_does_not_wait_for_a_long_one(translator: Translator, models
 
 
 def test_closing_tells_who_waits_and_the_next_begins_anew(translator: Translator) -> None:
-    models = SharedModels()
-    here = translator.searched_by(models.way(Request()))
+    models = ModelBatches()
+    here = translator.searched_by(models.decoder_for(CallContext()))
     told: list[object] = []
 
     def long() -> None:
@@ -315,7 +317,7 @@ threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     here.translate(["A dog runs across the grass."] * 5000)
 except KeyboardInterrupt:
-    print("stopped", here.translate("A dog.").text, here.decoder.shared.places.running)
+    print("stopped", here.translate("A dog.").text, here.decoder.shared.budget.running)
 """
     code, out, err = run(code)
     assert code == 0, err

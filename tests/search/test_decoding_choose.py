@@ -60,7 +60,7 @@ def steps(draw, sampling=st.just(None)):
         forced=None if forced is None else np.array(forced, dtype=np.int64),
         sampling=shape,
         renormalise=draw(st.booleans()),
-        wanted=draw(wanted_by(rows, vocabulary)),
+        extra_tokens=draw(wanted_by(rows, vocabulary)),
     )
 
 
@@ -87,11 +87,11 @@ def test_M24_candidates_are_the_definition(case):
     assert (logits == before).all()
     assert tokens.dtype == np.int64
     assert log_probs.dtype == np.float32
-    wanted = 0 if choice.wanted is None else choice.wanted.shape[1]
+    wanted = 0 if choice.extra_tokens is None else choice.extra_tokens.shape[1]
     assert tokens.shape == log_probs.shape == (len(logits), min(choice.count, logits.shape[1]) + wanted)
-    if choice.wanted is not None:
+    if choice.extra_tokens is not None:
         every = naive(logits, dataclasses.replace(choice, count=logits.shape[1]))
-        for row, asked in enumerate(choice.wanted):
+        for row, asked in enumerate(choice.extra_tokens):
             of_row = dict(zip(every[0][row], every[1][row], strict=True))
             forced = choice.forced is not None and choice.forced[row] >= 0
             expected = [-np.inf if forced else of_row.get(token, -np.inf) for token in asked.tolist()]

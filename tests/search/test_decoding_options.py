@@ -227,7 +227,7 @@ def test_generation_config_of_an_opus_model():
         ({"repetition_penalty": 1.2}, "'repetition_penalty' = 1.2 is not supported"),
         ({"num_beams": 4, "num_beam_groups": 2}, "num_beam_groups"),
         ({"bad_words_ids": [[4, 5]]}, "bad_words_ids"),
-        ({"num_beams": 2, "do_sample": True}, "sample with a beam"),
+        ({"num_beams": 2, "do_sample": True}, "do_sample with a beam"),
     ],
 )
 def test_generation_config_refuses_what_the_search_does_not_do(values, message):

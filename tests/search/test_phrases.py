@@ -14,7 +14,7 @@ from toy_decoders import JoiningToy, RecurrentToy, TableToy, teacher_forced
 
 from uwaga.errors import SettingsError
 from uwaga.search import SearchOptions, search
-from uwaga.search.banks import MOST_BANKS, WIDENED_BY, Banks, places_for
+from uwaga.search.banks import MAX_BANKS, WIDTH_MULTIPLE, Banks, beam_size
 from uwaga.search.phrases import Phrase, Phrases
 
 CONTENT = (3, 4, 5)
@@ -130,7 +130,7 @@ def test_M27_a_sentence_waits_for_no_more_hypotheses_than_asked_for(seed, phrase
     """Also where its banks have widened the beam: one that waits for more is as this, and goes on."""
     wanted = Phrases(phrases)
     options = SearchOptions(beam=beam, early_stopping=True, max_extra=40)
-    wide = places_for(options, wanted)
+    wide = beam_size(options, wanted)
     short, long = (toy(seed=seed, end_bias=3.0) for _ in range(2))
     source = [7, 8, 5, 2]
     [[first]] = search(short, [source], options, phrases=[wanted])
@@ -153,10 +153,10 @@ def test_M27_the_last_bank_has_so_many_places(phrases, beams, bonus):
 @given(many, st.integers(1, 40))
 def test_M27_a_beam_is_widened_to_few_widths_and_is_never_narrower(phrases, beam):
     wanted = Phrases(phrases)
-    wide = places_for(SearchOptions(beam=beam), wanted)
-    assert wide >= max(beam, min(wanted.total + 1, MOST_BANKS))
-    assert wide == beam or (wide % WIDENED_BY == 0 and wide <= MOST_BANKS)
-    assert places_for(SearchOptions(beam=beam), None) == beam
+    wide = beam_size(SearchOptions(beam=beam), wanted)
+    assert wide >= max(beam, min(wanted.total + 1, MAX_BANKS))
+    assert wide == beam or (wide % WIDTH_MULTIPLE == 0 and wide <= MAX_BANKS)
+    assert beam_size(SearchOptions(beam=beam), None) == beam
 
 
 def test_M27_sentences_that_enter_late_find_the_same():
@@ -244,5 +244,5 @@ def test_M27_samples_hold_no_phrases(changes):
     options = replace(SearchOptions(), **changes)
     with pytest.raises(SettingsError, match="beam"):
         search(toy(), [[7, 2]], options, phrases=[Phrases([Phrase(((4,),))])])
-    with pytest.raises(SettingsError, match="give all or none"):
+    with pytest.raises(SettingsError, match="for all, or none"):
         search(toy(), [[7, 2]] * 2, SearchOptions(), phrases=[Phrases([Phrase(((4,),))])])

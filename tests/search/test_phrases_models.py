@@ -85,14 +85,16 @@ def test_M27_a_token_outside_a_shortlist_is_wanted_as_if_it_were_added_to_it():
     plain, listed = DECODERS["engine"], DECODERS["shortlist"]
     source, rows = [(5, 6, 3)], np.array([2, 2])
     (state, other), inside = ((one.start(one.encode(source), 2) for one in (plain, listed)), [1, 2, 3, 5])
-    whole = plain.step(rows, state, Choice(1, whole=True)).log_probs[0].astype(np.float64)
-    made = listed.step(rows, other, Choice(2, wanted=np.array([[9, 5, -1], [-1, 4, 9]])))
+    whole = plain.step(rows, state, Choice(1, all_tokens=True)).log_probs[0].astype(np.float64)
+    made = listed.step(rows, other, Choice(2, extra_tokens=np.array([[9, 5, -1], [-1, 4, 9]])))
     assert made.tokens.shape == (2, 5)
     for token, log_prob in ((9, made.log_probs[0, 2]), (4, made.log_probs[1, 3]), (9, made.log_probs[1, 4])):
         expected = whole[token] - np.log(np.exp(whole[[*inside, token]]).sum())
         assert log_prob == pytest.approx(expected, abs=1e-5)
     assert made.log_probs[0, 3] == pytest.approx(whole[5] - np.log(np.exp(whole[inside]).sum()), abs=1e-5)
     assert made.log_probs[0, 4] == made.log_probs[1, 2] == -np.inf
-    every = listed.step(rows, other, Choice(1, whole=True, wanted=np.array([[9, -1], [-1, -1]]))).log_probs
+    every = listed.step(
+        rows, other, Choice(1, all_tokens=True, extra_tokens=np.array([[9, -1], [-1, -1]]))
+    ).log_probs
     assert every[0, 9] == pytest.approx(made.log_probs[0, 2], abs=1e-6)
     assert every[1, 9] == -np.inf

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from native_models import SYMBOLS, native, random_model, sentences, shapes
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 
-from uwaga.decoder import BeamRules, rules_key
+from uwaga.decoder import BeamRules
 from uwaga.errors import DataError, ModelError
 from uwaga.search import SearchOptions, search
 from uwaga.search.decoder_batch import DecoderBatch
@@ -112,7 +112,7 @@ RULES = BeamRules(
     enough=2,
     nbest=1,
     start=SYMBOLS.start,
-    never=np.array([0, 2]),
+    banned=np.array([0, 2]),
     min_length=0,
     early_stopping=True,
     force_end=False,
@@ -126,9 +126,9 @@ RULES = BeamRules(
 def test_rules_that_differ_share_no_steps_but_for_who_is_told(name):
     old = getattr(RULES, name)
     other = np.append(old, old[-1:] if old.size else [True]) if isinstance(old, np.ndarray) else not old
-    same = replace(RULES, never=RULES.never.copy(), divisors=RULES.divisors.copy())
-    assert rules_key(same) == rules_key(RULES)
-    assert (rules_key(replace(RULES, **{name: other})) == rules_key(RULES)) == (name == "streams")
+    same = replace(RULES, banned=RULES.banned.copy(), divisors=RULES.divisors.copy())
+    assert same.key == RULES.key
+    assert (replace(RULES, **{name: other}).key == RULES.key) == (name == "streams")
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_rules_that_differ_share_no_steps_but_for_who_is_told(name):
         {"enough": 3},
         {"nbest": 2, "enough": 1},
         {"start": 23},
-        {"never": np.array([5, 4])},
-        {"never": np.array([SYMBOLS.end])},
-        {"never": np.array([-1])},
+        {"banned": np.array([5, 4])},
+        {"banned": np.array([SYMBOLS.end])},
+        {"banned": np.array([-1])},
         {"divisors": np.array([1.0, 0.0, 1.0])},
         {"divisors": np.array([1.0, np.nan, 1.0])},
     ],
@@ -172,9 +172,9 @@ def test_the_core_refuses_what_does_not_fit_a_memory():
     one = engine.beam_search(RULES)
     one.enter(memory, *good)
     assert one.running.tolist() == [0, 1]
-    assert one.found() == [[], []]
+    assert one.finished() == [[], []]
     one.run(0)
-    assert [len(nbest) for nbest in one.found()] == [1, 1]
+    assert [len(nbest) for nbest in one.finished()] == [1, 1]
     one.run(0)  # nothing is left to do
 
 

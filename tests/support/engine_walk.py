@@ -14,9 +14,9 @@ from uwaga.engine.cpu import usable
 from uwaga.engine.layout import stored_shapes
 from uwaga.engine.packing import pack
 from uwaga.errors import CancelledRequestError, DataError
-from uwaga.scheduling.batching_decoder import SharedDecoder
-from uwaga.scheduling.request import Request
-from uwaga.scheduling.shared_search import SharedSearch
+from uwaga.scheduling.batching_decoder import BatchingDecoder
+from uwaga.scheduling.call_context import CallContext
+from uwaga.scheduling.model_batch import ModelBatch
 from uwaga.search import SearchOptions, search
 from uwaga.search.phrases import Phrase, Phrases
 from uwaga.settings import BlockSettings, DecoderOnlySettings, TransformerSettings
@@ -162,7 +162,7 @@ def searched(rng, model, sources, target):
         enough=beam,
         nbest=1,
         start=SYMBOLS.start,
-        never=np.array([0]),
+        banned=np.array([0]),
         min_length=0,
         early_stopping=True,
         force_end=False,
@@ -177,23 +177,23 @@ def searched(rng, model, sources, target):
     for thread in crowd:
         thread.start()
     for thread in crowd:
-        one.found()
+        one.finished()
         thread.join()
     one.run(0)
-    assert all(one.found())
+    assert all(one.finished())
 
 
 def in_one_batch(model, sources, options, law):
     """Several threads share the running batch, one of them leaves it early."""
-    shared, made = SharedSearch(model), [None] * 4
-    gone = Request()
+    shared, made = ModelBatch(model), [None] * 4
+    gone = CallContext()
 
     def work(at):
-        made[at] = search(SharedDecoder(shared, Request(str(at))), sources, options)
+        made[at] = search(BatchingDecoder(shared, CallContext(str(at))), sources, options)
 
     def leave():
         try:
-            search(SharedDecoder(shared, gone), sources * 3, options)
+            search(BatchingDecoder(shared, gone), sources * 3, options)
         except CancelledRequestError:
             return
 
@@ -230,7 +230,7 @@ def choice(rng, rows, vocabulary):
         sampling=sampling,
         attention=bool(rng.integers(2)),
         renormalise=bool(rng.integers(2)),
-        whole=bool(rng.integers(6) == 0),
+        all_tokens=bool(rng.integers(6) == 0),
     )
 
 

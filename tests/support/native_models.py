@@ -12,7 +12,7 @@ from uwaga.settings import TransformerSettings
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 LONGEST = 24
-WHOLE = Choice(count=1, whole=True, attention=True)
+WHOLE = Choice(count=1, all_tokens=True, attention=True)
 
 
 @st.composite

@@ -14,7 +14,7 @@ from uwaga.errors import DataError, SettingsError
 from uwaga.results.translation import TermUse
 from uwaga.terms import Glossary, Term
 from uwaga.terms.apply import TermFinder, word_parts
-from uwaga.tokenizers.spaced_pieces import SpacedPieces
+from uwaga.tokenizers.marian import SpacedPieces
 from uwaga.translator.plan import make_plan
 
 BUNDLED = Translator.load()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
-from uwaga.tokenizers.augmentation import augment, choose_forms, surface
+from uwaga.tokenizers.text import augment, choose_forms, surface
 
 
 @pytest.mark.parametrize(

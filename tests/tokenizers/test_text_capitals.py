@@ -2,7 +2,7 @@
 
 import pytest
 
-from uwaga.tokenizers.normalisation import in_capitals
+from uwaga.tokenizers.text import in_capitals
 
 
 @pytest.mark.parametrize("text", ["I WANT A CAR.", "GO AWAY!", "ÜBER 100 ÄPFEL", "СТОЙ, КТО ИДЁТ"])

@@ -7,8 +7,8 @@ import pytest
 tokenizers = pytest.importorskip("tokenizers")
 
 from uwaga.errors import ModelError
+from uwaga.tokenizers.codecs import LibraryCall, read_tokenizer_json
 from uwaga.tokenizers.pretrained_files import Declared
-from uwaga.tokenizers.tokenizers_codec import LibraryCall, read_tokenizer_json
 
 PIECES = {"[UNK]": 0, "a": 1, "[CLS]": 2, "[SEP]": 3}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from uwaga.errors import SettingsError
-from uwaga.tokenizers.options import TextOptions
+from uwaga.tokenizers.text import TextOptions
 
 
 @pytest.mark.parametrize("value", [-1, True, 1.0, "5", None])

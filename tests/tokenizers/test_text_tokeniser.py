@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.settings import TextSettings
-from uwaga.tokenizers.normalisation import normalise
+from uwaga.tokenizers.text import normalise
 from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.tokenizers.training import train_tokeniser
 

@@ -216,7 +216,7 @@ def test_what_cannot_be_is_refused(base: Path, tmp_path: Path) -> None:
         (r"adapt\.freeze: nothing is left to train", {"adapt": {"freeze": ["*"]}}),
         (r"adapt\.rates: 'x' fits no weight", {"adapt": {"rates": {"x": 2.0}}}),
         (
-            r"adapt\.lora\.targets: 'q_proj' fits no linear layer",
+            r"adapt\.lora\.targets: 'q_proj' matches no linear layer",
             {"adapt": {"lora": {"targets": ["q_proj"]}}},
         ),
         (r"merge the adapter", {"adapt": LORA, "training": {"quantisation": "int8"}}),

@@ -14,8 +14,8 @@ from toy import toy_values, write_reversal_corpus
 from uwaga.data.batches import Batch
 from uwaga.decoder import Symbols
 from uwaga.errors import DataError, SettingsError
+from uwaga.models.blocks import watch_head, watched_weights
 from uwaga.models.build import build_model
-from uwaga.models.watched import watch_head, watched_weights
 from uwaga.settings import GuidedAlignmentSettings, Settings, TransformerSettings, parse
 from uwaga.training.checkpoint import checkpoint_path, read_checkpoint
 from uwaga.training.loss import alignment_cross_entropy
@@ -244,7 +244,7 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
     made["training"]["guided_alignment"] = {}
     made["model"] = {"family": "cho", "embedding": 16, "hidden": 24, "max_length": 40}
     made["run"] = str(tmp_path / "cho")
-    with pytest.raises(SettingsError, match="there is no attention to guide"):
+    with pytest.raises(SettingsError, match="no attention"):
         train(parse(Settings, made, "toy"))
     made["model"] = MODELS["bahdanau"]
     (tmp_path / "train.links").write_text("0-0\n")

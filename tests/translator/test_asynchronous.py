@@ -13,7 +13,7 @@ import pytest
 
 from uwaga import AsyncTranslator, Translator
 from uwaga.errors import BusyError, CancelledRequestError, DataError, DeadlineError, SettingsError
-from uwaga.scheduling.batching_decoder import SharedBeamSearch
+from uwaga.scheduling.batching_decoder import BatchingBeamSearch
 
 TEXTS = ["A dog runs across the grass.", "Two men are cooking.", "A girl in a red dress.\n\nShe smiles.", ""]
 
@@ -102,7 +102,7 @@ def test_a_deadline_that_has_passed(translator: Translator) -> None:
 
 def test_an_answered_request_leaves_nothing_for_the_collector_of_cycles(translator: Translator) -> None:
     def searches() -> int:
-        return sum(type(one) is SharedBeamSearch for one in gc.get_objects())
+        return sum(type(one) is BatchingBeamSearch for one in gc.get_objects())
 
     async def ask() -> int:
         async with AsyncTranslator(translator) as shared:

@@ -32,7 +32,7 @@ from uwaga.errors import ModelError, SettingsError, TextTooLongError
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.settings import DecoderOnlySettings
 
-WHOLE = Choice(1, whole=True)
+WHOLE = Choice(1, all_tokens=True)
 SETTINGS = [{"beam": 1}, {"beam": 4, "nbest": 3}, {"sample": True, "nbest": 2, "seed": 5, "top_k": 30}]
 
 

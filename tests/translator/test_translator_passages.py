@@ -12,7 +12,7 @@ from precision import close_for
 from uwaga.errors import TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
-from uwaga.tokenizers.sentences import split_sentences
+from uwaga.tokenizers.text import split_sentences
 from uwaga.translator import Model, Translator
 from uwaga.translator.assemble import best_ways
 

@@ -1,4 +1,4 @@
-"""Word alignment of a parallel corpus: a statistical aligner, and links read, written and made symmetric."""
+"""Word alignment: a statistical aligner for corpora, and alignment by the attention of a model."""
 
 from uwaga.alignment.aligner import WordAligner, align_corpus, corpus_lexicon, grow_diagonal
 

@@ -1,8 +1,9 @@
-"""A word aligner: IBM model 2 with a diagonal prior (Dyer 2013), of both directions made one.
+"""Statistical word alignment: IBM model 2 with a diagonal prior, and symmetrisation of two directions.
 
-Model 1 of Brown 1993 takes every place of the partner for equally likely; here places near the diagonal are
-likelier, by one number, the tension, that is learned. Lexical probabilities have a sparse Dirichlet prior and
-are learned by variational Bayes (Riley & Gildea 2012), as in Dyer's program. On a CPU, in numpy alone.
+IBM model 1 (Brown 1993) gives every source position the same probability; the diagonal prior of Dyer 2013
+makes positions near the diagonal more probable, by a single learned number, the tension. Lexical
+probabilities have a sparse Dirichlet prior and are learned by variational Bayes (Riley & Gildea 2012), as in
+fast_align. It runs on the CPU, in numpy.
 """
 
 from __future__ import annotations
@@ -20,49 +21,49 @@ from uwaga.results.attention import Floats
 from uwaga.settings import WordLexicon
 
 Links = frozenset[tuple[int, int]]
-"""(source word, target word), counted from 0."""
+"""(source word, target word), numbered from 0."""
 AROUND = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
-def grow_diagonal(one: Links, other: Links) -> Links:
-    """grow-diag-final-and: what both have, grown by neighbours that one has, then by what is left alone.
+def grow_diagonal(first: Links, second: Links) -> Links:
+    """Symmetrise two directions by grow-diag-final-and (Och & Ney 2003 §5; Koehn 2003).
 
-    A link of the union joins where it touches one that is in, diagonals too, and one of its two words has
-    none yet; at the end links join whose words both have none.
+    It starts from the intersection and adds links of the union that are adjacent, also diagonally, to an
+    accepted link and have an unaligned word; finally it adds links of which both words are unaligned.
     """
-    union = one | other
-    found = set(one & other)
-    sources, targets = {source for source, _ in found}, {target for _, target in found}
-    waiting = sorted(found)
+    union = first | second
+    links = set(first & second)
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    waiting = sorted(links)
     while waiting:
         grown = []
         for source, target in waiting:
             for down, right in AROUND:
                 near = source + down, target + right
-                if near in union and near not in found and not (near[0] in sources and near[1] in targets):
-                    found.add(near)
+                if near in union and near not in links and not (near[0] in sources and near[1] in targets):
+                    links.add(near)
                     sources.add(near[0])
                     targets.add(near[1])
                     grown.append(near)
         waiting = grown
-    for direction in (one, other):
-        for source, target in sorted(direction - found):
+    for direction in (first, second):
+        for source, target in sorted(direction - links):
             if source not in sources and target not in targets:
-                found.add((source, target))
+                links.add((source, target))
                 sources.add(source)
                 targets.add(target)
-    return frozenset(found)
+    return frozenset(links)
 
 
 NULL = 0.08
-"""Probability that a target word has no partner; as Dyer 2013 has it."""
+"""Probability that a target word is unaligned, as in Dyer 2013."""
 FIRST, LEAST, MOST = 4.0, 0.1, 14.0
-"""Tension: where it begins, and its bounds."""
+"""Tension: initial value and bounds."""
 ASCENTS, RATE = 8, 20.0
 
 
 def distances(source: int, target: int) -> Floats:
-    """(target, source) of how far each place is from the diagonal: ``|i / target - j / source|``."""
+    """Return (target, source) distances from the diagonal: ``|i / target - j / source|``."""
     rows = (np.arange(target, dtype=np.float32) + 1) / target
     columns = (np.arange(source, dtype=np.float32) + 1) / source
     away: Floats = np.abs(rows[:, None] - columns)
@@ -70,19 +71,21 @@ def distances(source: int, target: int) -> Floats:
 
 
 def diagonal_prior(away: Floats, tension: float) -> Floats:
-    """(target, source + 1): null first, then ``(1 - NULL) · exp(-tension · away) / Z`` (eq. 1 ff.)."""
+    """Return (target, source + 1): null first, then ``(1 - NULL) · exp(-tension · away) / Z`` (Dyer 2013
+    §2).
+    """
     close = np.exp(-tension * away)  # (target, source)
     close *= (1.0 - NULL) / close.sum(axis=1, keepdims=True)
     return np.concatenate([np.full((len(away), 1), NULL, dtype=close.dtype), close], axis=1)
 
 
 def ascend(tension: float, observed: float, shapes: Ids, counts: Ids) -> float:
-    """The tension by some steps of gradient ascent on the expected log-likelihood (§2.2).
+    """Return the tension after some steps of gradient ascent on the expected log-likelihood (Dyer 2013 §2.2).
 
     Args:
-        tension: as it is.
-        observed: mean distance from the diagonal, negative, that the posteriors have.
-        shapes: (shapes, 2) the lengths of target and source that there are.
+        tension: current value.
+        observed: negative mean distance from the diagonal under the posteriors.
+        shapes: (shapes, 2) pairs of target and source length.
         counts: (shapes,) target words in pairs of each shape.
     """
     for _ in range(ASCENTS):
@@ -98,22 +101,22 @@ def ascend(tension: float, observed: float, shapes: Ids, counts: Ids) -> float:
 
 ITERATIONS = 5
 CONCENTRATION = 0.01
-"""Of the Dirichlet prior."""
+"""Concentration of the Dirichlet prior."""
 STEM = 4
-"""Characters of a word that count: with few sentences, forms of a word are better one word."""
-LONGEST = 200
-"""Words of a sentence that is aligned; a longer one gets no links."""
+"""Characters of a word that are compared; merging word forms helps with few sentences."""
+MAX_WORDS = 200
+"""Longer sentences get no links."""
 CELLS = 1 << 21
-LEAST_LIKELY = 0.01
-"""What a lexicon leaves out is less likely, in either direction."""
+MIN_PROBABILITY = 0.01
+"""Smallest probability of a lexicon, in both directions."""
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Pairs of one shape.
+    """Sentence pairs of equal lengths.
 
     ``pairs`` (pairs,) their numbers; ``source`` (pairs, source + 1) ids, null first; ``target`` (pairs,
-    target) ids; ``away`` (target, source) from the diagonal.
+    target) ids; ``away`` (target, source) distances from the diagonal.
     """
 
     pairs: Ids
@@ -123,10 +126,10 @@ class _Group:
 
 
 class WordAligner:
-    """One direction: each target word has one source word, or none, for its partner.
+    """Alignment in one direction: each target word is aligned with one source word or none.
 
     Attributes:
-        tension: how close to the diagonal the partners stand.
+        tension: of the diagonal prior; larger values favour the diagonal.
     """
 
     def __init__(self, stem: int = STEM) -> None:
@@ -143,15 +146,15 @@ class WordAligner:
         targets: Sequence[Sequence[str]],
         iterations: int = ITERATIONS,
     ) -> list[Links]:
-        """Learn from pairs of sentences, and return the links of each: (source word, target word).
+        """Train on sentence pairs and return the links of each.
 
         Args:
             sources: words of each source.
             targets: words of each target.
-            iterations: of expectation maximisation.
+            iterations: of expectation-maximisation.
 
         Raises:
-            DataError: there is no pair with words on both sides.
+            DataError: no pair has words on both sides.
         """
         groups = list(self._groups(sources, targets))
         if not groups:
@@ -168,9 +171,9 @@ class WordAligner:
             counts = np.zeros(len(self._keys), dtype=np.float64)
             near = 0.0
             for group, place in zip(groups, places, strict=True):
-                found = self._posteriors(group, place)
-                counts += np.bincount(place.ravel(), found.ravel(), len(counts))
-                near -= float((found[..., 1:] * group.away).sum())
+                posteriors = self._posteriors(group, place)
+                counts += np.bincount(place.ravel(), posteriors.ravel(), len(counts))
+                near -= float((posteriors[..., 1:] * group.away).sum())
             self._table = _dirichlet(counts, owners, len(self._sources))
             if iteration:
                 self.tension = ascend(self.tension, near / ((1.0 - NULL) * words.sum()), shapes, words)
@@ -182,10 +185,11 @@ class WordAligner:
         return links
 
     def probabilities(self, least: float) -> dict[tuple[str, str], float]:
-        """How likely a target word is where a source word stands: by both, in lower case and cut to the
-        letters that count; those that are ``least`` likely or more.
+        """Return the translation probabilities of at least ``least``, by source and target word.
+
+        Words are lower-cased and cut to the characters that are compared.
         """
-        sides = [[*known] for known in (self._sources, self._targets)]
+        sides = [[*words] for words in (self._sources, self._targets)]
         kept = np.flatnonzero(self._table >= least)
         rows = np.divmod(self._keys[kept], len(self._targets))
         return {
@@ -197,20 +201,20 @@ class WordAligner:
         }
 
     def _posteriors(self, group: _Group, place: NDArray[np.int32]) -> Floats:
-        """(pairs, target, source + 1) of each partner."""
-        found: Floats = self._table[place] * diagonal_prior(group.away, self.tension).astype(np.float32)
-        found /= np.maximum(found.sum(axis=-1, keepdims=True), np.float32(1e-30))
-        return found
+        """Return (pairs, target, source + 1) the posterior probabilities of alignments."""
+        posteriors: Floats = self._table[place] * diagonal_prior(group.away, self.tension).astype(np.float32)
+        posteriors /= np.maximum(posteriors.sum(axis=-1, keepdims=True), np.float32(1e-30))
+        return posteriors
 
     def _cells(self, group: _Group) -> Ids:
-        """(pairs, target, source + 1) a number for each source word with each target word."""
+        """Return (pairs, target, source + 1) the number of each pair of words."""
         cells: Ids = group.source[:, None, :] * len(self._targets) + group.target[:, :, None]
         return cells
 
     def _groups(self, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> Iterator[_Group]:
         shapes: dict[tuple[int, int], list[int]] = {}
         for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
-            if 0 < len(source) <= LONGEST and 0 < len(target) <= LONGEST:
+            if 0 < len(source) <= MAX_WORDS and 0 < len(target) <= MAX_WORDS:
                 shapes.setdefault((len(source), len(target)), []).append(number)
         rows = [
             (number, [self._id(self._sources, word) for word in sources[number]])
@@ -231,76 +235,81 @@ class WordAligner:
                     away=away,
                 )
 
-    def _id(self, known: dict[str, int], word: str) -> int:
-        return known.setdefault(word.lower()[: self._stem], len(known))
+    def _id(self, numbers: dict[str, int], word: str) -> int:
+        return numbers.setdefault(word.lower()[: self._stem], len(numbers))
 
 
 def align_corpus(
     sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], iterations: int = ITERATIONS
 ) -> list[Links]:
-    """The links of each pair: both directions aligned, and made one by grow-diag-final-and.
+    """Return the links of each pair: both directions, symmetrised by grow-diag-final-and.
 
     Args:
         sources: words of each source.
         targets: words of each target.
-        iterations: of expectation maximisation.
+        iterations: of expectation-maximisation.
 
     Raises:
-        DataError: there is no pair with words on both sides.
+        DataError: no pair has words on both sides.
     """
     ahead = WordAligner().fit(sources, targets, iterations)
     back = WordAligner().fit(targets, sources, iterations)
     return [
-        grow_diagonal(one, frozenset((source, target) for target, source in other))
-        for one, other in zip(ahead, back, strict=True)
+        grow_diagonal(forward, frozenset((source, target) for target, source in backward))
+        for forward, backward in zip(ahead, back, strict=True)
     ]
 
 
 def corpus_lexicon(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> WordLexicon:
-    """Which words stand for one another in a corpus, by both directions.
+    """Return the word translation probabilities of a corpus in both directions.
 
     Args:
         sources: words of each source.
         targets: words of each target.
 
     Raises:
-        DataError: there is no pair with words on both sides.
+        DataError: no pair has words on both sides.
     """
     ahead, back = WordAligner(), WordAligner()
     ahead.fit(sources, targets)
     back.fit(targets, sources)
-    known = ahead.probabilities(LEAST_LIKELY)
-    turned = {(source, target): one for (target, source), one in back.probabilities(LEAST_LIKELY).items()}
-    both = {pair: (known[pair], turned[pair]) for pair in known.keys() & turned.keys()}
+    forward = ahead.probabilities(MIN_PROBABILITY)
+    backward = {
+        (source, target): probability
+        for (target, source), probability in back.probabilities(MIN_PROBABILITY).items()
+    }
+    both = {pair: (forward[pair], backward[pair]) for pair in forward.keys() & backward.keys()}
     return WordLexicon.of(STEM, both)
 
 
 def _unique(parts: Iterable[Ids]) -> Ids:
-    """The numbers that occur, sorted."""
-    found: Ids = np.zeros(0, dtype=np.int64)
+    """Return the distinct numbers, sorted."""
+    unique: Ids = np.zeros(0, dtype=np.int64)
     waiting: list[Ids] = []
     for part in parts:
         waiting.append(np.unique(part))
         if sum(map(len, waiting)) > CELLS:
-            found, waiting = np.unique(np.concatenate([found, *waiting])), []
-    return np.unique(np.concatenate([found, *waiting]))
+            unique, waiting = np.unique(np.concatenate([unique, *waiting])), []
+    return np.unique(np.concatenate([unique, *waiting]))
 
 
 def _dirichlet(counts: NDArray[np.float64], owners: Ids, sources: int) -> Floats:
-    """(cells,) what variational Bayes makes of expected counts: ``exp(ψ(c + α) - ψ(Σ c + α))``."""
+    """Return (cells,) the variational Bayes estimate from expected counts: ``exp(ψ(c + α) - ψ(Σ c + α))``."""
     total = np.bincount(owners, counts + CONCENTRATION, sources)  # (source words,)
     table: Floats = np.exp(digamma(counts + CONCENTRATION) - digamma(total)[owners]).astype(np.float32)
     return table
 
 
 def digamma(x: NDArray[Any]) -> NDArray[np.float64]:
-    """ψ(x) for x > 0: its recurrence up to 6, then the asymptotic series (Abramowitz & Stegun 6.3.18)."""
+    """Return ψ(x) for x > 0 by recurrence up to 6, then the asymptotic series (Abramowitz & Stegun
+    6.3.18).
+    """
     x = np.array(x, dtype=np.float64)
-    found = np.zeros_like(x)
+    result = np.zeros_like(x)
     for _ in range(6):
         low = x < 6.0
-        found[low] -= 1.0 / x[low]
+        result[low] -= 1.0 / x[low]
         x[low] += 1.0
     square = 1.0 / (x * x)
-    found += np.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square / 252))
-    return found
+    result += np.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square / 252))
+    return result

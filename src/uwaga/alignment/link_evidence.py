@@ -1,11 +1,10 @@
-"""How likely two words are linked, by what several heads of a model say together.
+"""Link probabilities of word pairs from several attention heads.
 
-No single head aligns as well as all do: one finds nouns, another the articles before them, a third looks a
-step too far. So each pair of words has evidence, that of a lexicon too where there is one, and a logistic
-regression says what it is worth. A second one looks at what the first has made of the pair, of those around
-it, since words go on side by side, and of the other partners that either word might have (as the fertility
-and distortion of Brown 1993). The weights are a :class:`uwaga.settings.LinkModel`, which
-:mod:`uwaga.inspection.head_selection` finds.
+No single head aligns as well as all together: one finds nouns, another the articles before them. Each pair of
+words has features from the heads, the spelling and, if there is one, a lexicon, and a logistic regression
+combines them. A second regression looks at the probabilities of the pair, of its neighbours, since alignments
+are locally monotonic, and of competing pairs (cf. fertility and distortion, Brown 1993). The weights are a
+:class:`uwaga.settings.LinkModel`, trained by :mod:`uwaga.inspection.head_selection`.
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ from uwaga.results.attention import Floats
 from uwaga.settings import LinkModel, WordLexicon
 
 SHARED = 0.05
-"""Attention that a source word must have in all for its share to count."""
+"""Smoothing of attention shares."""
 DIAGONALS = ((1, 1), (-1, -1), (1, -1), (-1, 1))
 SIDES = ((1, 0), (-1, 0)), ((0, 1), (0, -1))
 FIRST_ALONE, SECOND = 8, 11
-"""Weights of the first regression beside two a head, and of the second; a constant each among them."""
+"""Weights of the first regression besides two for each head, and of the second; biases included."""
 LEXICAL = 9
-"""Weights that the first one has more where there is a lexicon."""
+"""Further weights of the first regression with a lexicon."""
 UNLIKELY = -3.0
-"""Power of ten below which no chance of a lexicon goes: that of words which it does not know."""
+"""Smallest decimal logarithm of a lexicon probability, that of unknown words."""
 Evidence = NDArray[np.float64]
 
 
 def word_maps(maps: Floats, sources: Sequence[range], targets: Sequence[range]) -> Evidence:
-    """Attention between pieces as attention between words: (heads, target words, source words).
+    """Return attention between words (heads, target words, source words) from attention between pieces.
 
-    What the pieces of a source word get is added up, what those of a target word give is their mean.
+    Weights are summed over the pieces of a source word and averaged over those of a target word.
 
     Args:
         maps: (heads, target pieces, source pieces).
-        sources: of each source piece its words, counted from 0.
-        targets: of each target piece its words.
+        sources: words of each source piece, numbered from 0.
+        targets: words of each target piece.
     """
     given = np.zeros((maps.shape[2], _words(sources)))
     for piece, words in enumerate(sources):
@@ -49,31 +48,31 @@ def word_maps(maps: Floats, sources: Sequence[range], targets: Sequence[range]) 
     for piece, words in enumerate(targets):
         taken[words.start : words.stop, piece] = 1.0
     taken /= np.maximum(taken.sum(axis=1, keepdims=True), 1.0)
-    found: Evidence = taken @ (maps.astype(np.float64) @ given)
-    return found
+    maps_of_words: Evidence = taken @ (maps.astype(np.float64) @ given)
+    return maps_of_words
 
 
 def first_evidence(
     maps: Evidence, source: Sequence[str], target: Sequence[str], lexicon: WordLexicon | None = None
 ) -> Evidence:
-    """What attention and spelling say: (target words, source words, evidence).
+    """Return the features of the first regression (target words, source words, features).
 
-    Of each head its attention, and its share of all that the source word gets; whether the words are equal,
-    what share of their letters begins both, and whether one alone is a word and not a mark; and the first
-    head's attention at the four corners around. Of a lexicon how likely each word is of the other and both
-    together, as they are and as powers of ten, and how far that is below the likeliest of its row and column.
+    For each head its attention and the share of it in all attention on the source word; whether the words are
+    equal, the length of their common prefix, and whether only one of them is punctuation; the first head's
+    attention at the four diagonal neighbours; with a lexicon the probabilities in both directions and their
+    geometric mean, plain and logarithmic, and relative to the maximum of the row and the column.
 
     Args:
         maps: (heads, target words, source words), the best head first.
-        source: the words of the source.
-        target: the words of the translation.
-        lexicon: what words stand for one another.
+        source: words of the source.
+        target: words of the translation.
+        lexicon: word translation probabilities.
 
     Raises:
         ModelError: the lexicon is damaged.
     """
     shares = maps / (maps.sum(axis=1, keepdims=True) + SHARED)
-    spelt = np.array([[_likeness(one, other) for one in source] for other in target])
+    spelt = np.array([[_likeness(word, partner) for word in source] for partner in target])
     spelt = spelt.reshape(len(target), len(source), 3).transpose(2, 0, 1)
     around = [_shifted(maps[0], *by) for by in DIAGONALS]
     lexical = [] if lexicon is None else _lexical(source, target, lexicon)
@@ -81,32 +80,32 @@ def first_evidence(
 
 
 def second_evidence(logits: Evidence) -> Evidence:
-    """What the first regression says of a pair and of the others: (target words, source words, evidence).
+    """Return the features of the second regression (target words, source words, features).
 
-    Its logit and probability; of the other partners of either word the sum and the most; and of the pairs
-    around it those on the diagonal, and beside it in either text.
+    The logit and the probability of the pair; the sum and the maximum over competing pairs of either word;
+    the diagonal neighbours, and the neighbours in either text.
 
     Args:
         logits: (target words, source words) of the first regression.
     """
-    found = logistic(logits)
-    others = [found.sum(axis=axis, keepdims=True) - found for axis in (1, 0)]
-    most = [_most_other(found, axis) for axis in (1, 0)]
-    along = [_shifted(found, *by) for by in DIAGONALS[:2]]
-    beside = [_shifted(found, *one) + _shifted(found, *other) for one, other in SIDES]
-    return np.stack([logits, found, *others, *most, *along, *beside], axis=-1)
+    probabilities = logistic(logits)
+    others = [probabilities.sum(axis=axis, keepdims=True) - probabilities for axis in (1, 0)]
+    most = [_most_other(probabilities, axis) for axis in (1, 0)]
+    along = [_shifted(probabilities, *by) for by in DIAGONALS[:2]]
+    beside = [_shifted(probabilities, *before) + _shifted(probabilities, *after) for before, after in SIDES]
+    return np.stack([logits, probabilities, *others, *most, *along, *beside], axis=-1)
 
 
 def link_probabilities(
     model: LinkModel, maps: Evidence, source: Sequence[str], target: Sequence[str]
 ) -> Evidence:
-    """(target words, source words) how likely each pair is linked.
+    """Return (target words, source words) the probability of each link.
 
     Args:
         model: the weights.
         maps: (heads, target words, source words) of the model's heads.
-        source: the words of the source.
-        target: the words of the translation.
+        source: words of the source.
+        target: words of the translation.
 
     Raises:
         ModelError: the model has another number of weights, or its lexicon is damaged.
@@ -118,25 +117,25 @@ def link_probabilities(
 
 
 def weighed(evidence: Evidence, weights: Sequence[float]) -> Evidence:
-    """The logits: evidence by its weights, and the constant, which is the last of these.
+    """Return the logits: features times weights, plus the bias, which is the last weight.
 
     Raises:
-        ModelError: there are not as many weights.
+        ModelError: the number of weights is wrong.
     """
-    wanted = evidence.shape[-1] + 1
-    if len(weights) != wanted:
+    expected = evidence.shape[-1] + 1
+    if len(weights) != expected:
         raise ModelError(
-            f"the model's alignment head has {len(weights)} weights for links where {wanted} are wanted; "
+            f"the model's alignment head has {len(weights)} link weights, but {expected} are needed; "
             "choose another with `uwaga align --choose`"
         )
-    found: Evidence = evidence @ np.array(weights[:-1]) + weights[-1]
-    return found
+    logits: Evidence = evidence @ np.array(weights[:-1]) + weights[-1]
+    return logits
 
 
 def logistic(logits: Evidence) -> Evidence:
-    """The probabilities that logits stand for."""
-    found: Evidence = 1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0)))
-    return found
+    """Return the probabilities of logits."""
+    probabilities: Evidence = 1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0)))
+    return probabilities
 
 
 def _words(owners: Sequence[range]) -> int:
@@ -144,17 +143,17 @@ def _words(owners: Sequence[range]) -> int:
 
 
 def _shifted(table: Evidence, down: int, right: int) -> Evidence:
-    """The table moved, with zeros where nothing came to."""
+    """Return a shifted table, padded with zeros."""
     rows, columns = table.shape
-    found = np.zeros_like(table)
-    found[max(down, 0) : rows + min(down, 0), max(right, 0) : columns + min(right, 0)] = table[
+    result = np.zeros_like(table)
+    result[max(down, 0) : rows + min(down, 0), max(right, 0) : columns + min(right, 0)] = table[
         max(-down, 0) : rows + min(-down, 0), max(-right, 0) : columns + min(-right, 0)
     ]
-    return found
+    return result
 
 
 def _most_other(table: Evidence, axis: int) -> Evidence:
-    """Of each cell the most that another cell has, along an axis."""
+    """Return for each cell the maximum of the other cells along an axis."""
     if table.shape[axis] < 2:
         return np.zeros_like(table)
     second, first = np.moveaxis(np.partition(table, (-2, -1), axis=axis), axis, 0)[-2:]
@@ -163,25 +162,29 @@ def _most_other(table: Evidence, axis: int) -> Evidence:
 
 
 def _lexical(source: Sequence[str], target: Sequence[str], lexicon: WordLexicon) -> list[Evidence]:
-    """What a lexicon says of each pair of words: :data:`LEXICAL` arrays of (target words, source words)."""
-    known = [lexicon.partners.get(word.lower()[: lexicon.letters], {}) for word in source]
+    """Return the :data:`LEXICAL` features of a lexicon, each (target words, source words)."""
+    partner_tables = [lexicon.partners.get(word.lower()[: lexicon.letters], {}) for word in source]
     written = [word.lower()[: lexicon.letters] for word in target]
-    chances = np.array([[partners.get(word, (0.0, 0.0)) for partners in known] for word in written])
+    chances = np.array([[partners.get(word, (0.0, 0.0)) for partners in partner_tables] for word in written])
     chances = chances.transpose(2, 0, 1)  # (2, target words, source words)
     both = np.sqrt(chances.prod(axis=0))
     powers = 1.0 - np.log10(np.maximum(chances, 10.0**UNLIKELY)) / UNLIKELY
     relative = [
-        one - one.max(axis=axis, keepdims=True) for one in (both, powers.mean(axis=0)) for axis in (0, 1)
+        table - table.max(axis=axis, keepdims=True)
+        for table in (both, powers.mean(axis=0))
+        for axis in (0, 1)
     ]
     return [*chances, both, *powers, *relative]
 
 
-def _likeness(one: str, other: str) -> tuple[float, float, float]:
-    """Whether two words are equal without case, what share begins both, and whether but one has letters."""
-    marks = float(one[0].isalnum() != other[0].isalnum())
-    if one[0].casefold() != other[0].casefold():
+def _likeness(word: str, partner: str) -> tuple[float, float, float]:
+    """Return case-insensitive equality, the relative length of the common prefix, and if only one has
+    letters.
+    """
+    marks = float(word[0].isalnum() != partner[0].isalnum())
+    if word[0].casefold() != partner[0].casefold():
         return 0.0, 0.0, marks
-    left, right = one.casefold(), other.casefold()
+    left, right = word.casefold(), partner.casefold()
     same = next(
         (at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
     )

@@ -1,9 +1,9 @@
-"""Where in its text each subword stands, whatever the tokeniser has done to the text first.
+"""Character spans of subword pieces, whatever normalisation the tokeniser applied.
 
-Tokenisers compose and decompose characters, change case, drop accents, spell unknown characters in bytes or
-lose them. So the letters that the pieces spell are laid along those of the text: by equality where they are
-equal, else by compatibility decomposition without case, else by the longest stretches that both have, and
-what lies between two such stretches shares its characters out evenly.
+Tokenisers compose and decompose characters, change case, drop accents, spell unknown characters as bytes or
+drop them. The characters of the pieces are aligned with those of the text: by equality where they are equal,
+else after case folding and compatibility decomposition, else by the longest common substrings, with the
+characters between them divided evenly.
 """
 
 from __future__ import annotations
@@ -20,28 +20,27 @@ from uwaga.tokenizers.subwords import Subwords
 MARK, LETTER_SPACE, INSIDE = "\u2581", "\u0120", "##"
 BYTE = ("<0x", ">")
 UNKNOWN = "\ufffc"
-"""Stands for the letters of an unknown piece: no text to be translated has it."""
-CELLS = 1 << 22
-"""Of a comparison of two stretches of letters; longer ones are laid along each other evenly."""
+"""Placeholder for the characters of an unknown piece; it does not occur in texts."""
+MAX_CELLS = 1 << 22
+"""Largest product of lengths of two strings to compare; longer ones are aligned evenly."""
 Owned = tuple[str, list[int], list[int]]
-"""Letters, and of each the first and the last of the pieces that it is of: its bytes may be several's."""
+"""Characters, and the first and last piece of each: its bytes may belong to several."""
 
 
 def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span | None]:
-    """The characters of a text that each of its pieces stands for.
+    """Return the span of each piece in a text.
 
-    Spans rise: neither begin nor end comes before that of the piece before. A piece of white space alone has
-    an empty span where the next one begins. Every character but white space that a piece was made of is in a
-    span.
+    Starts and ends never decrease. A piece of white space has an empty span at the start of the next piece.
+    Every other character that a piece was made of is in a span.
 
     Args:
-        text: what ``ids`` were made of, or what they were decoded to.
-        ids: token ids, special ones where there are any.
-        tokeniser: theirs.
+        text: the text that ``ids`` were encoded from or decoded to.
+        ids: token ids, special tokens included.
+        tokeniser: of the ids.
 
     Returns:
-        first character and end of each piece; None of special tokens, and of what the text does not have,
-        such as the tag of a language.
+        Start and end of each piece; None for special tokens, and for pieces not in the text, such as a
+        language tag.
     """
     symbols = tokeniser.symbols
     special = {symbols.start, symbols.end, symbols.pad, *tokeniser.add_special_tokens([])}
@@ -57,39 +56,39 @@ def _laid_out(text: str, pieces: Sequence[str | None]) -> list[Span | None]:
     places = [at for at, character in enumerate(text) if not character.isspace()]
     letters = "".join([text[at] for at in places]) if len(places) < len(text) else text
     plain = ["" if piece is None else _surface(piece) for piece in pieces]
-    found: list[Span | None] = [None] * len(pieces)
-    if "".join(plain) == letters:  # as nearly always
+    spans: list[Span | None] = [None] * len(pieces)
+    if "".join(plain) == letters:  # the usual case
         at = 0
         for number, surface in enumerate(plain):
             if surface:
-                found[number] = (places[at], places[at + len(surface) - 1] + 1)
+                spans[number] = (places[at], places[at + len(surface) - 1] + 1)
                 at += len(surface)
     else:
         for first, last, start, stop in _matched(pieces, plain, letters):
             for number in range(first, last + 1):
-                one = found[number]
+                span = spans[number]
                 begin, end = places[start], places[stop - 1] + 1
-                found[number] = (begin, end) if one is None else (min(begin, one[0]), max(end, one[1]))
+                spans[number] = (begin, end) if span is None else (min(begin, span[0]), max(end, span[1]))
     if "" in plain:
-        _place_spaces(pieces, found, len(text))
-    return found
+        _place_spaces(pieces, spans, len(text))
+    return spans
 
 
-def _place_spaces(pieces: Sequence[str | None], found: list[Span | None], end: int) -> None:
-    """Give pieces of white space alone an empty span where the next begins, if no other reaches over it."""
-    ends, following = [0, *accumulate((0 if span is None else span[1] for span in found), max)], end
+def _place_spaces(pieces: Sequence[str | None], spans: list[Span | None], end: int) -> None:
+    """Give pieces of white space an empty span at the start of the next, unless another span covers it."""
+    ends, following = [0, *accumulate((0 if span is None else span[1] for span in spans), max)], end
     for at in range(len(pieces) - 1, -1, -1):
-        piece, span = pieces[at], found[at]
+        piece, span = pieces[at], spans[at]
         if span is not None:
             following = span[0]
         elif piece is not None and not _surface(piece):
-            found[at] = (following, max(following, ends[at]))
+            spans[at] = (following, max(following, ends[at]))
 
 
 def _matched(
     pieces: Sequence[str | None], plain: Sequence[str], letters: str
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Of each letter of the pieces its first piece and its last, and the letters of the text, from and to."""
+    """Yield first and last piece, and start and end in the text, of each character of the pieces."""
     ways = list(_spellings(pieces, plain))
     for spelt, first, last in ways:
         if spelt == letters:
@@ -98,15 +97,15 @@ def _matched(
             return
     text, owners = _folded(letters)
     folded = [(*_folded(spelt), first, last) for spelt, first, last in ways]
-    same = next((one for one in folded if one[0] == text), None)
-    spelt, own, first, last = same or max(folded, key=lambda one: _likeness(one[0], text))
+    same = next((spelling for spelling in folded if spelling[0] == text), None)
+    spelt, letters_of, first, last = same or max(folded, key=lambda spelling: _likeness(spelling[0], text))
     for at, start, stop in _along(spelt, text):
-        letter = own[at]
+        letter = letters_of[at]
         yield first[letter], last[letter], owners[start], owners[stop - 1] + 1
 
 
 def _spellings(pieces: Sequence[str | None], plain: Sequence[str]) -> Iterator[Owned]:
-    """What the pieces may spell: as they are, with WordPiece's marks taken off, or byte by byte."""
+    """Yield possible spellings of the pieces: as they are, without WordPiece marks, or decoded from bytes."""
     if any(piece is not None and _is_byte(piece) for piece in pieces):
         yield _decoded([_bytes(piece) for piece in pieces])
     else:
@@ -120,7 +119,7 @@ def _spellings(pieces: Sequence[str | None], plain: Sequence[str]) -> Iterator[O
 
 @lru_cache(1 << 16)
 def _surface(piece: str) -> str:
-    """The letters of a piece, without white space and what stands for it."""
+    """Return the characters of a piece without white space and its marks."""
     return "".join(piece.replace(MARK, "").replace(LETTER_SPACE, "").split())
 
 
@@ -145,7 +144,7 @@ def _owned(surfaces: Sequence[str]) -> Owned:
 
 
 def _decoded(surfaces: Sequence[bytes]) -> Owned:
-    """Bytes as letters; a byte that is no part of one is a letter of its own."""
+    """Decode bytes to characters; an invalid byte is a character by itself."""
     whole = b"".join(surfaces)
     owners = [piece for piece, surface in enumerate(surfaces) for _ in surface]
     letters = whole.decode("utf-8", "surrogateescape")
@@ -159,7 +158,9 @@ def _decoded(surfaces: Sequence[bytes]) -> Owned:
 
 @cache
 def _byte_letters() -> dict[str, int]:
-    """The letters by which byte-level BPE writes bytes (Radford 2019): printable ones as themselves."""
+    """Return the characters that byte-level BPE uses for bytes (Radford 2019); printable ones stand for
+    themselves.
+    """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in set(printable)]
     return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(others)}
@@ -171,17 +172,17 @@ def _decomposed(letter: str) -> str:
 
 
 def _folded(letters: str) -> tuple[str, list[int]]:
-    """Letters decomposed and without case, and of each the letter that it is of."""
+    """Return decomposed, case-folded characters, and the index of the original character of each."""
     parts = [_decomposed(letter) for letter in letters]
     return "".join(parts), [at for at, part in enumerate(parts) for _ in part]
 
 
-def _likeness(one: str, other: str) -> float:
-    return SequenceMatcher(None, one, other, autojunk=False).quick_ratio()
+def _likeness(text: str, other_text: str) -> float:
+    return SequenceMatcher(None, text, other_text, autojunk=False).quick_ratio()
 
 
 def _along(spelt: str, text: str) -> Iterator[tuple[int, int, int]]:
-    """Letters of one text and the stretch of the other that each is made of, rising."""
+    """Yield the characters of one text, each with the span of the other that it corresponds to."""
     same = 0
     most = min(len(spelt), len(text))
     while same < most and spelt[len(spelt) - 1 - same] == text[len(text) - 1 - same]:
@@ -196,22 +197,25 @@ def _along(spelt: str, text: str) -> Iterator[tuple[int, int, int]]:
         yield len(spelt) - at, len(text) - at, len(text) - at + 1
 
 
-def _between(spelt: str, text: str, one: range, other: range) -> Iterator[tuple[int, int, int]]:
-    if not one or not other:
+def _between(spelt: str, text: str, left_range: range, right_range: range) -> Iterator[tuple[int, int, int]]:
+    if not left_range or not right_range:
         return
-    left, right = spelt[one.start : one.stop], text[other.start : other.stop]
-    if len(left) * len(right) > CELLS:
-        yield from _even(one, other)
+    left, right = spelt[left_range.start : left_range.stop], text[right_range.start : right_range.stop]
+    if len(left) * len(right) > MAX_CELLS:
+        yield from _even(left_range, right_range)
         return
     for _, i1, i2, j1, j2 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
-        a, b = range(one.start + i1, one.start + i2), range(other.start + j1, other.start + j2)
+        a, b = (
+            range(left_range.start + i1, left_range.start + i2),
+            range(right_range.start + j1, right_range.start + j2),
+        )
         if a and b:
             yield from _even(a, b)
 
 
-def _even(one: range, other: range) -> Iterator[tuple[int, int, int]]:
-    """Stretches of like length letter by letter, others shared out evenly: none of either is left out."""
-    for at in range(len(one)):
-        start = at * len(other) // len(one)
-        stop = -(-(at + 1) * len(other) // len(one))
-        yield one.start + at, other.start + start, other.start + max(stop, start + 1)
+def _even(left_range: range, right_range: range) -> Iterator[tuple[int, int, int]]:
+    """Align two spans evenly, one to one if their lengths are equal."""
+    for at in range(len(left_range)):
+        start = at * len(right_range) // len(left_range)
+        stop = -(-(at + 1) * len(right_range) // len(left_range))
+        yield left_range.start + at, right_range.start + start, right_range.start + max(stop, start + 1)

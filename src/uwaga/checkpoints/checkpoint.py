@@ -12,8 +12,8 @@ from uwaga.checkpoints.usual import UsualScore
 from uwaga.decoder import Symbols
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead, DecoderOnlySettings, EncoderOnlySettings
-from uwaga.tokenizers.options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.text import TextOptions
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.languages import Direction, Languages

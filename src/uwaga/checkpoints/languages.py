@@ -13,8 +13,7 @@ from uwaga.settings.options import check_word
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.marian import MarianTokeniser
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.tags import tag_language
-from uwaga.tokenizers.tokeniser import Tokeniser
+from uwaga.tokenizers.tokeniser import Tokeniser, tag_language
 
 UNKNOWN = ("src", "tgt")
 Tagged = MarianTokeniser | Tokeniser

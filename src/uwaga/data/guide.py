@@ -11,8 +11,8 @@ from uwaga.alignment.words import WordKind, split_words
 from uwaga.data.mixture import Mixture
 from uwaga.data.plans import Rows
 from uwaga.decoder import Ids
-from uwaga.tokenizers.augmentation import surface
 from uwaga.tokenizers.subwords import TrainingSubwords
+from uwaga.tokenizers.text import surface
 
 SPACES = ("\u2581", "\u0120")
 """What stands for a space in pieces: of SentencePiece, and of byte-level BPE, whose letters are bytes."""

@@ -16,8 +16,8 @@ from uwaga.data.arrangement import arrange, best_strips, split
 from uwaga.data.mixture import Mixture
 from uwaga.data.rows import Block, Column, Forms, TokenRows
 from uwaga.decoder import Ids
-from uwaga.tokenizers.augmentation import choose_forms, surface
 from uwaga.tokenizers.subwords import TrainingSubwords
+from uwaga.tokenizers.text import choose_forms, surface
 
 FORMS, BATCHES = 1, 4  # tell the draws of surface forms and of batches from those of the order
 POOL = 1 << 16  # pairs arranged together: enough for little padding, few enough for random batches

@@ -20,8 +20,8 @@ from uwaga.engine.cpu import usable_cores
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.store import identify
 from uwaga.settings import DataSettings, FilterSettings
-from uwaga.tokenizers.augmentation import check_shares, surface
 from uwaga.tokenizers.subwords import TrainingSubwords
+from uwaga.tokenizers.text import check_shares, surface
 
 CHUNK = 20_000  # pairs
 

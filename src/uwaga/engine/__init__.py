@@ -1,4 +1,4 @@
-"""The native CPU engine: the Transformer in C++ behind the contract of every decoder. It needs no torch."""
+"""The native CPU engine: Transformers in C++, without torch."""
 
 from uwaga.engine.model import NativeModel, trim_heap
 from uwaga.engine.packing import Packed, Precision, pack

@@ -1,4 +1,4 @@
-"""The engine's own beam search: :class:`uwaga.decoder.BeamSearch` over the compiled core."""
+"""Beam search and running batch of the engine, over the compiled core."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from uwaga.decoder import BeamRules, Decided, Found, Ids, Memory, PhraseTables, rules_key
+from uwaga.decoder import BeamRules, DecidedToken, FinishedTarget, Ids, Memory, PhraseTables
 from uwaga.engine import _core
 from uwaga.errors import CancelledRequestError, DataError, ModelError, TextTooLongError
 
 STOPPING = {True: 0, False: 1, "estimate": 2}
-"""As ``Stopping`` in native/search/sentence_search.h numbers them."""
+"""Values of ``Stopping`` in native/search/sentence_search.h."""
 
 
 class NativeBeamSearch:
-    """Steps without Python between them; the search of :mod:`uwaga.search` finds the same, to the bit.
+    """A :class:`uwaga.decoder.BeamSearch` of the engine, bit-identical to :mod:`uwaga.search`.
 
-    It changes as it goes on, and one thread at a time has it; Ctrl-C is looked for at every step.
+    For one thread at a time; Ctrl-C is checked at every step.
     """
 
     def __init__(self, model: _core.Model, end: int, rules: BeamRules) -> None:
@@ -39,28 +39,28 @@ class NativeBeamSearch:
         phrases: Sequence[PhraseTables | None] = (),
     ) -> None:
         assert isinstance(memory, _core.Memory)
-        with told():
+        with translated_errors():
             forced = np.ascontiguousarray(forced)
             self._core.enter(memory, limits, uncounted, forced, list(phrases), self._streams)
 
     def run(self, tokens: int) -> None:
-        with told():
+        with translated_errors():
             self._core.run(tokens)
 
-    def found(self) -> list[list[Found]]:
-        return self._core.found()
+    def finished(self) -> list[list[FinishedTarget]]:
+        return [list(map(FinishedTarget._make, nbest)) for nbest in self._core.found()]
 
-    def decided(self) -> list[Decided]:
-        return self._core.decided()
+    def decided(self) -> list[DecidedToken]:
+        return list(map(DecidedToken._make, self._core.decided()))
 
 
 def checked_rules(model: _core.Model, end: int, rules: BeamRules) -> _core.Rules:
-    """The rules as the core has them.
+    """Return the rules for the core.
 
     Raises:
-        DataError: they name tokens outside the vocabulary.
+        DataError: a token is outside the vocabulary.
     """
-    with told():
+    with translated_errors():
         return _core.Rules(
             model,
             rules.beams,
@@ -68,7 +68,7 @@ def checked_rules(model: _core.Model, end: int, rules: BeamRules) -> _core.Rules
             rules.nbest,
             rules.start,
             end,
-            np.ascontiguousarray(rules.never, dtype=np.int64),
+            np.ascontiguousarray(rules.banned, dtype=np.int64),
             rules.min_length,
             STOPPING[rules.early_stopping],
             rules.force_end,
@@ -80,8 +80,8 @@ def checked_rules(model: _core.Model, end: int, rules: BeamRules) -> _core.Rules
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """The core's errors told as ours."""
+def translated_errors() -> Iterator[None]:
+    """Raise the core's errors as those of uwaga."""
     try:
         yield
     except _core.NotNumbersError as error:
@@ -92,22 +92,21 @@ def told() -> Iterator[None]:
         raise DataError(str(error)) from None
 
 
-MOST_LANES = 64
-"""Sets of rules that are kept for the next search by them."""
+MAX_LANES = 64
+"""Sets of rules that are kept for later searches."""
 
 
 class NativeRunningBatch:
-    """Steps, entries and exits without Python between them: ``serve`` never asks for the interpreter's lock.
+    """The :class:`uwaga.decoder.RunningBatch` of the engine; ``serve`` never takes the GIL.
 
-    ``serve`` has as many threads as the model, each with its own sentences, of which those that are searched
-    by the same rules share their steps. What is found is what
-    :class:`uwaga.engine.beam_search.NativeBeamSearch` finds, to the bit.
+    ``serve`` uses as many threads as the model, each with its own sentences; sentences with the same rules
+    share their steps. Results are bit-identical to those of :class:`NativeBeamSearch`.
 
     Args:
-        model: the core's.
-        shortlist: what its sentences may become; None for anything.
-        end: the end symbol.
-        check: raises where the weights, in a shared file, were changed; None where they cannot be.
+        model: of the core.
+        shortlist: of the core; None for the whole vocabulary.
+        end: end symbol.
+        check: raises ModelError if weights in a shared file have changed; None for private weights.
     """
 
     def __init__(
@@ -126,7 +125,7 @@ class NativeRunningBatch:
         """See :meth:`uwaga.decoder.RunningBatch.ticket`.
 
         Raises:
-            DataError: the rules name tokens outside the vocabulary.
+            DataError: a token of the rules is outside the vocabulary.
         """
         latest = self._latest
         lane = latest[1] if latest is not None and latest[0] is rules else self._lane(rules)
@@ -134,10 +133,10 @@ class NativeRunningBatch:
         return NativeTicket(self._core, self._core.ticket(lane, rules.streams), self._check)
 
     def _lane(self, rules: BeamRules) -> _core.Lane:
-        key = rules_key(rules)
+        key = rules.key
         lane = self._lanes.pop(key, None) or _core.Lane(checked_rules(self._model, self._end, rules))
         self._lanes[key] = lane
-        while len(self._lanes) > MOST_LANES:
+        while len(self._lanes) > MAX_LANES:
             self._lanes.popitem(last=False)
         return lane
 
@@ -163,7 +162,7 @@ class NativeTicket:
     ) -> None:
         self._batch, self._ticket, self._check = batch, ticket, check
 
-    def hand(
+    def submit(
         self,
         sources: Sequence[Sequence[int]],
         limits: Ids,
@@ -173,22 +172,24 @@ class NativeTicket:
     ) -> None:
         if self._check is not None:
             self._check()
-        with told(), closed_told():
+        with translated_errors(), closed_as_cancelled():
             self._batch.hand(
                 self._ticket, sources, limits, uncounted, np.ascontiguousarray(forced), list(phrases)
             )
 
-    def take(self, seconds: float) -> tuple[list[tuple[int, list[Found]]], list[Decided]]:
-        with told(), closed_told():
-            return self._batch.take(self._ticket, seconds)
+    def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
+        with translated_errors(), closed_as_cancelled():
+            finished, decided = self._batch.take(self._ticket, seconds)
+        targets = [(number, list(map(FinishedTarget._make, nbest))) for number, nbest in finished]
+        return targets, list(map(DecidedToken._make, decided))
 
     def leave(self) -> None:
         self._batch.leave(self._ticket)
 
 
 @contextmanager
-def closed_told() -> Iterator[None]:
-    """That a batch was closed, told as ours."""
+def closed_as_cancelled() -> Iterator[None]:
+    """Raise the core's error for a closed batch as CancelledRequestError."""
     try:
         yield
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""How many cores this process may use: fewer than the machine has under taskset, in a container, in a job."""
+"""The CPU: cores that the process may use, and the instruction set of the engine."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ GROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_cores() -> int:
-    """The cores that the system lets this process run on, at least one.
+    """Return the number of cores that this process may use, at least one.
 
-    Those of its affinity mask (``taskset``, ``numactl``, a batch system's cpuset), and of them no more than
-    the control groups around it give it time for (``docker --cpus``, Kubernetes' limits).
+    It respects the affinity mask (``taskset``, ``numactl``, cpusets of batch systems) and the CPU quotas of
+    control groups (``docker --cpus``, Kubernetes limits).
     """
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
@@ -26,10 +26,10 @@ def usable_cores() -> int:
 
 
 def cgroup_quota(membership: Path, groups: Path) -> float:
-    """Cores' worth of time that control groups allow, infinite where they set no limit or there are none.
+    """Return the CPU quota of control groups in cores, infinite without a limit.
 
-    The least of the process's own group and those above it, by version 2 (``cpu.max``) or 1
-    (``cpu.cfs_quota_us`` of ``cpu.cfs_period_us``).
+    It is the smallest of the process's group and its parents, by version 2 (``cpu.max``) or version 1
+    (``cpu.cfs_quota_us`` / ``cpu.cfs_period_us``).
 
     Args:
         membership: the process's groups, as in ``/proc/self/cgroup``: ``number:controllers:path`` a line.
@@ -45,7 +45,7 @@ def cgroup_quota(membership: Path, groups: Path) -> float:
         if controllers and "cpu" not in controllers.split(","):
             continue
         top = groups / controllers if controllers else groups
-        # In a container the path is often that of the host, while the group itself is mounted as the top.
+        # In a container the path is often that of the host, while the group is mounted as the root.
         names = [name for name in path.split("/") if name not in ("", "..")]
         for place in [top.joinpath(*names[:depth]) for depth in range(len(names) + 1)]:
             least = min(least, _quota_v1(place) if controllers else _quota_v2(place))
@@ -73,24 +73,24 @@ VARIABLE = "UWAGA_ISA"
 
 
 def chosen_isa(name: str | None = None) -> int:
-    """The number of an instruction set: ``name``, else ``UWAGA_ISA``, else the fastest there is.
+    """Return the number of an instruction set: of ``name``, else of ``UWAGA_ISA``, else of the fastest.
 
     Raises:
-        SettingsError: there is no such one, or this build or processor lacks it.
+        SettingsError: the name is unknown, or this build or processor lacks it.
     """
-    asked = (name or os.environ.get(VARIABLE) or "").strip().lower()
-    if not asked:
+    requested = (name or os.environ.get(VARIABLE) or "").strip().lower()
+    if not requested:
         return _core.best_isa()
-    if asked not in _core.ISAS:
-        raise SettingsError(f"{VARIABLE}: {asked!r} is none of {', '.join(_core.ISAS)}")
-    isa = _core.ISAS.index(asked)
+    if requested not in _core.ISAS:
+        raise SettingsError(f"{VARIABLE}: {requested!r} is not one of {', '.join(_core.ISAS)}")
+    isa = _core.ISAS.index(requested)
     if not _core.supported(isa):
         raise SettingsError(
-            f"{VARIABLE}: this processor or build lacks {asked}; it has {', '.join(usable())}"
+            f"{VARIABLE}: this processor or build lacks {requested}; it has {', '.join(usable())}"
         )
     return isa
 
 
 def usable() -> list[str]:
-    """The instruction sets that can be used here."""
+    """Return the names of the instruction sets available here."""
     return [name for number, name in enumerate(_core.ISAS) if _core.supported(number)]

@@ -1,7 +1,7 @@
-"""Which weights a model of given settings has, under the names of ``model.safetensors``.
+"""The weights of a model by its settings, under the names of ``model.safetensors``.
 
-The engine runs the encoder-decoder (M16) and the decoder-only model (M18), whose one vocabulary is both the
-source's and the target's.
+The engine runs encoder-decoder models (M16) and decoder-only models (M18), whose single vocabulary serves as
+source and target vocabulary.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from uwaga.results.attention import Floats
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 EngineSettings = TransformerSettings | DecoderOnlySettings
-"""Models that the engine runs."""
+"""Settings of the models that the engine runs."""
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "all": {"source_embedding": "output_weight", "target_embedding": "output_weight"},
@@ -28,12 +28,12 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     },
     "none": {"source_embedding": "source_embedding.weight", "target_embedding": "target_embedding.weight"},
 }
-"""By ``settings.tie``: where each side's embeddings are stored, a tied table once."""
+"""Stored name of each embedding table, by ``settings.tie``; tied tables are stored once."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the engine must know of a Transformer beside its settings, worked out."""
+    """Sizes of a Transformer derived from its settings."""
 
     encoder_layers: int
     encoder_head_width: int
@@ -44,7 +44,7 @@ class Sizes:
 
     @classmethod
     def of(cls, settings: EngineSettings) -> Sizes:
-        """The sizes that the settings leave to be inferred."""
+        """Return the sizes for given settings."""
         heads, feed_forward = settings.heads, settings.feed_forward
         if isinstance(settings, DecoderOnlySettings):
             encoder_layers, decoder_layers = 0, settings.layers
@@ -64,9 +64,9 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Product:
-    """A matrix of the engine: stored weights (outputs, inputs) put one below the other, with their biases.
+    """A matrix of the engine: stored weights (outputs, inputs) stacked along the outputs, with their biases.
 
-    ``parts`` are the stored names without ``.weight``; those in :data:`TABLES` are whole names.
+    ``parts`` are the stored names without ``.weight``; those in :data:`TABLES` are complete names.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Product:
 
     @property
     def stored(self) -> dict[str, tuple[int, ...]]:
-        """The stored tensors that make it, with their shapes."""
+        """Shapes of the stored tensors that it consists of, by name."""
         shapes: dict[str, tuple[int, ...]] = {}
         for part, outputs in zip(self.parts, self.outputs, strict=True):
             shapes[weight_name(part)] = (outputs, self.inputs)
@@ -87,12 +87,12 @@ class Product:
 
 
 def weight_name(part: str) -> str:
-    """The stored name of a part's matrix."""
+    """Return the stored name of a part's weight."""
     return part if part.endswith("weight") else f"{part}.weight"
 
 
 def products(settings: EngineSettings, source: int, target: int) -> Iterator[Product]:
-    """The matrices of a model with these vocabularies."""
+    """Yield the matrices of a model with these vocabularies."""
     if isinstance(settings, DecoderOnlySettings):
         yield from _decoder_only_products(settings, target)
         return
@@ -104,7 +104,7 @@ def products(settings: EngineSettings, source: int, target: int) -> Iterator[Pro
     inner = sizes.decoder_heads * sizes.decoder_head_width
     for layer in range(settings.decoder_layers):
         bias = settings.attention_bias
-        yield from _earlier(f"decoder.{layer}", settings, inner)
+        yield from _self_attention(f"decoder.{layer}", settings, inner)
         cross = f"decoder.{layer}.cross_attention"
         yield Product(f"{cross}.query", (f"{cross}.query",), (inner,), width, bias)
         yield Product(f"{cross}.key_value", (f"{cross}.key_value",), (2 * inner,), width, bias)
@@ -120,7 +120,7 @@ def products(settings: EngineSettings, source: int, target: int) -> Iterator[Pro
 
 
 def vectors(settings: EngineSettings, target: int) -> dict[str, tuple[int, ...]]:
-    """The stored tensors that are no matrices, with their shapes; positions too."""
+    """Return the shapes of the stored tensors that are not matrices, including positions, by name."""
     shapes = _positions(settings)
     kinds = ("weight", "bias") if settings.norm_kind == "layer" else ("weight",)
     shapes |= {f"{name}.{kind}": (settings.width,) for name in _norms(settings) for kind in kinds}
@@ -167,7 +167,7 @@ def _positions(settings: EngineSettings) -> dict[str, tuple[int, ...]]:
 
 
 def stored_shapes(settings: EngineSettings, source: int, target: int) -> dict[str, tuple[int, ...]]:
-    """Every stored tensor of a model with these vocabularies and its shape."""
+    """Return the shapes of all stored tensors of a model with these vocabularies, by name."""
     shapes = vectors(settings, target)
     for product in products(settings, source, target):
         shapes |= product.stored
@@ -184,20 +184,20 @@ def _decoder_only_products(settings: DecoderOnlySettings, vocabulary: int) -> It
         yield Product("target_embedding", ("embedding.weight",), (vocabulary,), width, False)
 
 
-def _earlier(name: str, settings: TransformerSettings, inner: int) -> Iterator[Product]:
-    """Of what a decoder layer sees earlier tokens with."""
+def _self_attention(name: str, settings: TransformerSettings, inner: int) -> Iterator[Product]:
+    """Yield the matrices of self-attention, or of what replaces it, of a decoder layer."""
     width, kind = settings.width, settings.self_attention
     if kind == "attention":
         yield from _attention(f"{name}.self_attention", width, inner, settings.attention_bias)
         return
     if kind == "ssru":
-        found = [("ssru.forget", width, width, True), ("ssru.input", width, width, False)]
+        parts = [("ssru.forget", width, width, True), ("ssru.input", width, width, False)]
     else:
         sizes = settings.aan_sizes
-        found = [(f"aan.layers.{number}", *size, True) for number, size in enumerate(sizes)]
+        parts = [(f"aan.layers.{number}", *size, True) for number, size in enumerate(sizes)]
         gates = ("aan.input_gate", "aan.forget_gate") if settings.aan_gate else ()
-        found += [(gate, width, width, True) for gate in gates]
-    for part, inputs, outputs, bias in found:
+        parts += [(gate, width, width, True) for gate in gates]
+    for part, inputs, outputs, bias in parts:
         yield Product(f"{name}.{part}", (f"{name}.{part}",), (outputs,), inputs, bias)
 
 
@@ -215,7 +215,9 @@ def _feed_forward(name: str, settings: EngineSettings, inner: int) -> Iterator[P
 
 
 def sinusoids(settings: TransformerSettings) -> Floats:
-    """(max_length, width): the sinusoids of each position (Vaswani 2017 §3.5), in the settings' order."""
+    """Return (max_length, width) the sinusoids of each position (Vaswani 2017 §3.5), ordered as in the
+    settings.
+    """
     width, half = settings.width, settings.width // 2
     if settings.sinusoids == "tensor2tensor":
         exponents = np.arange(half) * (-math.log(10000.0) / max(half - 1, 1))
@@ -231,14 +233,14 @@ def sinusoids(settings: TransformerSettings) -> Floats:
 
 
 def distances(weight: Floats, settings: TransformerSettings, both_ways: bool) -> Floats:
-    """(heads, 2 * reach + 1): the bias of the scores for ``key - query`` from ``-reach`` to ``reach``.
+    """Return (heads, 2 * reach + 1) the bias of scores for ``key - query`` from ``-reach`` to ``reach``.
 
-    The reach is ``relative_distance``: all that is further away is alike (Raffel 2020 §2.1).
+    The reach is ``relative_distance``; all larger distances share a bucket (Raffel 2020 §2.1).
 
     Args:
         weight: (buckets, heads).
         settings: of the model.
-        both_ways: whether later keys have buckets of their own.
+        both_ways: True if later keys have buckets of their own.
     """
     reach = settings.relative_distance
     bucket = _bucket(np.arange(-reach, reach + 1), settings, both_ways)
@@ -246,7 +248,7 @@ def distances(weight: Floats, settings: TransformerSettings, both_ways: bool) ->
 
 
 def _bucket(distance: Ids, settings: TransformerSettings, both_ways: bool) -> Ids:
-    """The bucket of a distance; see :class:`uwaga.models.layers.positions.RelativePositions`."""
+    """Return the bucket of each distance; see :class:`uwaga.models.layers.positions.RelativePositions`."""
     count = settings.relative_buckets // 2 if both_ways else settings.relative_buckets
     side = (distance > 0) * count if both_ways else np.zeros_like(distance)
     away = np.abs(distance) if both_ways else np.maximum(-distance, 0)

@@ -1,4 +1,4 @@
-"""The engine's model: :class:`uwaga.decoder.Decoder` over the compiled core."""
+"""Models of the native engine: :class:`uwaga.decoder.Decoder` over the compiled core."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from uwaga.engine.layout import EngineSettings, Sizes, distances, sinusoids
 from uwaga.engine.packing import Packed
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, ModelError, TextTooLongError
-from uwaga.results.attention import Attentions, Floats, all_heads, one_head, which_layer
+from uwaga.results.attention import Attentions, Floats, require_cross_attention, resolve_layer, select_head
 from uwaga.search.choose import every_token
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 from uwaga.settings.options import check_whole
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
-"""As ``Activation`` in native/kernels/kernels.h numbers them."""
+"""Values of ``Activation`` in native/kernels/kernels.h."""
 UNLIMITED = (1 << 31) - 1
-MOST_THREADS = 1024
-"""Beyond any machine: a larger number is a mistake."""
-MOST_KEPT = 1 << 28
-"""Bytes of encoded sources that wait for their words to be aligned."""
-TOGETHER = 256
+MAX_THREADS = 1024
+"""More than any machine has."""
+MAX_CACHE_BYTES = 1 << 28
+"""Bytes of encoded sources kept for word alignment."""
+REENCODED_SENTENCES = 256
 """Sentences encoded again at once."""
 
 
 class NativeModel:
     """A Transformer that runs in C++ on the CPU.
 
-    A decoder-only model (M18) continues prompts: a source is then a prompt, of one token at least, which is
-    read as a block, and the start symbol stands for its last token.
+    In a decoder-only model (M18) a source is a prompt of at least one token, read as a block; the start
+    symbol stands for its last token.
 
-    Tokens and log-probabilities of a row are the same bits whatever rows stand beside it and with any
-    number of threads. It holds no state between calls; threads may share it.
+    Tokens and log-probabilities of a row are bit-identical in any batch and with any number of threads.
+    Thread-safe: it has no state between calls.
 
     Args:
         settings: of the model.
         symbols: special token ids of the target side.
-        source: source vocabulary; of a decoder-only model the one that there is.
+        source: source vocabulary; in a decoder-only model the only vocabulary.
         target: target vocabulary.
         packed: the weights.
         threads: threads of one call, 0 for as many as the process may use.
-        isa: instruction set by name, the fastest if None; ``UWAGA_ISA`` is looked at then.
-        shared_width: width of a model from which on threads share the columns of a step that has too few
-            rows to share out; in a smaller one they would wait for each other longer than they work.
+        isa: name of the instruction set; None for ``UWAGA_ISA`` or the fastest.
+        shared_width: model width from which threads share the columns of a step with too few rows to divide;
+            in narrower models they would wait for each other longer than they work.
 
     Raises:
-        SettingsError: the processor lacks the instruction set, or an impossible number of threads.
-        ModelError: the weights are not of these settings.
+        SettingsError: the processor lacks the instruction set, or the number of threads is out of bounds.
+        ModelError: the weights don't match the settings.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class NativeModel:
         self.source_vocabulary = source
         self.shortlist: Shortlist | None = None
         self._lists: _core.Shortlist | None = None
-        # Relative positions know no last one.
+        # Relative positions have no maximum.
         self.max_source = self.max_target = None if _relative(settings) else settings.max_length
         self.precision, self.isa = packed.precision, _core.ISAS[number]
         self._check_weights = packed.check
-        check_whole("threads", threads, 0, MOST_THREADS)
-        self.threads = threads or min(usable_cores(), MOST_THREADS)
+        check_whole("threads", threads, 0, MAX_THREADS)
+        self.threads = threads or min(usable_cores(), MAX_THREADS)
         shape = _shape(settings, packed.precision) | {
             "source_vocabulary": 0 if isinstance(settings, DecoderOnlySettings) else source,
             "target_vocabulary": target,
@@ -87,52 +87,52 @@ class NativeModel:
         }
         try:
             matrices = {name: matrix.core() for name, matrix in packed.matrices.items()}
-            # One table for both sides, but not the output's.
+            # One table for both embeddings, but not for the output.
             if isinstance(settings, TransformerSettings) and settings.tie == "embeddings":
                 matrices["target_embedding"] = matrices["source_embedding"]
             self._core = _core.Model(shape, matrices, _vectors(settings, packed), number)
         except ValueError as error:
-            raise ModelError(f"the engine cannot take these weights: {error}") from None
+            raise ModelError(f"the engine does not support these weights: {error}") from None
 
     def with_shortlist(self, shortlist: Shortlist) -> NativeModel:
-        """The same model, weights shared, whose sentences become only what a shortlist lets them.
+        """Return the model with its target tokens restricted by a shortlist; the weights are shared.
 
-        The end symbol and the unknown token are in every list, and so is a forced token for its step.
-        Log-probabilities are those of a sentence's own list: the tokens outside it have none, and the others
-        share theirs. The shortlist's arrays are read where they lie: they must not be changed.
+        The end symbol and the unknown token are in every list, and a forced token for its step.
+        Log-probabilities are normalised over the list of the sentence. The arrays of the shortlist are not
+        copied and must not be changed.
 
         Raises:
-            ModelError: the shortlist is of other vocabularies, or the model is decoder-only.
+            ModelError: the shortlist has other vocabularies, or the model is decoder-only.
         """
         if isinstance(self.settings, DecoderOnlySettings):
-            raise ModelError("a shortlist goes by source tokens, and a decoder-only model has no source")
+            raise ModelError("a shortlist needs source tokens, and a decoder-only model has none")
         sizes = (shortlist.source_vocabulary, shortlist.vocabulary)
         if sizes != (self.source_vocabulary, self.vocabulary):
             raise ModelError(
-                f"a shortlist of {sizes[0]} source and {sizes[1]} target tokens, and the model has "
+                f"the shortlist has {sizes[0]} source and {sizes[1]} target tokens, but the model has "
                 f"{self.source_vocabulary} and {self.vocabulary}"
             )
-        made = copy.copy(self)
-        made.shortlist = shortlist.including([self.symbols.end, self.symbols.unknown])
-        made._lists = self._core.shortlist(
-            made.shortlist.common, shortlist.first, shortlist.targets, shortlist.own, shortlist.multiple
+        model = copy.copy(self)
+        model.shortlist = shortlist.including([self.symbols.end, self.symbols.unknown])
+        model._lists = self._core.shortlist(
+            model.shortlist.common, shortlist.first, shortlist.targets, shortlist.own, shortlist.multiple
         )
-        return made
+        return model
 
     @property
     def described(self) -> str:
-        """What it is: family, engine and precision, instruction set, threads of a call."""
+        """Description: family, engine and precision, instruction set, threads of a call."""
         family = "decoder-only" if isinstance(self.settings, DecoderOnlySettings) else "Transformer"
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         return f"{family}, native {self.precision} on {self.isa}, {threads}"
 
     def encode(self, sources: Sequence[Sequence[int]]) -> _core.Memory:
-        """Encode sentences of token ids, each with its end symbol; or read prompts.
+        """Encode sentences of token ids, each with its end symbol, or read prompts.
 
         Raises:
-            TextTooLongError: a sentence is longer than the model can take.
-            DataError: a sentence is empty or holds an id outside the vocabulary.
-            ModelError: the weights lie in a shared file, which was changed.
+            TextTooLongError: a sentence is too long for the model.
+            DataError: a sentence is empty or contains an id outside the vocabulary.
+            ModelError: the shared file of the weights has changed.
         """
         return self._encoded(sources, self._core.encode)
 
@@ -161,16 +161,16 @@ class NativeModel:
         """See :meth:`uwaga.decoder.Decoder.step`.
 
         Raises:
-            TextTooLongError: the target, or prompt and continuation, are longer than the model can make.
+            TextTooLongError: the target, or prompt and continuation, is too long for the model.
             DataError: a token is outside the vocabulary.
         """
         assert isinstance(state, _core.State)
         drawn = choice.sampling
         try:
-            found, log_probs, following, attention = state.step(
+            candidates, log_probs, following, attention = state.step(
                 np.ascontiguousarray(tokens, dtype=np.int64),
                 choice.count,
-                choice.whole,
+                choice.all_tokens,
                 choice.attention,
                 choice.renormalise,
                 choice.banned,
@@ -179,27 +179,29 @@ class NativeModel:
                 1.0 if drawn is None else drawn.temperature,
                 0 if drawn is None else drawn.top_k,
                 1.0 if drawn is None else drawn.top_p,
-                None if choice.wanted is None else np.ascontiguousarray(choice.wanted, dtype=np.int64),
+                None
+                if choice.extra_tokens is None
+                else np.ascontiguousarray(choice.extra_tokens, dtype=np.int64),
             )
         except _core.TooLongError as error:
             raise TextTooLongError(str(error)) from None
         except ValueError as error:
             raise DataError(str(error)) from None
-        if found is None:
-            found = every_token(*log_probs.shape)
-        return Step(found, log_probs, following, attention)
+        if candidates is None:
+            candidates = every_token(*log_probs.shape)
+        return Step(candidates, log_probs, following, attention)
 
-    def join(self, one: State, other: State) -> State:
-        """See :attr:`uwaga.decoder.Decoder.join`: sentences may stand at different positions."""
-        assert isinstance(one, _core.State)
-        assert isinstance(other, _core.State)
-        return _core.State.join([one, other])
+    def join(self, first: State, second: State) -> State:
+        """See :attr:`uwaga.decoder.Decoder.join`; sentences may be at different positions."""
+        assert isinstance(first, _core.State)
+        assert isinstance(second, _core.State)
+        return _core.State.join([first, second])
 
     def beam_search(self, rules: BeamRules) -> NativeBeamSearch:
         """See :attr:`uwaga.decoder.Decoder.beam_search`.
 
         Raises:
-            DataError: the rules name tokens outside the vocabulary.
+            DataError: a token of the rules is outside the vocabulary.
         """
         return NativeBeamSearch(self._core, self.symbols.end, rules)
 
@@ -210,12 +212,12 @@ class NativeModel:
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Attentions]:
-        """See :attr:`uwaga.decoder.Decoder.attentions`: the probabilities of its steps, to the bit.
+        """See :attr:`uwaga.decoder.Decoder.attentions`; bit-identical to the weights of the steps.
 
         Raises:
-            TextTooLongError: a side is longer than the model can take.
-            DataError: a side is empty or holds an id outside the vocabulary.
-            ModelError: the weights lie in a shared file, which was changed.
+            TextTooLongError: a source or target is too long for the model.
+            DataError: a source or target is empty or contains an id outside the vocabulary.
+            ModelError: the shared file of the weights has changed.
         """
         return self.recording(True).attentions(sources, targets)
 
@@ -241,20 +243,20 @@ class NativeModel:
 
 
 class RecordingModel(NativeModel):
-    """A model for one call, which keeps what it encodes and so records the decoder alone; one thread has it.
+    """A model for one call that keeps the encoded sources, so that recording runs the decoder alone.
 
-    What it encodes is the same, to the bit. With ``whole`` the encoder's matrices are kept too; without, no
-    more than :data:`MOST_KEPT` bytes are, and what is beyond them is encoded again.
+    For one thread. With ``whole`` it also keeps the encoder's attention; without, it keeps at most
+    :data:`MAX_CACHE_BYTES`, and encodes further sources again.
     """
 
     def __init__(self, model: NativeModel, whole: bool) -> None:
         vars(self).update(vars(model))
         self._whole = whole
         self._kept: dict[tuple[int, ...], tuple[_core.Memory, int]] = {}
-        self._room = MOST_KEPT // _memory_bytes(self.settings, self.precision)
+        self._room = MAX_CACHE_BYTES // _memory_bytes(self.settings, self.precision)
 
     def encode(self, sources: Sequence[Sequence[int]]) -> _core.Memory:
-        """As :meth:`NativeModel.encode`."""
+        """See :meth:`NativeModel.encode`."""
         if isinstance(self.settings, DecoderOnlySettings):
             return super().encode(sources)
         memory = self._encoded(sources, self._core.encode_recorded if self._whole else self._core.encode)
@@ -266,14 +268,14 @@ class RecordingModel(NativeModel):
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Attentions]:
-        """As :meth:`NativeModel.attentions`; sources that have been encoded here are not encoded again."""
+        """See :meth:`NativeModel.attentions`; sources encoded before are not encoded again."""
         keys = list(map(tuple, sources))
         if not keys:
             return []
         try:
             if isinstance(self.settings, DecoderOnlySettings):
                 whole = [[*key, *fed[1:]] for key, fed in zip(keys, targets, strict=True)]
-                return [Attentions(decoder=one) for one, _ in self._core.attentions([], [], whole)]
+                return [Attentions(decoder=matrices) for matrices, _ in self._core.attentions([], [], whole)]
             missing = list(dict.fromkeys(key for key in keys if key not in self._kept))
             if missing:
                 self.encode(missing)
@@ -291,69 +293,73 @@ class RecordingModel(NativeModel):
     def cross_attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
     ) -> list[Floats]:
-        """As :meth:`NativeModel.cross_attention`; what is far more than can be kept is worked on in parts."""
+        """See :meth:`NativeModel.cross_attention`; sources that were not kept are processed in parts."""
         if not isinstance(self.settings, TransformerSettings):
-            return [one_head(None, layer, head) for _ in sources]
+            return [select_head(None, layer, head) for _ in sources]
         sizes = Sizes.of(self.settings)
-        layer = which_layer(layer, head, sizes.decoder_layers, sizes.decoder_heads)
+        layer = resolve_layer(layer, head, sizes.decoder_layers, sizes.decoder_heads)
         number = -1 if head is None else head
-        made = self._led(
+        layers = self._force_decoded(
             sources,
             targets,
             lambda memories, places, fed: self._core.cross_attention(memories, places, fed, layer, number),
         )
-        return [one_head(one[None], 0, None if head is None else 0) for one in made]
+        return [select_head(matrices[None], 0, None if head is None else 0) for matrices in layers]
 
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Floats]:
-        """As :meth:`NativeModel.cross_attentions`; what cannot all be kept is worked on in parts."""
+        """See :meth:`NativeModel.cross_attentions`; sources that were not kept are processed in parts."""
         if not isinstance(self.settings, TransformerSettings):
-            return [all_heads(None) for _ in sources]
-        made = self._led(sources, targets, self._core.attentions)
-        return [all_heads(cross) for _, cross in made]
+            return [require_cross_attention(None) for _ in sources]
+        recorded = self._force_decoded(sources, targets, self._core.attentions)
+        return [require_cross_attention(cross) for _, cross in recorded]
 
-    def _led(
+    def _force_decoded(
         self,
         sources: Sequence[Sequence[int]],
         targets: Sequence[Sequence[int]],
         core: Callable[[Sequence[_core.Memory], Sequence[int], Sequence[Sequence[int]]], Sequence[Any]],
     ) -> list[Any]:
-        """What the core makes of targets and of the memories of their sources, with their places in them."""
-        found: dict[int, Any] = {}
+        """Call a function of the core with the memories of the sources, their rows in these and the
+        targets.
+        """
+        results: dict[int, Any] = {}
         keys = list(map(tuple, sources))
         missing = [at for at, key in enumerate(keys) if key not in self._kept]
         parts = [[at for at, key in enumerate(keys) if key in self._kept]]
-        parts += [missing[at : at + TOGETHER] for at in range(0, len(missing), TOGETHER)]
+        parts += [
+            missing[at : at + REENCODED_SENTENCES] for at in range(0, len(missing), REENCODED_SENTENCES)
+        ]
         for part in filter(None, parts):
             memories = [self._kept.get(keys[at]) for at in part]
             if memories[0] is None:
                 memory = self._encoded([sources[at] for at in part], self._core.encode)
                 memories = [(memory, row) for row in range(len(part))]
-            whole, places = zip(*[one for one in memories if one], strict=True)
+            whole, places = zip(*[pair for pair in memories if pair], strict=True)
             try:
-                found |= zip(part, core(whole, places, [targets[at] for at in part]), strict=True)
+                results |= zip(part, core(whole, places, [targets[at] for at in part]), strict=True)
             except _core.TooLongError as error:
                 raise TextTooLongError(str(error)) from None
             except ValueError as error:
                 raise DataError(str(error)) from None
-        return [found[at] for at in range(len(keys))]
+        return [results[at] for at in range(len(keys))]
 
 
 def _memory_bytes(settings: EngineSettings, precision: str) -> int:
-    """Of a source token's keys and values in all layers of a decoder."""
+    """Return the bytes of the decoder's keys and values of a source token."""
     sizes = Sizes.of(settings)
     numbers = 2 * sizes.decoder_layers * sizes.decoder_heads * sizes.decoder_head_width
     return numbers * (4 if precision == "float32" else 2)
 
 
 def trim_heap() -> None:
-    """Give back to the system what the C library keeps of memory that was freed."""
+    """Return memory that was freed, but is kept by the C library, to the system."""
     _core.trim_heap()
 
 
 def _encoder(memory: _core.Memory) -> list[Floats]:
-    """The encoder's matrices of a memory that was recorded."""
+    """Return the encoder's attention of a recorded memory."""
     assert memory.encoder is not None
     return memory.encoder
 
@@ -363,7 +369,7 @@ def _relative(settings: EngineSettings) -> bool:
 
 
 def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
-    """What the core must know beside the weights."""
+    """Return the sizes and options of the core's model."""
     sizes = Sizes.of(settings)
     scaled, distance, divided, recurrent = settings.attention_scale, 0, False, False
     if isinstance(settings, TransformerSettings):
@@ -395,28 +401,28 @@ def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
 
 
 def _vectors(settings: EngineSettings, packed: Packed) -> dict[str, Floats]:
-    """The core's vectors: the packed ones, with positions as tables."""
-    made = dict(packed.vectors)
+    """Return the vectors of the core's model: the packed ones, with positions as tables."""
+    tables = dict(packed.vectors)
     if isinstance(settings, TransformerSettings):
-        _put_positions(settings, made)
-    elif "positions.weight" not in made:
-        raise ModelError("the engine cannot take these weights: positions.weight is missing")
+        _put_positions(settings, tables)
+    elif "positions.weight" not in tables:
+        raise ModelError("the engine does not support these weights: positions.weight is missing")
     else:
-        made["target_positions"] = made.pop("positions.weight")[settings.position_offset :]
-        made = {name.replace("embedding_norm.", "target_norm."): vector for name, vector in made.items()}
-    return {name: np.ascontiguousarray(vector, dtype=np.float32) for name, vector in made.items()}
+        tables["target_positions"] = tables.pop("positions.weight")[settings.position_offset :]
+        tables = {name.replace("embedding_norm.", "target_norm."): vector for name, vector in tables.items()}
+    return {name: np.ascontiguousarray(vector, dtype=np.float32) for name, vector in tables.items()}
 
 
-def _put_positions(settings: TransformerSettings, made: dict[str, Floats]) -> None:
-    """The tables of both sides of an encoder-decoder in the place of what is stored."""
-    stored = [made.pop(f"{side}_positions.weight", None) for side in ("source", "target")]
+def _put_positions(settings: TransformerSettings, tables: dict[str, Floats]) -> None:
+    """Replace the stored positions of an encoder-decoder by tables for both sides."""
+    stored = [tables.pop(f"{side}_positions.weight", None) for side in ("source", "target")]
     table = sinusoids(settings) if settings.positions == "sinusoidal" else None
     for side, weight in zip(("source", "target"), stored, strict=True):
         if table is not None:
-            made[f"{side}_positions"] = table
+            tables[f"{side}_positions"] = table
         elif weight is None:
-            raise ModelError(f"the engine cannot take these weights: {side}_positions.weight is missing")
+            raise ModelError(f"the engine does not support these weights: {side}_positions.weight is missing")
         elif settings.positions == "learned":
-            made[f"{side}_positions"] = weight[settings.position_offset :]
+            tables[f"{side}_positions"] = weight[settings.position_offset :]
         else:
-            made[f"{side}_relative_bias"] = distances(weight, settings, both_ways=side == "source")
+            tables[f"{side}_relative_bias"] = distances(weight, settings, both_ways=side == "source")

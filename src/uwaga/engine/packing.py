@@ -1,4 +1,4 @@
-"""Weights as the kernels read them: panels of 32 outputs in int8, bfloat16 or float32."""
+"""Packing of weights for the kernels: panels of 32 outputs in int8, bfloat16 or float32."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from uwaga.results.attention import Floats
 
 HUGE_PAGE = 1 << 21
 ALIGNMENT = 64
-"""Bytes on whose multiples arrays begin. torch allots so too: its kernels sum in another order elsewhere."""
+"""Alignment of arrays in bytes, as in torch, whose kernels sum in another order for other alignments."""
 
 Bytes = NDArray[np.uint8]
 
 
 def huge_bytes(size: int) -> Bytes:
-    """So many bytes, from a huge page's beginning where they are as many as one has; zeros.
+    """Allocate zeroed bytes, aligned to a huge page (2 MB) if they fill one.
 
-    Where the system has no such pages they lie on what it has.
+    A step reads all weights of the decoder once; huge pages need fewer page-table entries. Systems without
+    them use ordinary pages.
     """
     if not hasattr(mmap, "MAP_PRIVATE"):
         owner = np.zeros(size + ALIGNMENT, dtype=np.uint8)
@@ -38,17 +39,17 @@ def huge_bytes(size: int) -> Bytes:
     owner = np.frombuffer(memory, dtype=np.uint8)
     first = -owner.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a kernel without them
+        with suppress(OSError):  # the kernel has no huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)
     return owner[first : first + size]
 
 
 CHUNK = 1 << 20
-"""Numbers that are looked at together."""
+"""Numbers checked at once."""
 
 
 def all_finite(values: NDArray[Any]) -> bool:
-    """Whether no number is infinite or NaN; takes no memory of the size of ``values``."""
+    """Return True if no number is infinite or NaN; needs little memory."""
     flat = values.ravel(order="K")
     return all(np.isfinite(flat[start : start + CHUNK]).all() for start in range(0, flat.size, CHUNK))
 
@@ -59,20 +60,20 @@ PARTS: dict[str, tuple[str, ...]] = {
     "bfloat16": ("panels",),
     "float32": ("panels",),
 }
-"""The arrays of a matrix in each format."""
+"""Names of the arrays of a matrix in each format."""
 
 Read = Callable[[str], Floats]
-"""From a stored tensor's name to its numbers; called once for each, so that no two copies of all exist."""
+"""Return a stored tensor by name; called once for each, so that the model is never in memory twice."""
 
 Integers = tuple[NDArray[np.int8], NDArray[np.float32]]
-"""A weight (outputs, inputs) as whole numbers up to 127, and of each output what they are multiplied by.
+"""A weight (outputs, inputs) as integers up to 127, and the scale of each output.
 
-Of a matrix that is stored alone, outputs that are zero may be missing at the end."""
+In a matrix of a single stored tensor, trailing zero outputs may be missing."""
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A packed matrix; ``arrays`` as :data:`PARTS` says, ``levels`` the largest quantised number."""
+    """A packed matrix; ``arrays`` are those of :data:`PARTS`, ``levels`` the largest quantised number."""
 
     outputs: int
     inputs: int
@@ -81,7 +82,7 @@ class Matrix:
     arrays: tuple[NDArray[Any], ...]
 
     def core(self) -> _core.Matrix:
-        """The same for the core, which checks every size."""
+        """Return the matrix for the core, which checks all sizes."""
         if self.format == "int8":
             return _core.Matrix.int8(self.outputs, self.inputs, self.levels, *self.arrays)
         make = _core.Matrix.bfloat16 if self.format == "bfloat16" else _core.Matrix.float32
@@ -90,9 +91,9 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Packed:
-    """All weights of a model: ``vectors`` are biases, norms and what positions are made of.
+    """All packed weights of a model; ``vectors`` are biases, norms and positions.
 
-    ``check`` raises ModelError where the arrays, which may lie in a file, are no longer what they were.
+    ``check`` raises ModelError if the arrays, which may be mapped from a file, have changed.
     """
 
     matrices: dict[str, Matrix]
@@ -115,49 +116,54 @@ def pack(
 
     Args:
         settings: of the model.
-        source: source vocabulary; of a decoder-only model the one that there is.
+        source: source vocabulary; in a decoder-only model the only vocabulary.
         target: target vocabulary.
-        read: gives a stored tensor.
-        precision: number format of the matrices; all else stays float32.
-        keep: of an int8 model, patterns of the names of matrices that stay bfloat16 (``decoder.0.*``).
+        read: returns a stored tensor.
+        precision: number format of the matrices; the rest stays float32.
+        keep: patterns of names of matrices that stay bfloat16 in an int8 model (``decoder.0.*``).
         levels: largest quantised number.
-        integers: gives a stored tensor as the whole numbers that it is stored as, None if it is not; they
-            are taken as they are where all of a matrix is int8 of 127 levels.
+        integers: returns a tensor that is stored as integers, None for others; used unchanged where all
+            tensors of an int8 matrix with 127 levels are stored so.
 
     Raises:
-        SettingsError: a pattern in ``keep`` fits no matrix.
-        ModelError: a weight is not finite, or has more inputs than int8 takes.
+        SettingsError: a pattern in ``keep`` matches no matrix.
+        ModelError: a weight is not finite, or has too many inputs for int8.
     """
     matrices: dict[str, Matrix] = {}
-    made: dict[str, Floats] = {}
-    # The largest first: what is read of the file lies beside what is packed, and soon there is much of that.
-    wanted = sorted(products(settings, source, target), key=lambda one: -sum(one.outputs) * one.inputs)
-    # A small model has nothing to gain from huge pages, and would take a whole one.
-    numbers = sum(sum(product.outputs) * product.inputs for product in wanted)
+    packed_vectors: dict[str, Floats] = {}
+    # Largest first: a tensor being read adds to the memory of those packed before.
+    ordered = sorted(
+        products(settings, source, target),
+        key=lambda part_integers: -sum(part_integers.outputs) * part_integers.inputs,
+    )
+    # A small model gains nothing from huge pages.
+    numbers = sum(sum(product.outputs) * product.inputs for product in ordered)
     arena = _core.WeightArena() if numbers >= HUGE_PAGE else None
-    kept = _kept(keep, [product.name for product in wanted])
-    for product in wanted:
+    kept = _kept(keep, [product.name for product in ordered])
+    for product in ordered:
         form: Precision = "bfloat16" if product.name in kept else precision
         exact = (
             [integers(weight_name(part)) for part in product.parts] if (form, levels) == ("int8", 127) else []
         )
-        found = [one for one in exact if one is not None]
-        if len(found) == len(product.parts):
-            matrices[product.name] = _whole_numbers(product, found, arena)
+        integer_parts = [part_integers for part_integers in exact if part_integers is not None]
+        if len(integer_parts) == len(product.parts):
+            matrices[product.name] = _whole_numbers(product, integer_parts, arena)
         else:
             whole = _together([read(weight_name(part)) for part in product.parts])
             _check_finite(whole, product.name)
             matrices[product.name] = _matrix(product, whole, form, levels, arena)
             del whole
         if product.bias:
-            made[f"{product.name}.bias"] = np.array(
+            packed_vectors[f"{product.name}.bias"] = np.array(
                 _together([read(f"{part}.bias") for part in product.parts])
             )
     for name in vectors(settings, target):
-        made["output.bias" if name == "output_bias" else name] = np.array(read(name), dtype=np.float32)
-    for name, vector in made.items():
+        packed_vectors["output.bias" if name == "output_bias" else name] = np.array(
+            read(name), dtype=np.float32
+        )
+    for name, vector in packed_vectors.items():
         _check_finite(vector, name)
-    return Packed(matrices, made, precision)
+    return Packed(matrices, packed_vectors, precision)
 
 
 def _whole_numbers(product: Product, parts: Sequence[Integers], arena: _core.WeightArena | None) -> Matrix:
@@ -191,12 +197,12 @@ def _matrix(
 def _kept(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
     kept: set[str] = set()
     for pattern in patterns:
-        found = {name for name in names if fnmatchcase(name, pattern)}
-        if not found:
+        matching = {name for name in names if fnmatchcase(name, pattern)}
+        if not matching:
             raise SettingsError(
-                f"keep: {pattern!r} fits no matrix; there are {', '.join(names[:4])} ... {names[-1]}"
+                f"keep: {pattern!r} matches no matrix; choose from {', '.join(names[:4])} ... {names[-1]}"
             )
-        kept |= found
+        kept |= matching
     return kept
 
 

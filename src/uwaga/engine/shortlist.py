@@ -1,4 +1,4 @@
-"""Vocabulary shortlists: which target tokens each source token lets a sentence become."""
+"""Vocabulary shortlists: the target tokens allowed for each source token."""
 
 from __future__ import annotations
 
@@ -16,22 +16,27 @@ Tokens = NDArray[np.int32]
 
 
 def lexical_checksum(words: NDArray[np.uint64]) -> int:
-    """The checksum (64 bits) that Marian puts into its binary shortlists, of the words behind it."""
+    """Return the 64-bit checksum of a binary Marian shortlist."""
     return _core.lexical_checksum(words)
 
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The target tokens that a sentence may become: the common ones and those of each of its source tokens.
+    """The target tokens allowed in a sentence: common ones and those of each of its source tokens.
 
-    ``common`` (common,) rises. Those of source token ``s`` are ``targets[first[s] : first[s + 1]]``, rising;
-    ``first`` (source vocabulary + 1,), ``targets`` (entries,). ``vocabulary`` is the number of target tokens.
-    With ``own`` the sides share their tokens, and a source token may stay what it is. A list is filled up to
-    a ``multiple`` of tokens with the lowest that are not in it.
-    A sentence's probabilities are shared among its own list alone, so they depend on no other sentence.
+    Probabilities are normalised over the list of a sentence, so they don't depend on other sentences.
+
+    Attributes:
+        common: (common,) tokens allowed in every sentence, ascending.
+        first: (source vocabulary + 1,) offsets: ``targets[first[s] : first[s + 1]]`` are those of source
+            token ``s``.
+        targets: (entries,) ascending for each source token.
+        vocabulary: number of target tokens.
+        own: source and target share their tokens, and each source token is allowed in the target.
+        multiple: lists are padded to a multiple of this length with the lowest tokens not in the list.
 
     Raises:
-        ModelError: tokens out of range or order, or offsets that are not those of ``targets``.
+        ModelError: tokens are out of range or order, or offsets don't match ``targets``.
     """
 
     common: Tokens
@@ -45,11 +50,13 @@ class Shortlist:
         for name in ("common", "first", "targets"):
             array = getattr(self, name)
             if array.ndim != 1 or array.dtype != np.int32:
-                raise ModelError(f"{name}: {array.dtype.name} of shape {array.shape}, not int32 in a row")
+                raise ModelError(
+                    f"{name}: {array.dtype.name} of shape {array.shape}, but must be int32 of one axis"
+                )
         if not len(self.common):
-            raise ModelError("common: no token that every sentence may become")
+            raise ModelError("common: at least one token is needed")
         if len(self.first) < 2 or self.first[0] != 0 or self.first[-1] != len(self.targets):
-            raise ModelError(f"first: it does not lead from 0 to the {len(self.targets)} entries of targets")
+            raise ModelError(f"first: offsets must go from 0 to the {len(self.targets)} entries of targets")
         if (self.first[1:] < self.first[:-1]).any():  # a difference may overflow
             raise ModelError("first: the offsets fall")
         inner = self.first[(self.first > 0) & (self.first < len(self.targets))]
@@ -57,13 +64,13 @@ class Shortlist:
             max(len(self.targets) - 1, 0), dtype=bool
         )  # (entries - 1,): both of one source token
         within[inner - 1] = False
-        for name, tokens, rising in (
+        for name, tokens, ascending in (
             ("common", self.common, self.common[1:] > self.common[:-1]),
             ("targets", self.targets, (self.targets[1:] > self.targets[:-1]) | ~within),
         ):
             if len(tokens) and (tokens.min() < 0 or tokens.max() >= self.vocabulary):
                 raise ModelError(f"{name}: a token outside the vocabulary of {self.vocabulary}")
-            if not rising.all():
+            if not ascending.all():
                 raise ModelError(f"{name}: the tokens do not rise")
 
     @property
@@ -72,14 +79,14 @@ class Shortlist:
         return len(self.first) - 1
 
     def of(self, source: Sequence[int]) -> Ids:
-        """The list of a sentence of source tokens, rising."""
+        """Return the list of a sentence of source tokens, ascending."""
         parts = [self.targets[self.first[token] : self.first[token + 1]] for token in set(source)]
-        found = np.unique(np.concatenate([self.common, *parts, source if self.own else []])).astype(np.int64)
-        lacking = np.setdiff1d(np.arange(self.vocabulary), found)[: -len(found) % self.multiple]
-        return np.union1d(found, lacking)
+        tokens = np.unique(np.concatenate([self.common, *parts, source if self.own else []])).astype(np.int64)
+        padding = np.setdiff1d(np.arange(self.vocabulary), tokens)[: -len(tokens) % self.multiple]
+        return np.union1d(tokens, padding)
 
     def including(self, tokens: Sequence[int]) -> Shortlist:
-        """The same with further common tokens."""
+        """Return the shortlist with further common tokens."""
         # np.union1d would import numpy.ma, which takes longer than reading most shortlists.
         common = np.array(sorted({*self.common.tolist(), *tokens}), dtype=np.int32)
         return replace(self, common=common)

@@ -100,7 +100,7 @@ def _log_probs(
     """(points, target) of a target, where the source has these vectors (points, source, width)."""
     import torch
 
-    from uwaga.models.given import with_source_vectors
+    from uwaga.models.interventions import with_source_vectors
 
     points = len(vectors)
     source, target = (torch.tensor([row] * points, device=model.device) for row in (ids, fed))

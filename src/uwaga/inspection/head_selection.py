@@ -22,7 +22,7 @@ from uwaga.alignment.piece_alignment import WordIndex
 from uwaga.alignment.piece_spans import piece_spans
 from uwaga.alignment.words import WordKind, split_words, word_spans
 from uwaga.errors import DataError, SettingsError
-from uwaga.results.attention import Floats, one_head
+from uwaga.results.attention import Floats, select_head
 from uwaga.settings import AlignmentHead, LinkModel, WordLexicon
 from uwaga.translator import Translator
 from uwaga.translator.aligning import TOGETHER, token_alignments
@@ -112,7 +112,7 @@ def _all_links(
     ]
     found = []
     for layer, head in _heads(cross):
-        best = one_head(cross, layer, head).argmax(axis=-1)  # (target,)
+        best = select_head(cross, layer, head).argmax(axis=-1)  # (target,)
         for step, later in (("predicting", 0), ("reading", 1)):
             rows = best[np.minimum(np.arange(len(owners[1])) + later, len(best) - 1)]
             linked = {

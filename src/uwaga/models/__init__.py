@@ -1,1 +1,1 @@
-"""Encoder-decoder models behind the one contract (torch)."""
+"""Models in torch."""

@@ -1,32 +1,77 @@
-"""Models whose layers are adapted (M34) or rounded (M36) while they train."""
+"""Adapters (M34) and int8 quantisation (M36) of models in training."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Callable, Collection, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import cast
 
 from torch import nn
 
-from uwaga.errors import SettingsError
+from uwaga.errors import SettingsError, shown
 from uwaga.models.base import Seq2Seq
 from uwaga.models.layers.lora import LoraLinear
 from uwaga.models.layers.quantised import QuantisedEmbedding, QuantisedLinear
-from uwaga.models.layers.replace import replace_layers
-from uwaga.models.patterns import names_matching
 from uwaga.models.transformer import Transformer
 from uwaga.settings import LoraSettings
 
 
-def add_adapters(model: Seq2Seq, settings: LoraSettings) -> None:
-    """Freeze a Transformer and put adapters beside its linear layers, in place.
+def replace_layers(model: nn.Module, names: Collection[str], make: Callable[[nn.Module], nn.Module]) -> None:
+    """Replace each named layer by the result of ``make``.
+
+    Args:
+        model: changed in place.
+        names: of layers, with dots.
+        make: returns the replacement of a layer, with the same interface; tied weights stay tied if it shares
+            them. A layer used in two places is replaced by one.
+    """
+    replacements: dict[int, nn.Module] = {}
+    layers = {name: model.get_submodule(name) for name in names}
+    for name, old in layers.items():
+        if id(old) not in replacements:
+            replacements[id(old)] = make(old)
+        owner, _, leaf = name.rpartition(".")
+        setattr(model.get_submodule(owner), leaf, replacements[id(old)])
+
+
+NEAR = 3
+
+
+def names_matching(pattern: str, names: Sequence[str], key: str, what: str) -> list[str]:
+    """Return the names that match a pattern.
+
+    Args:
+        pattern: with ``*`` and ``?``, as ``encoder.*``.
+        names: all names.
+        key: the setting that holds the pattern, for the message.
+        what: kind of object that the names belong to, for the message.
 
     Raises:
-        SettingsError: a pattern of ``targets`` fits no linear layer, or the model is no Transformer.
+        SettingsError: no name matches; the message lists similar ones.
+    """
+    matching = [name for name in names if fnmatchcase(name, pattern)]
+    if matching:
+        return matching
+    near = difflib.get_close_matches(pattern.replace("*", ""), names, n=NEAR, cutoff=0.3)
+    near = near or [*names[:NEAR]]
+    examples = ", ".join(near) if near else "none"
+    raise SettingsError(
+        f"{key}: {shown(pattern)} matches no {what} of the model; choose for example from {examples}"
+    )
+
+
+def add_adapters(model: Seq2Seq, settings: LoraSettings) -> None:
+    """Freeze a Transformer and add adapters to its linear layers, in place.
+
+    Raises:
+        SettingsError: a pattern of ``targets`` matches no linear layer, or the model is not a Transformer.
     """
     if not isinstance(model, Transformer):
         raise SettingsError(
-            f"adapt.lora: adapters are for Transformers, not a {type(model).__name__}; "
-            "leave lora out to train all of its weights"
+            f"adapt.lora: only Transformers support adapters, not {type(model).__name__}; "
+            "omit lora to train all weights"
         )
     names = _linear(model)
     chosen = {
@@ -43,20 +88,20 @@ def add_adapters(model: Seq2Seq, settings: LoraSettings) -> None:
 
 
 def adapters_of(model: nn.Module) -> dict[str, LoraLinear]:
-    """The layers with an adapter, by name."""
+    """Return the layers with an adapter by name."""
     return {name: layer for name, layer in model.named_modules() if isinstance(layer, LoraLinear)}
 
 
 def round_as_int8(model: Seq2Seq) -> None:
-    """Make a Transformer compute as the engine does in int8, in place; its weights stay as they are.
+    """Make a Transformer compute as the int8 engine does, in place; its weights are not changed.
 
     Raises:
-        SettingsError: the engine does not run such a model.
+        SettingsError: the engine does not support the model.
     """
     if not isinstance(model, Transformer) or model.settings.self_attention == "aan":
         what = "self_attention: aan" if isinstance(model, Transformer) else type(model).__name__
         raise SettingsError(
-            f"training.quantisation: int8 is how the native engine runs Transformers, not {what}"
+            f"training.quantisation: the native engine supports int8 for Transformers, not for {what}"
         )
     for cached in (False, True):
         names = [name for name in _linear(model) if name.endswith("key_value") == cached]
@@ -74,5 +119,5 @@ def _rounded(layer: nn.Module, cached: bool) -> QuantisedLinear:
 
 
 def _linear(model: nn.Module) -> list[str]:
-    """Names of the linear layers."""
+    """Return the names of the linear layers."""
     return [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]

@@ -66,17 +66,17 @@ class Bahdanau(Recurrent):
     ) -> Unrolled:
         (state,) = parts
         rows, time, words = embedded.shape
-        known = (self.inner or self.decoder).project(embedded)  # (rows, time, 3 units)
+        projected = (self.inner or self.decoder).project(embedded)  # (rows, time, 3 units)
         attention = StepAttention(self.score, memory, rows, time)
         steps = GruSteps(self.decoder, rows, time)
         inner = None if self.inner is None else GruSteps(self.inner, rows, time)
         beside = (
-            self.decoder.beside(known, words)
+            self.decoder.beside(projected, words)
             if inner is None
             else self.decoder.beside(self.decoder.nothing_known(rows, time), 0)
         )
         states, contexts = [], []
-        for word in known.unbind(1):
+        for word in projected.unbind(1):
             if inner is not None:
                 state = inner(word, state)
             context = attention(state)

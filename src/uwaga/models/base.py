@@ -1,4 +1,4 @@
-"""What every trainable torch model gives the trainer, the scorer and the search."""
+"""Base class of trainable torch models, for training, scoring and search."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols
 from uwaga.errors import SettingsError
-from uwaga.models.layers.precision import at_least_float32
-from uwaga.results.attention import Attentions, Floats, all_heads, one_head
+from uwaga.models.layers.choose import at_least_float32
+from uwaga.results.attention import Attentions, Floats, require_cross_attention, select_head
 from uwaga.search.length_batching import length_batches
 
 RECORDED_TOKENS = 256
-"""Tokens of the longer side, padding counted, whose attentions are recorded together: more would pad more."""
+"""Tokens of the longer side, padding included, whose attention is recorded at once."""
 
 
 class OutputLayer(NamedTuple):
@@ -27,9 +27,9 @@ class OutputLayer(NamedTuple):
 
 
 class Seq2Seq(nn.Module):
-    """A torch model that obeys :class:`uwaga.decoder.Decoder` and can be trained.
+    """A trainable torch model that is a :class:`uwaga.decoder.Decoder`.
 
-    ``features`` stops before the output layer, so that the loss can go over the vocabulary in chunks.
+    ``features`` excludes the output layer, so that the loss can process the vocabulary in chunks.
     """
 
     symbols: Symbols
@@ -37,13 +37,13 @@ class Seq2Seq(nn.Module):
     max_source: int | None
     max_target: int | None
     join: None = None
-    """All sentences stand at the same position: a model in torch decodes them in step."""
+    """Torch models decode all sentences of a batch at the same position."""
     beam_search: None = None
     recording: None = None
 
     @abstractmethod
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
-        """Decoder outputs (sentences, target, width) for a whole known target (teacher forcing).
+        """Return decoder outputs (sentences, target, width) for whole targets (teacher forcing).
 
         Args:
             source: (sentences, source) ids, padded, each with its end symbol.
@@ -51,22 +51,23 @@ class Seq2Seq(nn.Module):
         """
 
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
-        """What :meth:`features` gives, and weights (sentences, target, source) that learn to align.
+        """Return :meth:`features` and the attention (sentences, target, source) trained to align.
 
-        Of a Transformer that of the head which :func:`uwaga.models.watched.watch_head` has chosen.
+        In a Transformer it is that of the head selected by :func:`uwaga.models.blocks.watch_head`.
 
         Raises:
             SettingsError: the model has no such attention.
         """
         raise SettingsError(
-            "training.guided_alignment: there is no attention to guide, as the decoder has none to "
-            "the source; choose a model that has any, or leave it out"
+            "training.guided_alignment: the decoder has no attention to the source; "
+            "choose a model that has, or omit guided_alignment"
         )
 
     def training_features(self, source: Tensor, target_in: Tensor) -> Sequence[tuple[Tensor, float]]:
-        """What the loss is taken of: outputs as :meth:`features` gives them, each with its share of the loss.
+        """Return the outputs that the loss is computed from, each with its weight in the loss.
 
-        The first are those of :meth:`features`; a model that predicts more than the next token has others.
+        The first are those of :meth:`features`; models that predict more than the next token have further
+        ones.
         """
         return ((self.features(source, target_in), 1.0),)
 
@@ -87,13 +88,13 @@ class Seq2Seq(nn.Module):
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Attentions]:
-        """See :attr:`uwaga.decoder.Decoder.attentions`: sentences of like length together."""
+        """See :attr:`uwaga.decoder.Decoder.attentions`; sentences are batched by length."""
         lengths = [max(len(source), len(fed)) for source, fed in zip(sources, targets, strict=True)]
-        found: dict[int, Attentions] = {}
+        results: dict[int, Attentions] = {}
         for indices in length_batches(lengths, 1, RECORDED_TOKENS):
-            made = self.record([sources[at] for at in indices], [targets[at] for at in indices])
-            found |= zip(indices, made, strict=True)
-        return [found[at] for at in range(len(sources))]
+            recorded = self.record([sources[at] for at in indices], [targets[at] for at in indices])
+            results |= zip(indices, recorded, strict=True)
+        return [results[at] for at in range(len(sources))]
 
     def cross_attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
@@ -103,8 +104,8 @@ class Seq2Seq(nn.Module):
         Raises:
             SettingsError: the model has no cross-attention, or no such layer or head.
         """
-        seen = [one.cross for one in self.attentions(sources, targets)]
-        return [one_head(cross, layer, head) for cross in seen]
+        seen = [each.cross for each in self.attentions(sources, targets)]
+        return [select_head(cross, layer, head) for cross in seen]
 
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
@@ -114,34 +115,34 @@ class Seq2Seq(nn.Module):
         Raises:
             SettingsError: the model has no cross-attention.
         """
-        return [all_heads(one.cross) for one in self.attentions(sources, targets)]
+        return [require_cross_attention(each.cross) for each in self.attentions(sources, targets)]
 
     @abstractmethod
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
-        """What all layers look at on the training path: :meth:`attentions` of one padded batch."""
+        """Return the :meth:`attentions` of one padded batch, by the training path."""
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
-        """Log-probabilities (sentences, target, vocabulary) of every next token (M20)."""
+        """Return log-probabilities (sentences, target, vocabulary) of every next token (M20)."""
         return torch.log_softmax(self.logits(self.features(source, target_in)), dim=-1)
 
     def logits(self, features: Tensor) -> Tensor:
-        """(..., vocabulary) from features (..., width): in float32, or in float64 where these are."""
+        """Return logits (..., vocabulary) of features (..., width), in float32 or float64."""
         layer = self.output
         return at_least_float32(nn.functional.linear(features, layer.weight, layer.bias))
 
     @property
     def described(self) -> str:
-        """What it is: its class, engine and number format, device, threads of a call."""
+        """Description: class, engine, number format, device and threads of a call."""
         return on_torch(self)
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return next(self.parameters()).device
 
 
 def on_torch(model: nn.Module) -> str:
-    """What a model in torch is, in a line."""
+    """Return a description of a torch model in one line."""
     weight = next(model.parameters())
     threads = getattr(model, "threads", 0) or torch.get_num_threads()
     line = f"{type(model).__name__}, torch {str(weight.dtype).removeprefix('torch.')} on {weight.device}"
@@ -149,6 +150,6 @@ def on_torch(model: nn.Module) -> str:
 
 
 def pad(rows: Sequence[Sequence[int]], filler: int, device: torch.device) -> Tensor:
-    """(sentences, longest) ids with ``filler`` behind the shorter rows."""
+    """Return (sentences, longest) ids, shorter rows padded with ``filler``."""
     width = max(map(len, rows))
     return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows], device=device)

@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
 from torch import Tensor, nn
 
+from uwaga.errors import SettingsError
 from uwaga.models.layers.average import AverageAttention, AverageState, running_mean
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import FeedForward
-from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention, extend
+from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention, WatchedAttention, extend
 from uwaga.models.layers.ssru import Ssru, SsruState
-from uwaga.models.recording import Recording
+from uwaga.results.attention import Attentions, Floats
 from uwaga.settings import BlockSettings, TransformerSettings
 
+
+@dataclass(frozen=True)
+class Recording:
+    """Attention weights (sentences, heads, query, key) of each layer of a forward pass, lowest first.
+
+    A forward pass fills the record given to it.
+    """
+
+    encoder: list[Tensor] = field(default_factory=list)
+    decoder: list[Tensor] = field(default_factory=list)
+    cross: list[Tensor] = field(default_factory=list)
+
+    def sentences(self, sources: Sequence[int], targets: Sequence[int]) -> list[Attentions]:
+        """Return the matrices of each sentence, without padding.
+
+        Args:
+            sources: (sentences,) tokens of each source.
+            targets: (sentences,) steps of each target.
+        """
+        encoder, decoder, cross = map(_table, (self.encoder, self.decoder, self.cross))
+        return [
+            Attentions(
+                _cut(encoder, row, source, source),
+                _cut(decoder, row, target, target),
+                _cut(cross, row, target, source),
+            )
+            for row, (source, target) in enumerate(zip(sources, targets, strict=True))
+        ]
+
+
+def _table(layers: Sequence[Tensor]) -> Floats | None:
+    """Return (layers, sentences, heads, query, key), None without layers."""
+    return torch.stack(list(layers)).float().cpu().numpy() if layers else None
+
+
+def _cut(table: Floats | None, row: int, queries: int, keys: int) -> Floats | None:
+    return None if table is None else np.ascontiguousarray(table[:, row, :, :queries, :keys])
+
+
 LayerState = KeysValues | SsruState | AverageState
-"""What a decoder layer keeps of earlier positions; every tensor of it has the rows as its first axis."""
+"""State of a decoder layer for earlier positions; the first axis of every tensor is rows."""
 
 
 class ResidualBlock(nn.Module):
-    """Where the norms of a block stand: ``x + f(norm(x))`` (pre) or ``norm(x + f(x))`` (post)."""
+    """A block with pre-norm, ``x + f(norm(x))``, or post-norm, ``norm(x + f(x))``."""
 
     def __init__(self, settings: BlockSettings) -> None:
         super().__init__()
@@ -25,12 +70,12 @@ class ResidualBlock(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def before(self, x: Tensor, norm: nn.Module) -> Tensor:
-        """What a sublayer reads of the residual stream (rows, positions, width)."""
+        """Return the input of a sublayer from the residual stream (rows, positions, width)."""
         out: Tensor = norm(x) if self.pre else x
         return out
 
     def after(self, x: Tensor, branch: Tensor, norm: nn.Module) -> Tensor:
-        """The residual stream with a sublayer's output added, both (rows, positions, width)."""
+        """Return the residual stream plus a sublayer's output, both (rows, positions, width)."""
         x = x + self.dropout(branch)
         out: Tensor = x if self.pre else norm(x)
         return out
@@ -53,7 +98,7 @@ class EncoderBlock(ResidualBlock):
         bias: Tensor | None = None,
         seen: list[Tensor] | None = None,
     ) -> Tensor:
-        """(sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores.
+        """Map (sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores.
 
         ``seen`` as in :meth:`extended`.
         """
@@ -67,14 +112,14 @@ class EncoderBlock(ResidualBlock):
         bias: Tensor | None = None,
         seen: list[Tensor] | None = None,
     ) -> tuple[Tensor, KeysValues]:
-        """The block over new positions behind cached ones, as a decoder-only model runs it (M18).
+        """Run the block over new positions after cached ones, as a decoder-only model does (M18).
 
         Args:
             x: (rows, new, width).
             past: cached keys and values, (rows, heads, past, head width).
-            mask: broadcasts to (rows, heads, new, past + new); True where a position may look.
+            mask: broadcasts to (rows, heads, new, past + new); True where a position may attend.
             bias: of the scores, (heads, new, past + new), or None.
-            seen: where the weights (rows, heads, new, past + new) are put behind those of lower layers.
+            seen: list to append the weights (rows, heads, new, past + new) to.
 
         Returns:
             x of the same shape and the longer cache.
@@ -92,7 +137,7 @@ class EncoderBlock(ResidualBlock):
 class DecoderBlock(ResidualBlock):
     """Causal self-attention, cross-attention and feed-forward, each with a residual and a layer norm.
 
-    In place of self-attention there may be an :class:`Ssru` (M26) or :class:`AverageAttention` (M35).
+    Self-attention may be replaced by an :class:`Ssru` (M26) or :class:`AverageAttention` (M35).
     """
 
     def __init__(self, settings: TransformerSettings) -> None:
@@ -118,21 +163,21 @@ class DecoderBlock(ResidualBlock):
         bias: Tensor | None = None,
         seen: Recording | None = None,
     ) -> tuple[Tensor, LayerState, Tensor | None]:
-        """One block over all target positions, or over new ones behind earlier ones.
+        """Run the block over all target positions, or over new ones after earlier ones.
 
         Args:
             x: (sentences * beams, target, width).
-            past: what it kept of the earlier positions; keys and values of self-attention are
+            past: state of the earlier positions; keys and values of self-attention are
                 (sentences * beams, heads, past, head width).
-            causal: (target, past + target) bool, or None where one new position sees all before it.
+            causal: (target, past + target) bool, or None for one new position that attends to all before it.
             memory: (sentences, heads, source, head width).
             memory_mask: (sentences, 1, 1, source) bool.
             need_weights: return the cross-attention weights.
             bias: of the self-attention's scores, (heads, target, past + target), or None.
-            seen: where the weights of both attentions are put, each head's own.
+            seen: record of the weights of both attentions, for each head.
 
         Returns:
-            x of the same shape, what it keeps, and weights (sentences * beams, target, source),
+            x of the same shape, the new state, and weights (sentences * beams, target, source),
             the mean over heads, or None.
         """
         branch, kept = self._earlier(x, past, causal, bias, seen)
@@ -141,7 +186,7 @@ class DecoderBlock(ResidualBlock):
         inner = self.before(x, self.cross_attention_norm)
         rows, target, width = x.shape
         sentences = memory.keys.shape[0]
-        # The beams of a sentence stand side by side as its queries, so its memory is never copied.
+        # The beams of a sentence become its queries, so its memory is not copied.
         side_by_side = inner.reshape(sentences, rows // sentences * target, width)
         looking = need_weights or seen is not None
         context, weights = self.cross_attention(side_by_side, memory, memory_mask, looking)
@@ -163,7 +208,7 @@ class DecoderBlock(ResidualBlock):
         bias: Tensor | None,
         seen: Recording | None,
     ) -> tuple[Tensor, LayerState]:
-        """What a position sees of itself and the earlier ones (rows, target, width), and what is kept."""
+        """Return what replaces or is self-attention (rows, target, width), and the new state."""
         if self.aan is not None:
             assert past is None or isinstance(past, AverageState)
             mean, total = running_mean(x, past)
@@ -182,7 +227,7 @@ class DecoderBlock(ResidualBlock):
 
 
 def norm(settings: BlockSettings) -> nn.Module:
-    """The norm of these settings: layer norm (Ba 2016), or RMS norm (Zhang 2019), which has no bias."""
+    """Return the norm of these settings: layer norm (Ba 2016), or RMS norm (Zhang 2019), without bias."""
     kind = nn.LayerNorm if settings.norm_kind == "layer" else nn.RMSNorm
     return kind(settings.width, eps=settings.norm_epsilon)
 
@@ -218,3 +263,39 @@ def _average(settings: TransformerSettings) -> AverageAttention:
         settings.aan_gate,
         settings.activation_dropout,
     )
+
+
+def watch_head(decoder: nn.ModuleList, layer: int | None, head: int | None) -> None:
+    """Keep the attention of a head in training, for :func:`watched_weights` (Garg 2019 §4).
+
+    Args:
+        decoder: decoder blocks of a Transformer; one is changed.
+        layer: of the decoder, from 1; None for the penultimate, or the only one.
+        head: of the layer, from 1; None for the first.
+
+    Raises:
+        SettingsError: there is no such layer or head.
+    """
+    layers = len(decoder)
+    chosen = max(1, layers - 1) if layer is None else layer
+    if chosen > layers:
+        raise SettingsError(f"training.guided_alignment.layer: {chosen}, but the decoder has {layers}")
+    block = decoder[chosen - 1]
+    assert isinstance(block, DecoderBlock)
+    if (head or 1) > block.cross_attention.heads:
+        raise SettingsError(
+            f"training.guided_alignment.head: {head}, but the layer has {block.cross_attention.heads}"
+        )
+    block.cross_attention = WatchedAttention(block.cross_attention, (head or 1) - 1)
+
+
+def watched_weights(decoder: nn.ModuleList) -> Tensor:
+    """Return the weights (sentences, target, source) of the watched head in this thread's latest call.
+
+    Raises:
+        SettingsError: no head is watched.
+    """
+    for block in decoder:
+        if isinstance(block, DecoderBlock) and isinstance(block.cross_attention, WatchedAttention):
+            return block.cross_attention.take_weights()
+    raise SettingsError("no head of the model is watched; choose one with watch_head")

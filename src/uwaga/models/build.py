@@ -1,4 +1,4 @@
-"""From settings to a model."""
+"""Construction of models from settings."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from uwaga.settings.recurrent import (
 
 
 def check_model(settings: ModelSettings) -> None:
-    """Refuse settings that name what no registry holds; the settings themselves know nothing of torch.
+    """Check names in settings that refer to a registry, which needs torch.
 
     Raises:
-        SettingsError: names the setting and the nearest name that there is.
+        SettingsError: a name is unknown; the message suggests the nearest.
     """
     if isinstance(settings, (BahdanauSettings, LuongSettings, GnmtSettings)):
         try:
@@ -39,7 +39,7 @@ def check_model(settings: ModelSettings) -> None:
 def build_model(
     settings: ModelSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
 ) -> Seq2Seq:
-    """The model that these settings describe, with random weights.
+    """Return the model of these settings, with random weights.
 
     Args:
         settings: of any family.

@@ -7,9 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from uwaga.decoder import Symbols
-from uwaga.models.layers.cells import gru_cell
+from uwaga.models.layers.kernels import StepProduct, gru_cell
 from uwaga.models.layers.recurrent import Gru, at_end, backwards
-from uwaga.models.layers.stepwise import StepProduct
 from uwaga.models.recurrent import Maxout, Recurrent, RecurrentMemory, Tensors, Unrolled, beams_of
 from uwaga.settings.recurrent import ChoSettings
 
@@ -66,7 +65,7 @@ class Cho(Recurrent):
         return Unrolled(self.dropout(self.read_out(joined)), (states[:, -1], summary), None)
 
     def _states(self, embedded: Tensor, summary: Tensor, hidden: Tensor) -> Tensor:
-        """(rows, time, units), with the word's share of all steps computed at once."""
+        """Return (rows, time, units), with the contribution of words computed for all steps at once."""
         _, time, words = embedded.shape
         units = hidden.shape[1]
         known = self.decoder.project(embedded)  # (rows, time, 3 units)

@@ -1,4 +1,4 @@
-"""The decoder-only Transformer (M18; Radford 2019): it continues what it is given."""
+"""The decoder-only Transformer (M18; Radford 2019), which continues a prompt."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.models.blocks import EncoderBlock, norm
+from uwaga.models.blocks import EncoderBlock, Recording, norm
 from uwaga.models.layers.attention import causal_mask
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import KeysValues
 from uwaga.models.layers.positions import LearnedPositions
-from uwaga.models.recording import Recording
 from uwaga.results.attention import Attentions
 from uwaga.settings import DecoderOnlySettings
 
 
 @dataclass(frozen=True)
 class PromptMemory:
-    """Prompts read once: of each the keys and values of every token but the last (M21).
+    """Encoded prompts: keys and values of all tokens except the last (M21).
 
     ``last`` (sentences,) the last token, which the first step feeds; ``mask`` (sentences, read) bool, True
     on tokens; ``layers`` (sentences, heads, read, head width), none where all prompts are of one token.
@@ -47,7 +46,7 @@ class PromptMemory:
 
 @dataclass(frozen=True)
 class PromptState:
-    """What each row has read: ``mask`` (rows, past) bool and ``layers`` (rows, heads, past, head width).
+    """The cache of each row: ``mask`` (rows, past) bool and ``layers`` (rows, heads, past, head width).
 
     ``first`` (rows,) the tokens that the first step feeds, None after it; ``positions`` (rows,) the positions
     of the next tokens, ``furthest`` the greatest of them. Between a prompt and what was made behind it
@@ -80,7 +79,7 @@ class PromptState:
 
 
 class DecoderOnly(Seq2Seq):
-    """Blocks of causal self-attention behind token embeddings and learned positions (M18).
+    """Token embeddings and learned positions, followed by blocks of causal self-attention (M18).
 
     A source is a prompt, of one token at least and without an end symbol; a target is its continuation,
     and the start symbol stands for the prompt's last token.
@@ -111,7 +110,7 @@ class DecoderOnly(Seq2Seq):
         return OutputLayer(self.output_weight, self.output_bias)
 
     def read(self, tokens: Tensor) -> Tensor:
-        """Features (sentences, length, width) of whole texts (sentences, length), padded behind."""
+        """Return features (sentences, length, width) of whole texts (sentences, length), right-padded."""
         positions = torch.arange(tokens.shape[1], device=tokens.device)
         return self._run(tokens, positions, None, self._causal(tokens.shape[1]))[0]
 
@@ -177,7 +176,7 @@ class DecoderOnly(Seq2Seq):
         return Step(candidates, log_probs, following)
 
     def _read_prompts(self, prompts: Tensor, lengths: Tensor) -> PromptMemory:
-        """Keys and values of padded prompts (sentences, longest) without their last tokens."""
+        """Return keys and values of padded prompts (sentences, longest) without their last tokens."""
         read = prompts.shape[1] - 1
         last = prompts.gather(1, lengths[:, None] - 1)[:, 0]
         positions = torch.arange(read, device=prompts.device)
@@ -196,7 +195,9 @@ class DecoderOnly(Seq2Seq):
         mask: Tensor | None,
         seen: list[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[KeysValues, ...]]:
-        """Features of new tokens (rows, new) at ``positions``, the longer caches; blocks fill ``seen``."""
+        """Return features of new tokens (rows, new) at ``positions``, and the extended caches; fill
+        ``seen``.
+        """
         x = self.embedding(tokens)  # (rows, new, width)
         if self.settings.embedding_scale:
             x = x * self.scale
@@ -213,7 +214,7 @@ class DecoderOnly(Seq2Seq):
 
 
 def _real_lengths(source: Tensor, filler: int) -> Tensor:
-    """(sentences,) tokens before the padding behind; a prompt may hold the padding symbol itself."""
+    """Return (sentences,) tokens before trailing padding; a prompt may contain the padding symbol."""
     real = source != filler
     positions = torch.arange(1, source.shape[1] + 1, device=source.device)
     return (real * positions).amax(dim=1).clamp_min(1)

@@ -1,4 +1,4 @@
-"""Several models that translate together: a Decoder made of Decoders (Sutskever 2014 §3.6)."""
+"""Ensembles: a Decoder that averages the probabilities of Decoders (Sutskever 2014 §3.6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uwaga.search.choose import choose
 
 @dataclass(frozen=True)
 class EnsembleMemory:
-    """The sources as each member encodes them."""
+    """The memory of each member."""
 
     members: tuple[Memory, ...]
 
@@ -30,7 +30,7 @@ class EnsembleMemory:
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """The state of each member; their rows are the same hypotheses."""
+    """The state of each member, with the same hypotheses as rows."""
 
     members: tuple[State, ...]
 
@@ -44,23 +44,22 @@ class EnsembleState:
 
 
 class Ensemble:
-    """``p(y | ...) = (1/n) Σ_m p_m(y | ...)`` at every step, of members of any kind, through the one search.
+    """An ensemble of models of any kind: ``p(y | ...) = (1/n) Σ_m p_m(y | ...)`` at every step.
 
-    Attention on request is the mean of those members' that have any. Sources and targets are limited as
-    the strictest member's.
+    Attention is the mean over the members that have it. Length limits are those of the strictest member.
 
     Args:
-        members: two or more models over the same tokens.
-        names: what to call them in errors.
+        members: two or more models with the same vocabulary.
+        names: of the models, for messages.
 
     Raises:
-        SettingsError: there are fewer than two, or their vocabularies or special tokens differ.
+        SettingsError: there are fewer than two members, or their vocabularies or special tokens differ.
     """
 
     join: None = None
     beam_search: None = None
     attentions: None = None
-    """Each member has its own: ask it."""
+    """Ask the members."""
     recording: None = None
 
     @property
@@ -91,7 +90,7 @@ class Ensemble:
 
     @property
     def described(self) -> str:
-        """What it is: how many models, and what each of them is, where it says so."""
+        """Description: the number of models, and the description of each."""
         lines = [getattr(member, "described", type(member).__name__) for member in self.members]
         return f"ensemble of {len(lines)}: {'; '.join(dict.fromkeys(lines))}"
 
@@ -116,25 +115,27 @@ class Ensemble:
         return EnsembleMemory(tuple(member.encode(sources) for member in self.members))
 
     def start(self, memory: Memory, beams: int) -> EnsembleState:
-        """The state before the first token."""
+        """Return the state before the first token."""
         assert isinstance(memory, EnsembleMemory)
         pairs = zip(self.members, memory.members, strict=True)
         return EnsembleState(tuple(member.start(part, beams) for member, part in pairs))
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
-        """Let every member say all its log-probabilities, mix them, and choose from the mixture."""
+        """Average the distributions of all members and choose from the mixture."""
         assert isinstance(state, EnsembleState)
-        wanted = Choice(self.vocabulary, attention=choice.attention, whole=True, wanted=choice.wanted)
-        made = [
-            member.step(tokens, part, wanted)
+        request = Choice(
+            self.vocabulary, attention=choice.attention, all_tokens=True, extra_tokens=choice.extra_tokens
+        )
+        steps = [
+            member.step(tokens, part, request)
             for member, part in zip(self.members, state.members, strict=True)
         ]
-        mixed = made[0].log_probs.astype(np.float64)  # (rows, vocabulary)
-        for step in made[1:]:
+        mixed = steps[0].log_probs.astype(np.float64)  # (rows, vocabulary)
+        for step in steps[1:]:
             mixed = np.logaddexp(mixed, step.log_probs)
-        candidates, log_probs = choose(mixed - np.log(len(made)), choice)
-        following = EnsembleState(tuple(step.state for step in made))
-        return Step(candidates, log_probs, following, _mean([step.attention for step in made]))
+        candidates, log_probs = choose(mixed - np.log(len(steps)), choice)
+        following = EnsembleState(tuple(step.state for step in steps))
+        return Step(candidates, log_probs, following, _mean([step.attention for step in steps]))
 
 
 def _strictest(limits: Sequence[int | None]) -> int | None:
@@ -142,6 +143,6 @@ def _strictest(limits: Sequence[int | None]) -> int | None:
 
 
 def _mean(parts: Sequence[Floats | None]) -> Floats | None:
-    """The mean (rows, source) of the attention of those that have any."""
-    known = [part for part in parts if part is not None]
-    return np.mean(known, axis=0, dtype=np.float32) if known else None
+    """Return the mean (rows, source) of the attention of the members that have it."""
+    present = [part for part in parts if part is not None]
+    return np.mean(present, axis=0, dtype=np.float32) if present else None

@@ -1,4 +1,4 @@
-"""Changing what heads of a Transformer look at, or which positions its tokens have, and nothing else."""
+"""Interventions: change the attention of heads or the positions of tokens in a Transformer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Step
 from uwaga.errors import SettingsError
 from uwaga.models.blocks import DecoderBlock, EncoderBlock
-from uwaga.models.layers.edited import EditedAttention
-from uwaga.models.layers.multihead import MultiHeadAttention
+from uwaga.models.layers.multihead import EditedAttention, MultiHeadAttention
 from uwaga.models.layers.positions import RelativePositions
 from uwaga.models.transformer import Transformer, TransformerState
 
@@ -27,7 +26,7 @@ KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """What some attention heads do instead of what they would.
+    """A replacement for the weights of some attention heads.
 
     Attributes:
         kind: of attention: ``encoder`` or ``decoder`` for self-attention, ``cross``.
@@ -49,9 +48,9 @@ class Heads:
 
 @dataclass(frozen=True)
 class Positions:
-    """Which position the token at each place of a side is given: ``places[i]``, from 0, at place i.
+    """Positions of the tokens of a side: token i gets position ``places[i]``, from 0.
 
-    Tokens behind the last of ``places`` keep their own.
+    Tokens after the last of ``places`` keep theirs.
     """
 
     side: Literal["source", "target"]
@@ -62,7 +61,7 @@ Intervention = Heads | Positions
 
 
 class Intervened(Transformer):
-    """A Transformer whose attention is edited; see :func:`with_interventions`, which makes it."""
+    """A Transformer with edited attention, made by :func:`with_interventions`."""
 
     first: int | None
 
@@ -78,42 +77,42 @@ class Intervened(Transformer):
             self.first = None
 
     def rows(self, count: int) -> Tensor:
-        """(count,) the places in the target of the queries that are asked: one place in a step of search."""
+        """Return (count,) the target positions of the queries: a single one in a step of search."""
         if self.first is None:
             return torch.arange(count)
         return torch.full((count,), self.first)
 
 
 def with_interventions(model: Transformer, interventions: Sequence[Intervention]) -> Transformer:
-    """The model with its attention edited; the given one is left as it is, and they share their weights.
+    """Return a copy of a model with interventions, which shares the weights; the model is not changed.
 
     The edits follow each other in their order. Several threads must not use it at the same time.
 
     Raises:
         SettingsError: a layer, a head or a kind of attention is not there, or positions are relative.
     """
-    shared = {id(one): one for one in chain(model.parameters(), model.buffers())}
-    made = copy.deepcopy(model, shared)
-    for name in [name for name in vars(made) if callable(getattr(type(made), name, None))]:
-        delattr(made, name)  # calls that were wrapped, and would reach the given model
-    made.__class__ = Intervened
-    assert isinstance(made, Intervened)
-    made.first = None
-    for one in interventions:
-        if isinstance(one, Heads):
-            for attention in _chosen(made, one):
-                attention.edits.append(_Edit(one, made))
+    shared = {id(each): each for each in chain(model.parameters(), model.buffers())}
+    copied = copy.deepcopy(model, shared)
+    for name in [name for name in vars(copied) if callable(getattr(type(copied), name, None))]:
+        delattr(copied, name)  # wrapped methods would call the given model
+    copied.__class__ = Intervened
+    assert isinstance(copied, Intervened)
+    copied.first = None
+    for each in interventions:
+        if isinstance(each, Heads):
+            for attention in _chosen(copied, each):
+                attention.edits.append(_Edit(each, copied))
         else:
-            name = f"{one.side}_positions"
-            table = getattr(made, name)
+            name = f"{each.side}_positions"
+            table = getattr(copied, name)
             if isinstance(table, RelativePositions):
                 raise SettingsError("positions are relative, of pairs of places: there are none to replace")
-            setattr(made, name, _Replaced(table, one.places))
-    return made.eval()
+            setattr(copied, name, _Replaced(table, each.places))
+    return copied.eval()
 
 
 class _Replaced(nn.Module):
-    """A table of positions read at other places."""
+    """A table of positions with replaced indices."""
 
     def __init__(self, table: nn.Module, places: tuple[int, ...]) -> None:
         super().__init__()
@@ -162,7 +161,7 @@ class _Edit:
         return torch.zeros_like(part).scatter_(-1, places, 1.0)
 
     def _of_sentence(self, table: NDArray[Any], part: Tensor, rows: Tensor) -> Tensor:
-        """The rows of a table of one sentence that are asked for, (..., target, source)."""
+        """Return the requested rows (..., target, source) of a table of one sentence."""
         width = part.shape[-1]
         growing = self.heads.kind == "decoder"
         if table.shape[-2] <= int(rows.max()) or (
@@ -178,7 +177,7 @@ class _Edit:
 
 
 def _chosen(model: Transformer, heads: Heads) -> Iterator[EditedAttention]:
-    """The layers' attention that an intervention is for, with room for edits."""
+    """Return the attention layers of an intervention, prepared for edits."""
     blocks = list(model.encoder if heads.kind == "encoder" else model.decoder)
     if heads.kind not in KINDS:
         raise SettingsError(f"no attention is of the kind {heads.kind!r}; there are {', '.join(KINDS)}")
@@ -198,3 +197,22 @@ def _chosen(model: Transformer, heads: Heads) -> Iterator[EditedAttention]:
             attention = EditedAttention(attention)
             setattr(block, name, attention)
         yield attention
+
+
+class GivenVectors(nn.Module):
+    """An embedding layer that returns given ``vectors`` (sentences, source, width)."""
+
+    def __init__(self, vectors: Tensor) -> None:
+        super().__init__()
+        self.vectors = vectors
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return the vectors, regardless of the ids (sentences, source)."""
+        return self.vectors
+
+
+def with_source_vectors(model: Transformer, vectors: Tensor) -> Transformer:
+    """Return a copy of a model that reads ``vectors`` (sentences, source, width) instead of embeddings."""
+    copied = with_interventions(model, [])
+    copied.source_embedding = GivenVectors(vectors)  # type: ignore[assignment]  # of the same face
+    return copied

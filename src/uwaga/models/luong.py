@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from uwaga.decoder import Symbols
 from uwaga.models.layers.dropout import SequenceDropout
+from uwaga.models.layers.kernels import StepProduct
 from uwaga.models.layers.local import MonotonicWindow, PredictiveWindow
 from uwaga.models.layers.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
 from uwaga.models.layers.scores import make_score
-from uwaga.models.layers.stepwise import StepProduct
 from uwaga.models.recurrent import (
     Recurrent,
     RecurrentMemory,
@@ -108,13 +108,13 @@ class Luong(Recurrent):
         return None if mask is None else mask.unbind(1)
 
     def _attentional(self, states: Tensor, memory: RecurrentMemory, position: int) -> tuple[Tensor, Tensor]:
-        """``h̃`` (rows, time, units) of decoder states (rows, time, units), and the weights."""
+        """Return ``h̃`` (rows, time, units) of decoder states (rows, time, units), and the weights."""
         context, weights = attend_memory(self.score, states, memory, position, self.window)
         return torch.tanh(self.combine(torch.cat([context, states], dim=-1))), weights
 
 
 class _BothWays(nn.Module):
-    """LSTM layers of two directions, each half as wide, whose end states are joined."""
+    """Bidirectional LSTM layers, each direction half as wide, whose last states are concatenated."""
 
     def __init__(self, settings: LuongSettings, dropout: SequenceDropout) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ class _BothWays(nn.Module):
         self.dropout = dropout
 
     def run(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[LstmState, ...]]:
-        """As :meth:`LstmStack.run`."""
+        """See :meth:`LstmStack.run`."""
         ends = []
         for number, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
             assert isinstance(ahead, Lstm)
@@ -148,5 +148,5 @@ def _stack(settings: LuongSettings, dropout: SequenceDropout) -> LstmStack:
 
 
 def _dropped(x: Tensor, masks: tuple[Tensor, ...] | None, at: int) -> Tensor:
-    """(rows, units) under the mask of step ``at``."""
+    """Apply the dropout mask of step ``at`` to (rows, units)."""
     return x if masks is None else x * masks[at]

@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, on_torch, pad
-from uwaga.models.blocks import EncoderBlock, norm
+from uwaga.models.blocks import EncoderBlock, Recording, norm
+from uwaga.models.layers.choose import at_least_float32
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import ACTIVATIONS
 from uwaga.models.layers.positions import LearnedPositions
-from uwaga.models.layers.precision import at_least_float32
-from uwaga.models.recording import Recording
 from uwaga.results.attention import Attentions
 from uwaga.settings import EncoderOnlySettings
 
@@ -23,7 +22,7 @@ FILLER = 0
 
 
 class MaskedHead(nn.Module):
-    """``W_emb norm(f(W h + b)) + c``: logits of the token behind a mask, W_emb being the embeddings."""
+    """The prediction head ``W_emb norm(f(W h + b)) + c``: logits of a masked token, W_emb the embeddings."""
 
     def __init__(self, settings: EncoderOnlySettings, embedding: Tensor) -> None:
         super().__init__()
@@ -37,11 +36,11 @@ class MaskedHead(nn.Module):
 
     @property
     def output(self) -> OutputLayer:
-        """The layer from transformed states to logits."""
+        """Output layer, from transformed states to logits."""
         return OutputLayer(self.weight, self.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        """(..., vocabulary) logits of states (..., width): in float32, or in float64 where these are."""
+        """Return logits (..., vocabulary) of states (..., width), in float32 or float64."""
         inner = self.norm(self.activation(self.transform(states)))
         return at_least_float32(nn.functional.linear(inner, *self.output))
 
@@ -69,12 +68,12 @@ class MaskedEncoder(nn.Module):
 
     @property
     def described(self) -> str:
-        """What it is: its class, engine and number format, device, threads of a call."""
+        """Description: class, engine, number format, device and threads of a call."""
         return on_torch(self)
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return self.embedding.weight.device
 
     def forward(
@@ -135,7 +134,7 @@ class MaskedEncoder(nn.Module):
         types: Sequence[Sequence[int]] | None,
         seen: list[Tensor] | None,
     ) -> Tensor:
-        """States (texts, length, width) of texts of any number of tokens, padding behind."""
+        """Return states (texts, length, width) of texts of any length, right-padded."""
         limit = self.settings.max_length
         for number, text in enumerate(texts, start=1):
             if len(text) > limit:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.models.blocks import EncoderBlock, ResidualBlock, norm
+from uwaga.models.blocks import EncoderBlock, Recording, ResidualBlock, norm
 from uwaga.models.layers.attention import needed
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
@@ -20,7 +20,6 @@ from uwaga.models.layers.feedforward import FeedForward
 from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention
 from uwaga.models.layers.positions import LearnedPositions
 from uwaga.models.layers.streams import StreamAttention
-from uwaga.models.recording import Recording
 from uwaga.models.transformer import TransformerMemory, TransformerState
 from uwaga.results.attention import Attentions
 from uwaga.settings import ProphetNetSettings
@@ -56,7 +55,7 @@ class StreamBlock(ResidualBlock):
         need_weights: bool = False,
         seen: Recording | None = None,
     ) -> tuple[Tensor, KeysValues, Tensor | None]:
-        """One block over all target positions, or over new ones behind earlier ones.
+        """Run the block over all target positions, or over new ones after earlier ones.
 
         Args:
             x: (sentences * beams, streams, target, width).
@@ -130,7 +129,7 @@ class ProphetNet(Seq2Seq):
         return OutputLayer(self.embedding.weight, None)
 
     def encode_ids(self, source: Tensor, seen: Recording | None = None) -> tuple[Tensor, Tensor]:
-        """Encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
+        """Return encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
         x = self.embedding(source) + self.source_positions(0, source.shape[1])
         x = self.dropout(self.source_norm(x))
@@ -164,8 +163,8 @@ class ProphetNet(Seq2Seq):
     def training_features(self, source: Tensor, target_in: Tensor) -> Sequence[tuple[Tensor, float]]:
         if not self.training:
             return super().training_features(source, target_in)
-        found = self.future_features(source, target_in, self.settings.ngram)
-        return tuple(zip(found.unbind(1), self.settings.shares, strict=True))
+        streams = self.future_features(source, target_in, self.settings.ngram)
+        return tuple(zip(streams.unbind(1), self.settings.shares, strict=True))
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> TransformerMemory:
@@ -197,7 +196,7 @@ class ProphetNet(Seq2Seq):
         return cast(list[StreamBlock], list(self.decoder))
 
     def _embed(self, ids: Tensor, start: int, ngram: int) -> Tensor:
-        """(rows, 1 + ngram, target, width) of ids (rows, target), the first of which stands at ``start``."""
+        """Return (rows, 1 + ngram, target, width) of ids (rows, target), the first at position ``start``."""
         rows, target = ids.shape
         reading = self.embedding(ids) + self.target_positions(start, target)  # (rows, target, width)
         further = self.target_positions(start + 1, target)  # (target, width)

@@ -1,8 +1,8 @@
-"""What the recurrent models share: embeddings, one way of unrolling, memory, state, attention over a memory.
+"""Base of the recurrent models: embeddings, unrolling, memory, state, attention over a memory.
 
-Each model says how to encode (:meth:`Recurrent.encode_ids`) and how to unroll its decoder over any number
-of known inputs from any state (:meth:`Recurrent.unroll`). Training unrolls a whole target, search one
-token at a time, by the same code.
+A model implements encoding (:meth:`Recurrent.encode_ids`) and unrolling its decoder over any number of inputs
+from any state (:meth:`Recurrent.unroll`). Training unrolls a whole target, search one token at a time, with
+the same code.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
+from uwaga.models.blocks import Recording
 from uwaga.models.layers.attention import attend, attention_weights
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import SequenceDropout
+from uwaga.models.layers.kernels import StepProduct
 from uwaga.models.layers.local import MonotonicWindow, PredictiveWindow
 from uwaga.models.layers.recurrent import LstmState
 from uwaga.models.layers.scores import AttentionScore
-from uwaga.models.layers.stepwise import StepProduct
-from uwaga.models.recording import Recording
 from uwaga.results.attention import Attentions
 from uwaga.settings.recurrent import RecurrentSettings
 
@@ -39,8 +39,8 @@ class RecurrentMemory:
 
     ``tokens`` (sentences,) source lengths; ``first`` the decoder's state before the first token, each part
     (sentences, units). With attention, ``values`` (sentences, source, width) are the annotations,
-    ``prepared`` what the score made of them, once (M21), and ``mask`` (sentences, 1, source) is True on
-    tokens, or None where all are. Without attention the state is all there is (E3).
+    ``prepared`` the result of ``score.prepare`` (M21), and ``mask`` (sentences, 1, source) is True on
+    tokens, None if all are. Without attention the state is the whole memory (E3).
     """
 
     tokens: Tensor
@@ -58,7 +58,7 @@ class RecurrentMemory:
         return self.tokens.cpu().numpy().astype(np.int64)
 
     def select(self, sentences: Tensor) -> RecurrentMemory:
-        """These sentences only, without the source columns that none of them uses."""
+        """Return the memory of these sentences, without source columns that none of them uses."""
         tokens = self.tokens[sentences]
         used = int(tokens.max())
 
@@ -103,10 +103,10 @@ class Unrolled(NamedTuple):
 
 
 class Recurrent(Seq2Seq):
-    """Embeddings, output layer and the contract, around :meth:`encode_ids` and :meth:`unroll`.
+    """A recurrent encoder-decoder; subclasses define :meth:`encode_ids` and :meth:`unroll`.
 
     Raises:
-        SettingsError: embeddings of both sides are tied and the vocabularies differ.
+        SettingsError: the embeddings of both sides are tied, but the vocabularies differ.
     """
 
     def __init__(
@@ -155,13 +155,13 @@ class Recurrent(Seq2Seq):
         position: int = 0,
         need_weights: bool = False,
     ) -> Unrolled:
-        """Feed known inputs, one after the other.
+        """Run the decoder over known inputs.
 
         Args:
             embedded: (rows, time, embedding) the inputs, ``rows`` a multiple of the memory's sentences.
             memory: the encoded sources, one row per sentence.
             parts: the state before the first of them.
-            position: how many inputs came before.
+            position: number of earlier inputs.
             need_weights: return the attention.
         """
 
@@ -179,10 +179,10 @@ class Recurrent(Seq2Seq):
         with torch.autocast(source.device.type, enabled=False):
             memory = self.encode_ids(source)
             if memory.values is None:
-                return super().guided_features(source, target_in)  # which refuses
-            made = self.unroll(self._embed_target(target_in), memory, memory.first, need_weights=True)
-        assert made.weights is not None
-        return made.features, made.weights
+                return super().guided_features(source, target_in)  # raises SettingsError
+            unrolled = self.unroll(self._embed_target(target_in), memory, memory.first, need_weights=True)
+        assert unrolled.weights is not None
+        return unrolled.features, unrolled.weights
 
     @torch.inference_mode()
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
@@ -205,12 +205,12 @@ class Recurrent(Seq2Seq):
     @torch.inference_mode()
     def step(self, tokens: Ids, state: RecurrentState, choice: Choice) -> Step:  # type: ignore[override]
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
-        made = self.unroll(
+        unrolled = self.unroll(
             self._embed_target(ids), state.memory, state.parts, state.position, choice.attention
         )
-        candidates, log_probs = choose(self.logits(made.features[:, 0]), choice)
-        attention = None if made.weights is None else made.weights[:, 0].float().cpu().numpy()
-        following = replace(state, position=state.position + 1, parts=made.parts)
+        candidates, log_probs = choose(self.logits(unrolled.features[:, 0]), choice)
+        attention = None if unrolled.weights is None else unrolled.weights[:, 0].float().cpu().numpy()
+        following = replace(state, position=state.position + 1, parts=unrolled.parts)
         return Step(candidates, log_probs, following, attention)
 
     def _lengths(self, source: Tensor) -> Tensor:
@@ -226,7 +226,7 @@ class Recurrent(Seq2Seq):
 def with_annotations(
     score: AttentionScore, values: Tensor, lengths: Tensor, first: Tensors
 ) -> RecurrentMemory:
-    """The memory of a model that attends to ``values`` (sentences, source, width)."""
+    """Return the memory of a model that attends to ``values`` (sentences, source, width)."""
     mask = torch.arange(values.shape[1], device=values.device) < lengths[:, None]
     values = values.masked_fill(~mask[..., None], 0.0)
     needed = None if bool(mask.all()) else mask[:, None]
@@ -240,9 +240,9 @@ def attend_memory(
     position: int = 0,
     window: MonotonicWindow | PredictiveWindow | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Contexts (rows, time, width) and weights (rows, time, source) of queries (rows, time, units).
+    """Return contexts (rows, time, width) and weights (rows, time, source) of queries (rows, time, units).
 
-    The beams of a sentence stand side by side as its queries, so that its memory is never copied.
+    The beams of a sentence become its queries, so that its memory is not copied.
     """
     assert memory.values is not None
     assert memory.prepared is not None
@@ -261,10 +261,11 @@ def attend_memory(
 
 
 class StepAttention:
-    """Attention of one decoder state after the other over the same memory.
+    """Attention of successive decoder states over the same memory.
 
-    The weights stand in ``weights``, (rows, source) each. Where a sentence has one row, as in training, the
-    gradients of all steps are made together (:class:`uwaga.models.layers.stepwise.StepProduct`).
+    ``weights`` collects the weights of the steps, (rows, source) each. If each sentence has one row, as in
+    training, the gradients of all steps are computed together
+    (:class:`uwaga.models.layers.kernels.StepProduct`).
     """
 
     def __init__(
@@ -288,7 +289,7 @@ class StepAttention:
             self.sums = StepProduct(zeros, memory.values.transpose(1, 2))
 
     def __call__(self, query: Tensor) -> Tensor:
-        """The next context (rows, width), of the next query (rows, units)."""
+        """Return the context (rows, width) of the next query (rows, units)."""
         at = self.position + len(self.weights)
         if not self.alone:
             context, weights = attend_memory(self.score, query[:, None], self.memory, at, self.window)
@@ -298,28 +299,28 @@ class StepAttention:
         if self.window is not None:
             steps = torch.full((1,), at, device=query.device)
             mask, gain = self.window(query[:, None], steps, self.memory.tokens, self.source)
-        found = attention_weights(self.scores(query)[:, None], mask, gain)[:, 0]  # (rows, source)
-        self.weights.append(found)
-        return self.sums(found)
+        weights = attention_weights(self.scores(query)[:, None], mask, gain)[:, 0]  # (rows, source)
+        self.weights.append(weights)
+        return self.sums(weights)
 
 
 def beams_of(memory: RecurrentMemory, part: Tensor, rows: int) -> Tensor:
-    """A row per hypothesis of something (sentences, width) that is one row per sentence."""
+    """Repeat (sentences, width) to one row for each hypothesis."""
     return part if rows == memory.sentences else part.repeat_interleave(rows // memory.sentences, dim=0)
 
 
 def flat(states: Sequence[LstmState]) -> Tensors:
-    """The states of a stack as the parts of a :class:`RecurrentState`."""
+    """Flatten the states of a stack to the parts of a :class:`RecurrentState`."""
     return tuple(part for state in states for part in state)
 
 
 def stacked(parts: Tensors) -> tuple[LstmState, ...]:
-    """The way back from :func:`flat`."""
+    """Invert :func:`flat`."""
     return tuple(LstmState(parts[at], parts[at + 1]) for at in range(0, len(parts), 2))
 
 
 class Maxout(nn.Module):
-    """Pairs of linear units of which the greater counts (Goodfellow 2013)."""
+    """A maxout layer: the maximum of pairs of linear units (Goodfellow 2013)."""
 
     def __init__(self, inputs: int, units: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The Transformer encoder-decoder (M16; Vaswani 2017) and the variants its settings name."""
+"""The Transformer encoder-decoder (M16; Vaswani 2017) and its variants."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from torch import Tensor, nn
 
 from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, norm
+from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recording, norm, watched_weights
 from uwaga.models.layers.attention import causal_mask, needed
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import KeysValues
 from uwaga.models.layers.positions import LearnedPositions, RelativePositions, SinusoidalPositions
 from uwaga.models.layers.quantised import fake_quantise
-from uwaga.models.recording import Recording
-from uwaga.models.watched import watched_weights
 from uwaga.results.attention import Attentions
 from uwaga.settings import TransformerSettings
 
@@ -29,7 +27,7 @@ Positions = SinusoidalPositions | LearnedPositions | RelativePositions
 
 @dataclass(frozen=True)
 class TransformerMemory:
-    """Encoded sources: per decoder layer the projected keys and values, made once (M21).
+    """Encoded sources: the projected keys and values of each decoder layer, computed once (M21).
 
     ``encodings`` (sentences, source, width); ``mask`` (sentences, 1, 1, source) bool, True on tokens.
     """
@@ -47,7 +45,7 @@ class TransformerMemory:
         return self.mask[:, 0, 0].sum(-1).cpu().numpy().astype(np.int64)
 
     def select(self, sentences: Tensor) -> TransformerMemory:
-        """These sentences only, without the source columns that none of them uses."""
+        """Return the memory of these sentences, without source columns that none of them uses."""
         mask = self.mask[sentences]
         used = int(mask.sum(-1).max())
         layers = tuple(
@@ -59,10 +57,10 @@ class TransformerMemory:
 
 @dataclass(frozen=True)
 class TransformerState:
-    """What each decoder layer keeps: self-attention its caches (rows, heads, position, head width).
+    """The state of each decoder layer: caches (rows, heads, position, head width) of self-attention.
 
-    :class:`~uwaga.models.layers.ssru.SsruState` and :class:`~uwaga.models.layers.average.AverageState`
-    are those of M26 and M35.
+    For M26 and M35 it is :class:`~uwaga.models.layers.ssru.SsruState` or
+    :class:`~uwaga.models.layers.average.AverageState`.
     """
 
     memory: TransformerMemory
@@ -88,10 +86,10 @@ class TransformerState:
 
 
 class Transformer(Seq2Seq):
-    """Stacks of encoder and decoder blocks behind embeddings (M16).
+    """Embeddings, followed by stacks of encoder and decoder blocks (M16).
 
-    Attention weights on request are those of the last decoder layer, averaged over heads. ``rounded``: the
-    output layer is computed as in int8 (M36), as its other layers then are.
+    Attention on request is that of the last decoder layer, averaged over heads. ``rounded``: the output layer
+    is computed as in int8 (M36), like the other layers then.
     """
 
     rounded = False
@@ -105,7 +103,7 @@ class Transformer(Seq2Seq):
     ) -> None:
         super().__init__()
         self.settings, self.symbols, self.vocabulary = settings, symbols, target_vocabulary
-        # Relative positions know no last one.
+        # Relative positions have no maximum.
         self.max_source = self.max_target = None if settings.positions == "relative" else settings.max_length
         self.scale = settings.width**0.5 if settings.embedding_scale else 1.0
         self.source_embedding = nn.Embedding(source_vocabulary, settings.width)
@@ -141,7 +139,7 @@ class Transformer(Seq2Seq):
         return OutputLayer(weight, self.output_bias)
 
     def encode_ids(self, source: Tensor, seen: Recording | None = None) -> tuple[Tensor, Tensor]:
-        """Encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
+        """Return encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
         x = self._embed(self.source_embedding, self.source_positions, self.source_norm, source, 0)
         bias = _bias(self.source_positions, 0, source.shape[1])
@@ -159,13 +157,13 @@ class Transformer(Seq2Seq):
         return seen.sentences(list(map(len, sources)), list(map(len, targets)))
 
     def _read(self, source: Tensor, target_in: Tensor, seen: Recording | None) -> Tensor:
-        """Features of whole targets; what all layers look at on the way is put into ``seen``."""
+        """Return the features of whole targets; fill ``seen`` with the attention of all layers."""
         encodings, mask = self.encode_ids(source, seen)
         causal = causal_mask(target_in.shape[1], target_in.shape[1], target_in.device)
         x = self._embed(self.target_embedding, self.target_positions, self.target_norm, target_in, 0)
         bias = _bias(self.target_positions, 0, target_in.shape[1])
         for block in self._decoder_blocks():
-            # Padding stands behind the target, where causal rows of real tokens never look.
+            # Padding is after the target, where causal attention of real tokens does not reach.
             memory = block.cross_attention.project(encodings)
             x, _, _ = block(x, None, causal, memory, needed(mask), bias=bias, seen=seen)
         return self._finished(x)
@@ -208,7 +206,7 @@ class Transformer(Seq2Seq):
         return cast(list[DecoderBlock], list(self.decoder))
 
     def _finished(self, x: Tensor) -> Tensor:
-        """The features (rows, target, width) that the output layer reads, from the last block's output."""
+        """Return the features (rows, target, width) for the output layer from the last block's output."""
         out: Tensor = self.decoder_norm(x)
         out = out * self.settings.width**-0.5 if self.settings.output_scale else out
         return fake_quantise(out) if self.rounded else out
@@ -234,7 +232,7 @@ def _positions(settings: TransformerSettings, heads: int, both_ways: bool) -> Po
 
 
 def _bias(positions: Positions, start: int, length: int) -> Tensor | None:
-    """The scores' bias (heads, target, source) for ``length`` new positions behind ``start`` earlier ones."""
+    """Return the bias (heads, target, source) of scores for ``length`` new positions after ``start``."""
     if isinstance(positions, RelativePositions):
         bias: Tensor = positions(start, length, start + length)
         return bias

@@ -52,14 +52,14 @@ class Attentions:
         return {name: np.round(each.astype(np.float64), 6).tolist() for name, each in present.items()}
 
 
-def one_head(cross: Floats | None, layer: int, head: int | None) -> Floats:
+def select_head(cross: Floats | None, layer: int, head: int | None) -> Floats:
     """The cross-attention (target, source) of a head, or of None the mean of its layer's heads.
 
     Heads are added one to the next, as the engine does it, so that the mean has the same bits.
 
     Args:
         cross: (layers, heads, target, source); None of a model that has none.
-        layer: from 0, or below 0 from the last, as :func:`which_layer` has it.
+        layer: from 0, or below 0 from the last, as :func:`resolve_layer` has it.
         head: from 0; None for the mean.
 
     Raises:
@@ -67,7 +67,7 @@ def one_head(cross: Floats | None, layer: int, head: int | None) -> Floats:
     """
     if cross is None:
         raise SettingsError("the model has no attention to a source")
-    layer = which_layer(layer, head, *cross.shape[:2])
+    layer = resolve_layer(layer, head, *cross.shape[:2])
     if head is not None:
         chosen: Floats = np.ascontiguousarray(cross[layer, head])
         return chosen
@@ -77,7 +77,7 @@ def one_head(cross: Floats | None, layer: int, head: int | None) -> Floats:
     return total / np.float32(cross.shape[1])
 
 
-def all_heads(cross: Floats | None) -> Floats:
+def require_cross_attention(cross: Floats | None) -> Floats:
     """The cross-attention (layers, heads, target, source) of a model that has one.
 
     Raises:
@@ -88,7 +88,7 @@ def all_heads(cross: Floats | None) -> Floats:
     return cross
 
 
-def which_layer(layer: int, head: int | None, layers: int, heads: int) -> int:
+def resolve_layer(layer: int, head: int | None, layers: int, heads: int) -> int:
     """The layer, from 0, that is meant: below 0 it counts from the last, or is the first of too few.
 
     Raises:

@@ -3,7 +3,7 @@
 :func:`attention_view` shows every attention matrix of a sentence in three views, as BertViz does (Vig 2019):
 lines between tokens, a heat map, and all heads of all layers at once. It is self-contained: the weights, in 8
 bits, and the script that draws them (``attention_view.js``) are part of the HTML. Where scripts are blocked,
-a static heat map remains. :func:`translation_view` shows a translation.
+a static heat map remains.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A model as one request sees it, whose searches run beside those of other requests."""
+"""A decoder for one call, whose searches run in a batch shared with other calls."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from uwaga.decoder import (
     Choice,
     CrossAttention,
     CrossAttentions,
-    Decided,
+    DecidedToken,
     Decoder,
     EveryAttention,
-    Found,
+    FinishedTarget,
     Ids,
     Memory,
     PhraseTables,
@@ -27,34 +27,33 @@ from uwaga.decoder import (
     Step,
 )
 from uwaga.errors import UwagaError
-from uwaga.scheduling.request import Request
-from uwaga.scheduling.shared_search import SharedSearch
-from uwaga.scheduling.token_budget import Claimant
+from uwaga.scheduling.call_context import CallContext
+from uwaga.scheduling.model_batch import ModelBatch
+from uwaga.scheduling.token_budget import SearchLease
 
-A_WHILE = 60.0
-"""Seconds that a thread waits at a time; the main one looks for Ctrl-C now and then."""
-A_MOMENT = 0.1
+WAIT_SECONDS, MAIN_THREAD_WAIT_SECONDS = 60.0, 0.1
+"""How long a thread waits at a time; the main thread must check for Ctrl-C."""
 
 
 @dataclass(frozen=True)
 class Unencoded:
-    """Sentences that nobody has encoded yet: in the place of a :class:`uwaga.decoder.Memory`."""
+    """Sentences still to be encoded, in place of a :class:`uwaga.decoder.Memory`."""
 
     sources: Sequence[Sequence[int]]
 
     @property
     def sentences(self) -> int:
-        """Their number."""
+        """Number of sentences."""
         return len(self.sources)
 
     @property
     def lengths(self) -> Ids:
-        """(sentences,) their tokens."""
+        """(sentences,) source tokens of each sentence."""
         return np.array([len(source) for source in self.sources], dtype=np.int64)
 
 
-class HandedSentence(NamedTuple):
-    """A sentence that waits: the arguments of ``BeamSearch.enter``, for one; ``forced`` is (width,)."""
+class QueuedSentence(NamedTuple):
+    """The arguments of ``BeamSearch.enter`` for one sentence that waits; ``forced`` is (width,)."""
 
     source: Sequence[int]
     limit: int
@@ -63,36 +62,36 @@ class HandedSentence(NamedTuple):
     phrases: PhraseTables | None
 
 
-class SharedDecoder:
-    """A decoder for one request: :class:`uwaga.decoder.Decoder` over a batch that others are in.
+class BatchingDecoder:
+    """A decoder for one call that searches in the batch of a model.
 
-    Searches of its own take their sentences there. What looks at every step in Python (samples, attention of
-    the steps, n-grams) is done by the model itself in the thread that calls.
+    Searches that need every step in Python (samples, attention of the steps, n-grams) run in the calling
+    thread on the model itself.
 
     Args:
-        shared: the model's batch.
-        request: whose it is; it is looked at wherever this waits.
-        decoder: the model, or its recording one; the batch's if None.
+        shared: the batch of the model.
+        context: of the call; checked wherever this waits.
+        decoder: the model, or its recording variant; None for that of the batch.
 
     Attributes:
-        shared: as the argument.
+        shared: the batch of the model.
     """
 
-    def __init__(self, shared: SharedSearch, request: Request, decoder: Decoder | None = None) -> None:
-        self.shared, self._request = shared, request
+    def __init__(self, shared: ModelBatch, context: CallContext, decoder: Decoder | None = None) -> None:
+        self.shared, self._context = shared, context
         self._decoder = shared.decoder if decoder is None else decoder
         self.symbols, self.vocabulary = self._decoder.symbols, self._decoder.vocabulary
         self.max_source, self.max_target = self._decoder.max_source, self._decoder.max_target
 
     @property
     def described(self) -> str:
-        """What the model is, where it says."""
+        """Description of the model."""
         return f"{getattr(self._decoder, 'described', type(self._decoder).__name__)}, shared"
 
-    def beam_search(self, rules: BeamRules) -> SharedBeamSearch:
+    def beam_search(self, rules: BeamRules) -> BatchingBeamSearch:
         """See :attr:`uwaga.decoder.Decoder.beam_search`."""
-        self._request.check()
-        return SharedBeamSearch(self.shared, self._request, rules)
+        self._context.check()
+        return BatchingBeamSearch(self.shared, self._context, rules)
 
     @property
     def join(self) -> Callable[[State, State], State] | None:
@@ -116,15 +115,15 @@ class SharedDecoder:
 
     @property
     def recording(self) -> Callable[[bool], Decoder] | None:
-        """The model's, whose searches still run in the batch: it encodes again what they have found."""
+        """The recording variant of the model, whose searches also run in the batch."""
         record = self._decoder.recording
         if record is None:
             return None
-        return lambda whole: SharedDecoder(self.shared, self._request, record(whole))
+        return lambda whole: BatchingDecoder(self.shared, self._context, record(whole))
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
-        """The sentences as they are: whoever decodes them encodes them."""
-        self._request.check()
+        """Return the sentences as they are: the batch encodes them."""
+        self._context.check()
         return Unencoded(sources)
 
     def start(self, memory: Memory, beams: int) -> State:
@@ -136,40 +135,43 @@ class SharedDecoder:
         """See :meth:`uwaga.decoder.Decoder.step`.
 
         Raises:
-            DeadlineError, CancelledRequestError: the request is given up.
+            DeadlineError: the deadline of the call has passed.
+            CancelledRequestError: the call was cancelled.
         """
-        self._request.check()
+        self._context.check()
         return self._decoder.step(tokens, state, choice)
 
 
-class SharedBeamSearch:
-    """A search of one request in the batch: :class:`uwaga.decoder.BeamSearch`; one thread has it.
+class BatchingBeamSearch:
+    """A :class:`uwaga.decoder.BeamSearch` of one call in the batch of a model; for one thread.
 
-    Whatever ends it early, its sentences leave the batch: an error, Ctrl-C, a request that is given up, or
-    nobody having this any more.
+    Its sentences leave the batch when the search ends early: by an error, Ctrl-C, cancellation, a deadline,
+    or when this object is freed.
     """
 
-    def __init__(self, shared: SharedSearch, request: Request, rules: BeamRules) -> None:
+    def __init__(self, shared: ModelBatch, context: CallContext, rules: BeamRules) -> None:
         self._ticket = shared.running_batch().ticket(rules)
         self._waiting = shared.waiting
-        self._places, self._request, self._rules = shared.places, request, rules
-        this = weakref.ref(self)  # a search that nobody reads on goes at once: nothing of it may hold it
-        self._claimant = Claimant(
-            request.client, lambda count: None if (own := this()) is None else own.let_in(count)
+        self._budget, self._context, self._rules = shared.budget, context, rules
+        this = weakref.ref(self)  # callbacks must not keep an abandoned search alive
+        self._lease = SearchLease(
+            context.client, lambda count: None if (search := this()) is None else search.admit(count)
         )
-        self._handed: deque[HandedSentence] = deque()
+        self._queued: deque[QueuedSentence] = deque()
         self._sizes: list[int] = []  # source tokens of each sentence
-        self._found: list[list[Found] | None] = []
-        self._running = self._left = 0  # sentences that are not done, and their source tokens
-        self._decided: list[Decided] = []
-        self._told = False  # whether the last wait has brought anything
+        self._results: list[list[FinishedTarget] | None] = []
+        self._running = self._left = 0  # unfinished sentences, and their source tokens
+        self._decided: list[DecidedToken] = []
+        self._progressed = False  # True if the last wait brought anything
         self._error: UwagaError | None = None
-        self._forget = request.when_cancelled(lambda: None if (own := this()) is None else own.close())
+        self._remove_callback = context.when_cancelled(
+            lambda: None if (search := this()) is None else search.close()
+        )
 
     @property
     def running(self) -> Ids:
-        """(sentences,) those that are not done, waiting or not."""
-        return np.array([at for at, one in enumerate(self._found) if one is None], dtype=np.int64)
+        """(sentences,) numbers of the unfinished ones, waiting or not."""
+        return np.array([at for at, result in enumerate(self._results) if result is None], dtype=np.int64)
 
     def enter(
         self,
@@ -179,97 +181,127 @@ class SharedBeamSearch:
         forced: Ids,
         phrases: Sequence[PhraseTables | None] = (),
     ) -> None:
-        """Let sentences wait for places in the batch."""
+        """Queue sentences for the batch; see :meth:`uwaga.decoder.BeamSearch.enter`."""
         assert isinstance(memory, Unencoded)
         sizes = [len(source) for source in memory.sources]
-        given = phrases or [None] * len(sizes)
-        self._handed.extend(
-            HandedSentence(source, int(limit), int(free), row, wanted)
-            for source, limit, free, row, wanted in zip(
-                memory.sources, limits, uncounted, forced, given, strict=True
-            )
+        rows = zip(memory.sources, limits, uncounted, forced, phrases or [None] * len(sizes), strict=True)
+        self._queued.extend(
+            QueuedSentence(source, int(limit), int(skipped), row, tables)
+            for source, limit, skipped, row, tables in rows
         )
         self._sizes += sizes
-        self._found += [None] * len(sizes)
+        self._results += [None] * len(sizes)
         self._running += len(sizes)
         self._left += sum(sizes)
-        self._places.claim(self._claimant, [size * self._rules.beams for size in sizes])
+        self._budget.enqueue(self._lease, [size * self._rules.beams for size in sizes])
 
     def run(self, tokens: int) -> None:
-        """Wait until sentences of no more than so many source tokens are left, or for a token that streams.
+        """Wait until at most ``tokens`` source tokens are unfinished, or for a streamed token.
 
         Raises:
-            DeadlineError, CancelledRequestError: the request is given up.
-            UwagaError: a sentence has failed.
+            DeadlineError: the deadline of the call has passed.
+            CancelledRequestError: the call was cancelled.
+            UwagaError: a sentence failed.
         """
-        most = A_MOMENT if threading.current_thread() is threading.main_thread() else A_WHILE
+        main = threading.current_thread() is threading.main_thread()
+        seconds = MAIN_THREAD_WAIT_SECONDS if main else WAIT_SECONDS
         try:
             while self._running:
                 self._check()
-                left = self._request.left
-                self._take(most if left is None else min(most, left))
-                if self._left <= tokens and (not self._rules.streams or self._told):
+                left = self._context.left
+                self._wait(seconds if left is None else min(seconds, left))
+                if self._left <= tokens and (not self._rules.streams or self._progressed):
                     break
         except BaseException:
             self.close()
             raise
 
-    def found(self) -> list[list[Found]]:
-        """See :meth:`uwaga.decoder.BeamSearch.found`."""
-        return [one or [] for one in self._found]
+    def finished(self) -> list[list[FinishedTarget]]:
+        """See :meth:`uwaga.decoder.BeamSearch.finished`."""
+        return [result or [] for result in self._results]
 
-    def decided(self) -> list[Decided]:
+    def decided(self) -> list[DecidedToken]:
         """See :meth:`uwaga.decoder.BeamSearch.decided`."""
         decided, self._decided = self._decided, []
         return decided
 
     def close(self) -> None:
         """Leave the batch."""
-        self._places.leave(self._claimant)
+        self._budget.leave(self._lease)
         self._ticket.leave()
 
     def __del__(self) -> None:
-        self._forget()
+        self._remove_callback()
         if self._running:
             self.close()
 
     def _check(self) -> None:
-        self._request.check()
+        self._context.check()
         if self._error is not None:
             raise self._error
 
-    def _take(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
         self._waiting.add(threading.get_ident())
         try:
-            done, decided = self._ticket.take(seconds)
+            done, decided = self._ticket.collect(seconds)
         finally:
             self._waiting.discard(threading.get_ident())
-        self._told = bool(done or decided)
+        self._progressed = bool(done or decided)
         self._decided += decided
-        for number, found in done:
-            self._found[number] = found
+        for number, result in done:
+            self._results[number] = result
             self._left -= self._sizes[number]
         self._running -= len(done)
         if done:
-            self._places.release(
-                self._claimant, [self._sizes[number] * self._rules.beams for number, _ in done]
-            )
+            self._budget.release(self._lease, [self._sizes[number] * self._rules.beams for number, _ in done])
 
-    def let_in(self, count: int) -> None:
-        """There are places: hand the next sentences to the batch, in whatever thread."""
-        those = [self._handed.popleft() for _ in range(count)]
-        width = max(len(one.forced) for one in those)
+    def admit(self, count: int) -> None:
+        """Hand the next ``count`` sentences to the batch; called by any thread that frees tokens."""
+        sentences = [self._queued.popleft() for _ in range(count)]
+        width = max(len(sentence.forced) for sentence in sentences)
         forced = np.full((count, width), -1, dtype=np.int64)
-        for row, one in zip(forced, those, strict=True):
-            row[: len(one.forced)] = one.forced
+        for row, sentence in zip(forced, sentences, strict=True):
+            row[: len(sentence.forced)] = sentence.forced
         try:
-            self._ticket.hand(
-                [one.source for one in those],
-                np.array([one.limit for one in those], dtype=np.int64),
-                np.array([one.uncounted for one in those], dtype=np.int64),
+            self._ticket.submit(
+                [sentence.source for sentence in sentences],
+                np.array([sentence.limit for sentence in sentences], dtype=np.int64),
+                np.array([sentence.uncounted for sentence in sentences], dtype=np.int64),
                 forced,
-                [one.phrases for one in those],
+                [sentence.phrases for sentence in sentences],
             )
         except UwagaError as error:
             self._error = error
             self._ticket.leave()
+
+
+class ModelBatches:
+    """The batch of each model, made at the first call that uses the model.
+
+    Args:
+        nice: see :class:`uwaga.scheduling.model_batch.ModelBatch`.
+    """
+
+    def __init__(self, nice: int = 0) -> None:
+        self._lock, self._nice = threading.Lock(), nice
+        self._batches: dict[int, ModelBatch] = {}  # by the id of a decoder, which the batch keeps alive
+
+    def decoder_for(self, context: CallContext) -> Callable[[Decoder], Decoder]:
+        """Return a function from a model to its decoder for the searches of a call."""
+        return lambda decoder: BatchingDecoder(self.of(decoder), context)
+
+    def of(self, decoder: Decoder) -> ModelBatch:
+        """Return the batch of a model."""
+        with self._lock:
+            return self._batches.setdefault(id(decoder), ModelBatch(decoder, nice=self._nice))
+
+    @property
+    def batches(self) -> list[ModelBatch]:
+        """All batches made so far."""
+        return list(self._batches.values())
+
+    def close(self) -> None:
+        """Close all batches; running searches raise :class:`CancelledRequestError`."""
+        with self._lock:
+            for batch in self._batches.values():
+                batch.close()

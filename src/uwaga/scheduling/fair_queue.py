@@ -1,18 +1,24 @@
-"""A queue that serves its clients in turn."""
+"""Fair queueing: a queue and a thread pool that serve their clients in turn."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
+
+from uwaga.errors import BusyError
 
 Item = TypeVar("Item")
 
 
 class FairQueue(Generic[Item]):
-    """First come, first served within a client; between clients, one each in turn.
+    """A round-robin queue: in order within a client, one item of each client in turn.
 
-    A client that puts in a thousand items at once delays another's single one by one item, not by a thousand.
-    It holds nothing of clients that have nothing in it. One thread at a time may use it.
+    A thousand items of one client delay the single item of another by one item. Clients without items take no
+    memory. Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -23,24 +29,24 @@ class FairQueue(Generic[Item]):
         return self._size
 
     def put(self, client: str, item: Item) -> None:
-        """Let an item of a client wait."""
+        """Append an item of a client."""
         self._clients.setdefault(client, deque()).append(item)
         self._size += 1
 
     def put_first(self, client: str, item: Item) -> None:
-        """Let an item wait whose turn is next."""
+        """Insert an item to be taken next."""
         self._clients.setdefault(client, deque()).appendleft(item)
         self._clients.move_to_end(client, last=False)
         self._size += 1
 
     def take(self) -> Item:
-        """The item whose turn it is.
+        """Remove and return the next item.
 
         Raises:
-            IndexError: nothing waits.
+            IndexError: the queue is empty.
         """
         if not self._clients:
-            raise IndexError("nothing waits")
+            raise IndexError("the queue is empty")
         client, items = self._clients.popitem(last=False)
         item = items.popleft()
         if items:
@@ -49,7 +55,7 @@ class FairQueue(Generic[Item]):
         return item
 
     def remove(self, client: str, item: Item) -> bool:
-        """Take an item of a client out, wherever it stands; False if it does not wait here."""
+        """Remove an item of a client; return False if it is not in the queue."""
         items = self._clients.get(client)
         if items is None or item not in items:
             return False
@@ -58,3 +64,87 @@ class FairQueue(Generic[Item]):
             del self._clients[client]
         self._size -= 1
         return True
+
+
+Job = Callable[[], None]
+
+
+class FairWorkers:
+    """A thread pool that runs the jobs of its clients in turn.
+
+    Threads start when they are needed and end with :meth:`close` or the interpreter; a forked child starts
+    its own.
+
+    Args:
+        threads: maximum jobs at once.
+        most_waiting: maximum jobs in the queue.
+    """
+
+    def __init__(self, threads: int, most_waiting: int) -> None:
+        self._threads, self._most_waiting = threads, most_waiting
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._queue: FairQueue[Job] = FairQueue()
+        self._busy = 0
+        self._executor: ThreadPoolExecutor | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Jobs in the queue."""
+        return len(self._queue)
+
+    @property
+    def busy(self) -> int:
+        """Jobs being run."""
+        return self._busy
+
+    def put(self, client: str, job: Job) -> None:
+        """Run a job in a thread; the job handles its own exceptions.
+
+        Raises:
+            BusyError: the queue is full.
+        """
+        with self._lock:
+            if self._process != os.getpid():
+                self._begin()
+            if self._busy >= self._threads:
+                if len(self._queue) >= self._most_waiting:
+                    raise BusyError(f"the queue is full ({len(self._queue)} requests): try again in a second")
+                self._queue.put(client, job)
+                return
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="uwaga-request")
+            self._busy += 1
+            self._executor.submit(self._work, job)
+
+    def remove(self, client: str, job: Job) -> bool:
+        """Remove a job from the queue; return False if it has started."""
+        with self._lock:
+            return self._queue.remove(client, job)
+
+    def wait(self) -> None:
+        """Wait until no job is queued or running."""
+        with self._lock:
+            self._idle.wait_for(lambda: not self._busy and not self._queue)
+
+    def close(self) -> None:
+        """End the threads after their current jobs."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True)
+
+    def _work(self, job: Job | None) -> None:
+        while job is not None:
+            try:
+                job()
+            finally:
+                with self._lock:
+                    job = self._queue.take() if self._queue else None
+                    if job is None:
+                        self._busy -= 1
+                        self._idle.notify_all()

@@ -1,4 +1,4 @@
-"""The places of a running batch, shared out among those who want some."""
+"""The token budget of a running batch: which search may add sentences, and when."""
 
 from __future__ import annotations
 
@@ -10,200 +10,206 @@ from collections.abc import Callable, Sequence
 
 from uwaga.scheduling.fair_queue import FairQueue
 
-PLACES = 4096
-"""Source tokens, beams counted, that are decoded at once: as much as ``SearchOptions.batch_tokens``."""
-RESERVED = 1024
-"""Beyond them, for others than the one that has them all."""
-FEW = 4
-"""Sentences of a search that counts as a short one."""
-SHARE = 0.25
-"""What long searches may have together, of what short ones have, or have had lately where none is there."""
-LATELY = 0.5
-"""Seconds."""
-PATIENCE = 0.02
-"""Seconds from a sentence of long searches to the next, beside short ones that have too few for a share."""
+MAX_TOKENS = 4096
+"""Source tokens times beams of one search, like ``SearchOptions.batch_tokens``."""
+RESERVED_TOKENS = 1024
+"""Tokens in addition to these, reserved for other searches."""
+SHORT_SENTENCES = 4
+"""Most sentences of a search that counts as short."""
+LONG_SHARE = 0.25
+"""Share of the tokens of short searches, current or recent, that all long searches together may use."""
+RECENT_SECONDS = 0.5
+LONG_INTERVAL = 0.02
+"""Seconds between two sentences of long searches where that share is less than a sentence."""
 
 
-class Claimant:
-    """A search that wants places: whose it is, and the sizes of its sentences that wait.
+class SearchLease:
+    """The part of a token budget that a search holds and waits for.
 
     Args:
-        client: who asks.
-        let_in: called when so many further ones of its sentences, the next ones, may enter; raises nothing.
+        client: name of the client.
+        admit: called with a number of sentences when these, the next that wait, may enter; must not raise.
     """
 
-    def __init__(self, client: str, let_in: Callable[[int], None]) -> None:
-        self.client, self.let_in = client, let_in
-        self.waiting: deque[int] = deque()
-        self.places = self.sentences = 0  # of those that have entered
-        self.ever = 0  # sentences that it has asked for
-        self.queued = self.gone = False
+    def __init__(self, client: str, admit: Callable[[int], None]) -> None:
+        self.client, self.admit = client, admit
+        self.waiting: deque[int] = deque()  # tokens of each sentence that waits
+        self.tokens = self.sentences = 0  # of the sentences that have entered
+        self.total = 0  # sentences enqueued so far
+        self.queued = self.ended = False
 
     @property
     def long(self) -> bool:
-        """Whether it has more sentences than a few."""
-        return self.ever > FEW
+        """True for a search of more than a few sentences."""
+        return self.total > SHORT_SENTENCES
 
 
-class Places:
-    """Who may enter a running batch, and when: places are source tokens times beams.
+class TokenBudget:
+    """Admission of sentences to a running batch; the budget counts source tokens times beams.
 
-    They are given out sentence by sentence, one client after the other and within a client one search after
-    the other. A search may have all but a reserve, so that the next that comes need not wait. Long searches
-    get no more than a share of what short ones have, all of them together, so that a thousand sentences do
-    not slow down the steps of a few. Where that is less than a sentence they wait until no short one is
-    there, or for a short while. Then they get that share of what short ones have had lately, or a sentence;
-    where there have been none they share everything.
+    Sentences are admitted one at a time, client by client, and within a client search by search. A search may
+    use all of the budget except a reserve, so that the next search need not wait. All long searches together
+    use at most a share of the tokens of short ones, so that a thousand sentences don't slow down the steps of
+    a few. Where that share is less than a sentence, long searches wait until there is no short search, or for
+    a short time. Then they use that share of the recent tokens of short searches, or one sentence; without
+    recent short searches they use the whole budget.
 
-    Threads may share it. Nothing here waits: who frees a place lets the next sentence in.
+    Thread-safe; nothing blocks: the thread that frees tokens admits the next sentences.
 
     Args:
-        most: places for one search.
-        reserved: further ones for others.
-        share: of the places of short searches, for long ones beside them.
-        clock: seconds.
+        most: tokens for one search.
+        reserved: further tokens for other searches.
+        share: of the tokens of short searches, for long ones.
+        clock: returns seconds.
     """
 
     def __init__(
         self,
-        most: int = PLACES,
-        reserved: int = RESERVED,
-        share: float = SHARE,
+        most: int = MAX_TOKENS,
+        reserved: int = RESERVED_TOKENS,
+        share: float = LONG_SHARE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most, self._reserved, self._share, self._clock = most, reserved, share, clock
-        self._short = self._long = 0  # places of short searches, and of long ones
-        self._lately = 0  # most places that short ones have had in this period or the last
-        self._before, self._period = 0, clock()
-        self._latest_long = -math.inf  # when a sentence of a long search entered
+        self._short = self._long = 0  # tokens of short searches, and of long ones
+        self._recent = 0  # most tokens of short searches at any time in this period
+        self._previous, self._period = 0, clock()  # the same of the period before; start of this one
+        self._latest_long = -math.inf  # time at which a sentence of a long search last entered
         self._lock = threading.Lock()
-        self._again = False
-        self._queue: FairQueue[Claimant] = FairQueue()
-        self._leaving: deque[Claimant] = deque()
+        self._repeat = False
+        self._queue: FairQueue[SearchLease] = FairQueue()
+        self._leaving: deque[SearchLease] = deque()
         self._used = self._waiting = self._running = 0
 
     @property
     def waiting(self) -> int:
-        """Sentences that have not entered."""
+        """Number of sentences that wait."""
         return self._waiting
 
     @property
     def running(self) -> int:
-        """Sentences that have."""
+        """Number of sentences in the batch."""
         return self._running
 
     @property
     def used(self) -> int:
-        """Places that are taken."""
+        """Tokens in use."""
         return self._used
 
-    def claim(self, claimant: Claimant, sizes: Sequence[int]) -> None:
-        """Let sentences wait for places; those that there are places for enter at once."""
+    def enqueue(self, lease: SearchLease, sizes: Sequence[int]) -> None:
+        """Add sentences of a search, which enter at once if the budget allows.
+
+        Args:
+            lease: of the search.
+            sizes: source tokens times beams of each sentence.
+        """
         with self._lock:
-            if claimant.gone:
+            if lease.ended:
                 return
-            if not claimant.long and claimant.ever + len(sizes) > FEW:  # no longer a short one
-                self._short -= claimant.places
-                self._long += claimant.places
-            claimant.ever += len(sizes)
-            claimant.waiting.extend(sizes)
+            if not lease.long and lease.total + len(sizes) > SHORT_SENTENCES:  # no longer short
+                self._short -= lease.tokens
+                self._long += lease.tokens
+            lease.total += len(sizes)
+            lease.waiting.extend(sizes)
             self._waiting += len(sizes)
-            if not claimant.queued:
-                claimant.queued = True
-                self._queue.put(claimant.client, claimant)
-        self._give()
+            if not lease.queued:
+                lease.queued = True
+                self._queue.put(lease.client, lease)
+        self._admit()
 
-    def release(self, claimant: Claimant, sizes: Sequence[int]) -> None:
-        """Give the places of sentences back that are done."""
+    def release(self, lease: SearchLease, sizes: Sequence[int]) -> None:
+        """Release the tokens of finished sentences."""
         with self._lock:
-            if claimant.gone:
+            if lease.ended:
                 return
-            self._take(claimant, -sum(sizes), -len(sizes))
-        self._give()
+            self._take(lease, -sum(sizes), -len(sizes))
+        self._admit()
 
-    def leave(self, claimant: Claimant) -> None:
-        """Give back all that it has, and wait no more. It may be called anywhere, by a finaliser too."""
-        self._leaving.append(claimant)
-        self._give()
+    def leave(self, lease: SearchLease) -> None:
+        """Release everything that a search holds or waits for; may be called by a finaliser."""
+        self._leaving.append(lease)
+        self._admit()
 
-    def _take(self, claimant: Claimant, places: int, sentences: int) -> None:
-        claimant.places += places
-        claimant.sentences += sentences
-        self._used += places
+    def _take(self, lease: SearchLease, tokens: int, sentences: int) -> None:
+        lease.tokens += tokens
+        lease.sentences += sentences
+        self._used += tokens
         self._running += sentences
-        if claimant.long:
-            self._long += places
-            if places > 0:
+        if lease.long:
+            self._long += tokens
+            if tokens > 0:
                 self._latest_long = self._clock()
         else:
-            self._short += places
-            self._lately = max(self._lately, self._short)
+            self._short += tokens
+            self._recent = max(self._recent, self._short)
 
-    def _give(self) -> None:
-        """Let in whoever may enter. Where another thread is at it, that one does it again, for this one too:
-        nobody waits for a lock that a finaliser may have been called under.
+    def _admit(self) -> None:
+        """Admit all sentences that may enter.
+
+        If another thread is doing so, it repeats the work for this one: a finaliser may run while its own
+        thread holds the lock, so nothing here may wait for it.
         """
-        self._again = True
-        while self._again and self._lock.acquire(blocking=False):
+        self._repeat = True
+        while self._repeat and self._lock.acquire(blocking=False):
             try:
-                self._again = False
+                self._repeat = False
                 while self._leaving:
                     self._drop(self._leaving.popleft())
-                for claimant, count in self._granted().items():
-                    claimant.let_in(count)
+                for lease, count in self._granted().items():
+                    lease.admit(count)
             finally:
                 self._lock.release()
 
-    def _drop(self, claimant: Claimant) -> None:
-        if claimant.gone:
+    def _drop(self, lease: SearchLease) -> None:
+        if lease.ended:
             return
-        claimant.gone = True
-        self._take(claimant, -claimant.places, -claimant.sentences)
-        self._waiting -= len(claimant.waiting)
-        claimant.waiting.clear()
-        if claimant.queued:
-            self._queue.remove(claimant.client, claimant)
+        lease.ended = True
+        self._take(lease, -lease.tokens, -lease.sentences)
+        self._waiting -= len(lease.waiting)
+        lease.waiting.clear()
+        if lease.queued:
+            self._queue.remove(lease.client, lease)
 
-    def _granted(self) -> dict[Claimant, int]:
-        """How many more sentences of each may enter now."""
-        granted: dict[Claimant, int] = {}
-        passed_over = []
-        self._look_at_clock()
+    def _granted(self) -> dict[SearchLease, int]:
+        """Return the number of further sentences of each search that may enter now."""
+        granted: dict[SearchLease, int] = {}
+        deferred = []
+        self._update_recent()
         while self._queue:
-            claimant = self._queue.take()
-            size = claimant.waiting[0]
+            lease = self._queue.take()
+            size = lease.waiting[0]
             if self._used and self._used + size > self._most + self._reserved:
-                self._queue.put_first(claimant.client, claimant)  # it may be a large one: nobody overtakes it
+                self._queue.put_first(lease.client, lease)  # keeps its turn: it may be large
                 break
-            if not self._may_have(claimant, size):
-                passed_over.append(claimant)
+            if not self._may_have(lease, size):
+                deferred.append(lease)
                 continue
-            claimant.waiting.popleft()
+            lease.waiting.popleft()
             self._waiting -= 1
-            self._take(claimant, size, 1)
-            granted[claimant] = granted.get(claimant, 0) + 1
-            if claimant.waiting:
-                self._queue.put(claimant.client, claimant)
+            self._take(lease, size, 1)
+            granted[lease] = granted.get(lease, 0) + 1
+            if lease.waiting:
+                self._queue.put(lease.client, lease)
             else:
-                claimant.queued = False
-        for claimant in passed_over:
-            self._queue.put(claimant.client, claimant)
+                lease.queued = False
+        for lease in deferred:
+            self._queue.put(lease.client, lease)
         return granted
 
-    def _may_have(self, claimant: Claimant, size: int) -> bool:
-        """Whether a sentence may be added to what a search has already."""
-        if claimant.places and claimant.places + size > self._most:
+    def _may_have(self, lease: SearchLease, size: int) -> bool:
+        """Return True if a search may get the tokens of a further sentence."""
+        if lease.tokens and lease.tokens + size > self._most:
             return False
-        lately = max(self._lately, self._before)
-        if not claimant.long or not lately:
+        recent = max(self._recent, self._previous)
+        if not lease.long or not recent:
             return True
-        if self._long + size <= self._share * (self._short or lately):
+        if self._long + size <= self._share * (self._short or recent):
             return True
-        return not self._long and (not self._short or self._clock() - self._latest_long >= PATIENCE)
+        return not self._long and (not self._short or self._clock() - self._latest_long >= LONG_INTERVAL)
 
-    def _look_at_clock(self) -> None:
+    def _update_recent(self) -> None:
         now = self._clock()
-        if now - self._period < LATELY:
+        if now - self._period < RECENT_SECONDS:
             return
-        self._before = self._lately if now - self._period < 2 * LATELY else 0
-        self._lately, self._period = self._short, now
+        self._previous = self._recent if now - self._period < 2 * RECENT_SECONDS else 0
+        self._recent, self._period = self._short, now

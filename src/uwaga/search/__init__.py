@@ -1,4 +1,4 @@
-"""The one search over the decoder contract: greedy, beam and sampling."""
+"""Greedy search, beam search and sampling over the decoder contract."""
 
 from uwaga.search.choose import choose
 from uwaga.search.generation_config import from_generation_config, to_generation_config

@@ -1,4 +1,4 @@
-"""A batch of sentences being decoded, one token further at each step (M21 to M25)."""
+"""A batch of sentences decoded step by step: trellis, beam step and pool (M21 to M25)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.decoder import Choice, Decoder, Found, Ids, State, Step
+from uwaga.decoder import Choice, Decoder, FinishedTarget, Ids, State, Step
 from uwaga.errors import ModelError
 from uwaga.results.attention import Floats
 from uwaga.results.translation import Hypothesis
@@ -21,10 +21,10 @@ from uwaga.search.rank import FinishedHypotheses, Flags, Ranking, Scores, column
 
 @dataclass(frozen=True)
 class Layer:
-    """The nodes of one step, each a token that extends a node of the step before.
+    """The nodes of one step; each is a token that extends a node of the previous step.
 
-    ``tokens``, ``parents``, ``log_probs``, ``rows``: (nodes,); ``rows`` are the decoder's rows that
-    proposed them, at which ``attention`` (rows, source) is to be read.
+    ``tokens``, ``parents``, ``log_probs``, ``rows``: (nodes,); ``rows`` are the decoder rows that proposed
+    them, the rows of ``attention`` (rows, source).
     """
 
     tokens: Ids
@@ -36,7 +36,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Path:
-    """One hypothesis read back: a row per token, end symbol included."""
+    """The tokens of a hypothesis, end symbol included; ``attention`` (target, source)."""
 
     tokens: Ids
     log_probs: Scores
@@ -44,9 +44,9 @@ class Path:
 
 
 class Trellis:
-    """Layers of nodes, one per step of a batch; a node is its index within its layer.
+    """Layers of nodes, one for each step of a batch; a node is an index into its layer.
 
-    A sentence that joined the batch after ``start`` steps has its first token in the layer after them.
+    The first token of a sentence that joined the batch after ``start`` steps is in layer ``start``.
     """
 
     def __init__(self) -> None:
@@ -57,27 +57,27 @@ class Trellis:
         self._layers.append(layer)
 
     def paths(self, nodes: Ids, starts: Ids, depths: Ids, sources: Ids) -> list[Path]:
-        """Walk back from nodes, all together.
+        """Trace back the paths that end at given nodes, all at once.
 
         Args:
             nodes: (paths,) last nodes.
-            starts: (paths,) layers before the sentence's first.
+            starts: (paths,) first layer of the sentence.
             depths: (paths,) tokens of each path; 0 is the empty path.
-            sources: (paths,) source tokens of each sentence, to which attention is trimmed.
+            sources: (paths,) source tokens of the sentence, to which attention is trimmed.
         """
         deepest, ends = int(depths.max(initial=0)), starts + depths
-        here = nodes.copy()
+        current = nodes.copy()
         tokens = np.zeros((len(nodes), deepest), dtype=np.int64)
         log_probs = np.zeros((len(nodes), deepest), dtype=np.float64)
         rows = np.zeros((len(nodes), deepest), dtype=np.int64)
         for index in range(int(ends.max(initial=0)) - 1, int(starts.min(initial=0)) - 1, -1):
             layer = self._layers[index]
             reached = np.nonzero((starts <= index) & (index < ends))[0]
-            at, column = here[reached], index - starts[reached]
+            at, column = current[reached], index - starts[reached]
             tokens[reached, column] = layer.tokens[at]
             log_probs[reached, column] = layer.log_probs[at]
             rows[reached, column] = layer.rows[at]
-            here[reached] = layer.parents[at]
+            current[reached] = layer.parents[at]
         return [
             Path(
                 tokens[i, :depth],
@@ -88,30 +88,28 @@ class Trellis:
         ]
 
     def _attention(self, rows: Ids, start: int, source: int) -> Floats | None:
-        """The attention rows of a path, (target, source)."""
+        """Return the attention (target, source) of a path."""
         weights = []
         for layer, row in zip(self._layers[start:], rows.tolist(), strict=False):
             if layer.attention is None:
                 return None
             weights.append(layer.attention[row, :source])
         if not weights:
-            known = self._layers and self._layers[0].attention is not None
-            return np.zeros((0, source), dtype=np.float32) if known else None
+            recorded = self._layers and self._layers[0].attention is not None
+            return np.zeros((0, source), dtype=np.float32) if recorded else None
         return np.stack(weights)
 
 
-OnePath = tuple[list[int], list[float], Floats | None]
-"""Tokens, their log-probabilities, and attention where it was asked for."""
 IMPOSSIBLE = -1e6
-"""What a forced token of probability 0 adds to a hypothesis's rank, so that it is kept all the same."""
+"""Added to the rank of a hypothesis for a forced token of probability 0, so that it is kept."""
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What one step decided, of use where each sentence has one row.
+    """The outcome of a step, for streaming.
 
-    ``extended``, ``tokens``, ``log_probs``: (extended,) the sentences that got a further token, and which.
-    ``done``: (done,) the sentences that are done.
+    ``extended``, ``tokens``, ``log_probs``: (extended,) the sentences that got a further token, the token and
+    its log-probability. ``done``: (done,) the finished sentences.
     """
 
     extended: Ids
@@ -122,11 +120,11 @@ class StepOutcome:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The continuations of one step that are looked at, best first; axes (sentences, candidates).
+    """The continuations considered in a step, best first; axes (sentences, candidates).
 
-    ``beams`` is the beam that each continues; ``log_probs`` the token's own log-probability; ``ranks``
-    that of the whole as ranked, -inf for none; ``ended`` whether it ends here; ``cut`` whether a limit
-    ended it. ``reached``: where they are in the automata of their phrases, where there are any.
+    ``beams`` is the beam that each extends; ``log_probs`` the log-probability of its token; ``ranks`` that of
+    the hypothesis as ranked, -inf for none; ``ended`` True if it ends; ``cut`` True if a limit ended it;
+    ``reached`` the phrase states, if there are phrases.
     """
 
     tokens: Ids
@@ -139,23 +137,27 @@ class Candidates:
 
 
 class BeamBatch:
-    """Sentences enter the batch and leave it when they are done; what they finished with stays in its pool.
+    """A batch that sentences enter and leave; their finished hypotheses are kept in a pool.
 
     Args:
-        limits: (sentences,) most steps of each sentence.
-        enough: finished hypotheses that a sentence waits for, at most as many as its beams; fewer where its
-            phrases leave few places to those that hold them all (:attr:`uwaga.search.banks.Banks.last`).
-        phrases: what the target of each must contain; None where none must contain anything.
-        ranking: how lengths count; as the options say, if None.
-        uncounted: (sentences,) first tokens that do not count in scores; likewise.
+        decoder: the model.
+        options: how to search.
+        sources: token ids of all sentences.
+        prefixes: tokens that each target begins with.
+        limits: (sentences,) maximum steps of each sentence.
+        enough: finished hypotheses that a sentence waits for, at most its beam size; fewer if its last bank
+            has few places (:attr:`uwaga.search.banks.Banks.last`).
+        phrases: what the target of each must contain; None if no sentence has phrases.
+        ranking: length normalisation; None for that of the options.
+        uncounted: (sentences,) first tokens that don't count in scores; None for those of the options.
     """
 
-    # _starts, _lengths, _enough (all sentences,): steps of the batch before a sentence's first; its source
-    # tokens; finished hypotheses that it waits for.
-    # _indices (sentences,): which of the batch's sentences are now decoded.
-    # _ranks, _nodes, _tokens (sentences, beams): of each running hypothesis the log-probability as ranked
-    # (-inf where none runs), the trellis node and the last token.
-    # _history (sentences, beams, target): its tokens after -1s, where n-grams are blocked.
+    # _starts, _lengths, _enough (all sentences,): the step at which a sentence entered; its source tokens;
+    # the finished hypotheses that it waits for.
+    # _indices (sentences,): the sentences being decoded.
+    # _ranks, _nodes, _tokens (sentences, beams): the log-probability as ranked (-inf for none), the trellis
+    # node and the last token of each running hypothesis.
+    # _history (sentences, beams, target): its tokens, right-aligned after -1s, if n-grams are blocked.
 
     def __init__(
         self,
@@ -199,16 +201,16 @@ class BeamBatch:
 
     @property
     def running(self) -> Ids:
-        """(sentences,) source tokens of those that are being decoded."""
+        """(sentences,) source tokens of the sentences being decoded."""
         return np.asarray(self._lengths[self._indices])
 
     @property
     def waiting(self) -> Ids:
-        """(sentences,) source tokens of those that have not entered, in the order in which they will."""
+        """(sentences,) source tokens of the sentences that have not entered, in their order."""
         return self._lengths[self._entered :]
 
     def admit(self, count: int) -> None:
-        """Let the next ``count`` sentences in, beside others only where the decoder joins states."""
+        """Add the next ``count`` sentences; to a batch in progress only if the decoder can join states."""
         entering = self._sources[self._entered : self._entered + count]
         indices = np.arange(self._entered, self._entered + count)
         beams = self._options.rows
@@ -223,7 +225,7 @@ class BeamBatch:
         self._starts[indices] = self._clock
         ranks = np.zeros((count, beams))
         if not self._options.sample:
-            ranks[:, 1:] = -np.inf  # before the first token all beams are alike: one goes on
+            ranks[:, 1:] = -np.inf  # before the first token all beams are equal: one continues
         first = np.full((count, beams), start_token(self._options, self._decoder.symbols), dtype=np.int64)
         self._indices = np.concatenate([self._indices, indices])
         self._ranks = np.concatenate([self._ranks, ranks])
@@ -236,26 +238,26 @@ class BeamBatch:
             self._banks.admit(indices)
 
     def step(self) -> StepOutcome:
-        """Make one more token of every hypothesis.
+        """Extend every hypothesis by a token.
 
         Raises:
-            ModelError: the decoder's answer is not what the contract says.
+            ModelError: the decoder's candidates violate the contract.
         """
         assert self._state is not None
         self._clock += 1
         rows = self._tokens.size
         steps = self._clock - self._starts[self._indices]  # (sentences,)
         history = None if self._history is None else self._history.reshape(rows, -1)
-        wanted = None if self._banks is None else self._banks.wanted(self._ranks > -np.inf)
-        choice = self._constraints.choice(steps, self._indices, history, wanted)
-        made = self._decoder.step(self._tokens.reshape(rows), self._state, choice)
-        self._check(made, steps)
-        candidates = (self._candidates if self._banks is None else self._banked)(made, choice, steps)
-        nodes = self._record(made, candidates)
+        extra_tokens = None if self._banks is None else self._banks.extra_tokens(self._ranks > -np.inf)
+        choice = self._constraints.choice(steps, self._indices, history, extra_tokens)
+        step = self._decoder.step(self._tokens.reshape(rows), self._state, choice)
+        self._check(step, steps)
+        candidates = (self._candidates if self._banks is None else self._banked)(step, choice, steps)
+        nodes = self._record(step, candidates)
         self._finish(candidates, nodes, steps)
         extended = (candidates.ranks[:, 0] > -np.inf) & (candidates.tokens[:, 0] != self._end)
         indices = self._indices
-        stay = self._continue(candidates, nodes, made.state, steps)
+        stay = self._continue(candidates, nodes, step.state, steps)
         return StepOutcome(
             indices[extended],
             candidates.tokens[extended, 0],
@@ -264,20 +266,28 @@ class BeamBatch:
         )
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
-        """The n-best finished hypotheses of sentences, best first."""
+        """Return the n-best list of each sentence."""
         return [
-            [hypothesis(*path, score, cut, self._end) for path, score, cut in nbest]
+            [
+                hypothesis(
+                    path.tokens.tolist(), path.log_probs.tolist(), path.attention, score, cut, self._end
+                )
+                for path, score, cut in nbest
+            ]
             for nbest in self._finished(indices)
         ]
 
-    def found(self, indices: Ids) -> list[list[Found]]:
-        """The same, as a decoder that searches by itself gives them."""
+    def finished(self, indices: Ids) -> list[list[FinishedTarget]]:
+        """Return the n-best list of each sentence as a :class:`uwaga.decoder.BeamSearch` does."""
         return [
-            [(tokens, log_probs, score, cut) for (tokens, log_probs, _), score, cut in nbest]
+            [
+                FinishedTarget(path.tokens.tolist(), path.log_probs.tolist(), score, cut)
+                for path, score, cut in nbest
+            ]
             for nbest in self._finished(indices)
         ]
 
-    def _finished(self, indices: Ids) -> list[list[tuple[OnePath, float, bool]]]:
+    def _finished(self, indices: Ids) -> list[list[tuple[Path, float, bool]]]:
         pool = self._pool
         row, slot = np.nonzero(pool.scores[indices, : self._options.nbest] > -np.inf)
         index = indices[row]
@@ -285,32 +295,31 @@ class BeamBatch:
             pool.nodes[index, slot], self._starts[index], pool.depths[index, slot], self._lengths[index]
         )
         scores, cut = pool.scores[index, slot].tolist(), pool.truncated[index, slot].tolist()
-        nbest: list[list[tuple[OnePath, float, bool]]] = [[] for _ in indices]
+        nbest: list[list[tuple[Path, float, bool]]] = [[] for _ in indices]
         for into, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
-            one = path.tokens.tolist(), path.log_probs.tolist(), path.attention
-            nbest[into].append((one, score, truncated))
+            nbest[into].append((path, score, truncated))
         return nbest
 
-    def _check(self, made: Step, steps: Ids) -> None:
+    def _check(self, step: Step, steps: Ids) -> None:
         rows = len(steps) * self._options.rows
-        if made.tokens.shape != made.log_probs.shape or made.tokens.shape[0] != rows:
+        if step.tokens.shape != step.log_probs.shape or step.tokens.shape[0] != rows:
             raise ModelError(
-                f"the decoder returned tokens {made.tokens.shape} and log-probabilities "
-                f"{made.log_probs.shape} (rows, k) for {rows} rows"
+                f"the decoder returned tokens {step.tokens.shape} and log-probabilities "
+                f"{step.log_probs.shape} (rows, k) for {rows} rows"
             )
-        if np.isnan(made.log_probs).any():
-            wrong = np.isnan(made.log_probs).any(axis=1)  # (rows,)
+        if np.isnan(step.log_probs).any():
+            wrong = np.isnan(step.log_probs).any(axis=1)  # (rows,)
             token = steps[int(np.argmax(wrong)) // self._options.rows]
             raise ModelError(
                 f"the model's log-probabilities are not numbers at target token {token}: "
                 "its weights are damaged, or overflow in this precision"
             )
 
-    def _candidates(self, made: Step, choice: Choice, steps: Ids) -> Candidates:
-        """The continuations to look at: the best of all beams together, or the one of each sample."""
+    def _candidates(self, step: Step, choice: Choice, steps: Ids) -> Candidates:
+        """Return the best continuations of all beams together, or that of each sample."""
         sentences, beams = self._tokens.shape
-        k = made.tokens.shape[1]
-        log_probs = made.log_probs.astype(np.float64).reshape(sentences, beams, k)
+        k = step.tokens.shape[1]
+        log_probs = step.log_probs.astype(np.float64).reshape(sentences, beams, k)
         ranks = self._ranks[:, :, None] + self._gains(log_probs, choice)  # (sentences, beams, k)
         if beams * k == 1:
             order = np.zeros((sentences, 1), dtype=np.int64)
@@ -321,7 +330,7 @@ class BeamBatch:
             order = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
 
         ranks = columns(ranks.reshape(sentences, beams * k), order)
-        tokens = columns(made.tokens.reshape(sentences, beams * k), order)
+        tokens = columns(step.tokens.reshape(sentences, beams * k), order)
         log_probs = columns(log_probs.reshape(sentences, beams * k), order)
         alive = ranks > -np.inf
         limited = (self._constraints.limits[self._indices] == steps)[:, None] & alive
@@ -329,22 +338,24 @@ class BeamBatch:
         cut = limited if self._options.force_end else limited & ~ends
         return Candidates(tokens, order // k, log_probs, ranks, ends | limited, cut)
 
-    def _banked(self, made: Step, choice: Choice, steps: Ids) -> Candidates:
-        """As :meth:`_candidates`, the beam's places shared out by what the continuations hold (M27)."""
+    def _banked(self, step: Step, choice: Choice, steps: Ids) -> Candidates:
+        """Return the continuations as :meth:`_candidates` does, with places allocated by phrase banks
+        (M27).
+        """
         banks, (sentences, beams) = self._banks, self._tokens.shape
         assert banks is not None
-        n = made.tokens.shape[1] * beams
-        log_probs = made.log_probs.astype(np.float64)  # (rows, k + wanted)
-        if choice.wanted is not None:  # one that is among the best stands there
-            best = made.tokens.shape[1] - choice.wanted.shape[1]
-            twice = (made.tokens[:, None, :best] == choice.wanted[:, :, None]) & (
+        n = step.tokens.shape[1] * beams
+        log_probs = step.log_probs.astype(np.float64)  # (rows, k + extra)
+        if choice.extra_tokens is not None:  # drop those that are among the best
+            best = step.tokens.shape[1] - choice.extra_tokens.shape[1]
+            twice = (step.tokens[:, None, :best] == choice.extra_tokens[:, :, None]) & (
                 log_probs[:, None, :best] > -np.inf
-            )  # (rows, wanted, best)
+            )  # (rows, extra, best)
             log_probs[:, best:][twice.any(axis=2)] = -np.inf
         ranks = self._ranks[:, :, None] + self._gains(log_probs.reshape(sentences, beams, -1), choice)
         ranks = ranks.reshape(sentences, n)
-        tokens, log_probs = made.tokens.reshape(sentences, n), log_probs.reshape(sentences, n)
-        came_from = np.broadcast_to(np.arange(n) // made.tokens.shape[1], (sentences, n))
+        tokens, log_probs = step.tokens.reshape(sentences, n), log_probs.reshape(sentences, n)
+        came_from = np.broadcast_to(np.arange(n) // step.tokens.shape[1], (sentences, n))
         reached = banks.reach(came_from, tokens)
         ranks = ranks + banks.gains(came_from, reached)
         order = np.argsort(-ranks, axis=1, kind="stable")  # (sentences, n)
@@ -355,9 +366,9 @@ class BeamBatch:
         at_limit = self._constraints.limits[self._indices] == steps  # (sentences,)
         limited = at_limit[:, None] & alive
         ends = (tokens == self._end) & alive
-        nothing_yet = at_limit & (self._pool.scores[self._indices, 0] == -np.inf)
+        none_finished = at_limit & (self._pool.scores[self._indices, 0] == -np.inf)
         ended = ends | limited
-        alive &= ~ended | banks.may_end(reached.banks, alive, nothing_yet)
+        alive &= ~ended | banks.may_end(reached.banks, alive, none_finished)
         chosen = banks.share(reached.banks, alive) | banks.share(reached.banks, alive & ~ended)
         keep = np.argsort(~chosen, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
         chosen = columns(chosen, keep)
@@ -373,7 +384,7 @@ class BeamBatch:
         )
 
     def _gains(self, log_probs: Scores, choice: Choice) -> Scores:
-        """What each candidate adds to its hypothesis's rank, (sentences, beams, k)."""
+        """Return (sentences, beams, k) what each candidate adds to the rank of its hypothesis."""
         if choice.forced is None:
             return log_probs
         forced = (choice.forced >= 0).reshape(log_probs.shape[:2])
@@ -381,8 +392,8 @@ class BeamBatch:
         gains[forced, 0] = np.maximum(gains[forced, 0], IMPOSSIBLE) if self._options.score_forced else 0.0
         return gains
 
-    def _record(self, made: Step, candidates: Candidates) -> Ids:
-        """Append the candidates to the trellis and return their nodes, (sentences, candidates)."""
+    def _record(self, step: Step, candidates: Candidates) -> Ids:
+        """Append the candidates to the trellis; return their nodes (sentences, candidates)."""
         rows = candidates.beams + np.arange(len(self._indices))[:, None] * self._options.rows
         self._trellis.append(
             Layer(
@@ -390,14 +401,14 @@ class BeamBatch:
                 parents=self._nodes.ravel()[rows.ravel()],
                 log_probs=candidates.log_probs.ravel(),
                 rows=rows.ravel(),
-                attention=made.attention,
+                attention=step.attention,
             )
         )
         return np.arange(rows.size).reshape(rows.shape)
 
     def _finish(self, candidates: Candidates, nodes: Ids, steps: Ids) -> None:
-        """Put what ended into the pool, and what cannot go on at all where nothing has ended."""
-        # A beam step finishes only what is among the best `beam`: banks have taken no other.
+        """Add ended hypotheses to the pool, and stuck ones of sentences where nothing has ended."""
+        # Only hypotheses among the best `beam` are finished; banks have selected no others.
         beams = candidates.ended.shape[1] if self._banks is not None else self._options.rows
         ended = candidates.ended[:, :beams]
         hit = np.nonzero(ended.any(axis=1))[0]
@@ -406,38 +417,38 @@ class BeamBatch:
             self._pool.add(
                 self._indices[hit], scores, nodes[hit, :beams], steps[hit], candidates.cut[hit, :beams]
             )
-        goes_on = candidates.ranks > -np.inf
-        if goes_on.all():
+        continued = candidates.ranks > -np.inf
+        if continued.all():
             return
-        stuck = self._stuck(goes_on)  # (sentences, beams)
+        stuck = self._stuck(continued)  # (sentences, beams)
         hit = np.nonzero(stuck.any(axis=1))[0]
         if len(hit):
             scores = np.where(stuck[hit], self._scored(self._ranks[hit], hit, steps - 1), -np.inf)
             self._pool.add(self._indices[hit], scores, self._nodes[hit], steps[hit] - 1, stuck[hit])
 
-    def _stuck(self, goes_on: Flags) -> Flags:
-        """Running hypotheses that every token is banned for: their sentence is cut here, and says so.
+    def _stuck(self, continued: Flags) -> Flags:
+        """Return (sentences, beams) True for hypotheses with all tokens banned: they are truncated.
 
-        Among beams that happens to a sentence only if none of them goes on and none has finished.
+        In beam search only if no beam of the sentence continues and none has finished.
 
         Args:
-            goes_on: (sentences, candidates) whether there is such a continuation.
+            continued: (sentences, candidates) True where there is a continuation.
         """
         alive = self._ranks > -np.inf
         if self._options.sample:
-            return np.asarray(alive & ~goes_on)
-        nothing = ~goes_on.any(axis=1) & (self._pool.scores[self._indices, 0] == -np.inf)
-        return np.asarray(alive & nothing[:, None])
+            return np.asarray(alive & ~continued)
+        dead_end = ~continued.any(axis=1) & (self._pool.scores[self._indices, 0] == -np.inf)
+        return np.asarray(alive & dead_end[:, None])
 
     def _scored(self, ranks: Scores, hit: Ids, depths: Ids) -> Scores:
-        """Scores (hit, candidates) of hypotheses of ``depths`` (sentences,) tokens."""
+        """Return the scores (hit, candidates) of hypotheses of ``depths`` (sentences,) tokens."""
         return np.asarray(ranks / self._ranking.divisor(self._counted(depths)[hit])[:, None])
 
     def _counted(self, depths: Ids) -> Ids:
         return np.asarray(depths - self._constraints.uncounted[self._indices])
 
     def _continue(self, candidates: Candidates, nodes: Ids, state: State, steps: Ids) -> Flags:
-        """Run on with what did not end; returns which of the sentences stay, (sentences,)."""
+        """Continue the hypotheses that did not end; return (sentences,) True for unfinished sentences."""
         sentences, beams = self._tokens.shape
         stopped = candidates.ended | (candidates.ranks == -np.inf)  # (sentences, candidates)
         if stopped.shape[1] == 1:
@@ -464,7 +475,9 @@ class BeamBatch:
         return stay
 
     def _undecided(self, ranks: Scores, steps: Ids, reached: Reached | None) -> Flags:
-        """(sentences,) whether a further step can change the result; ``ranks`` are of what runs on."""
+        """Return (sentences,) True where a further step can change the result; ``ranks`` are of running
+        ones.
+        """
         if self._banks is not None and reached is not None:
             ranks = ranks + self._banks.potential(reached.banks)
         best = ranks.max(axis=1)
@@ -478,13 +491,13 @@ class BeamBatch:
 
 
 def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:
-    """The state of the sentences that stay, each beam's row taken from the row it continues.
+    """Return the state of the remaining sentences, each row taken from the row that it extends.
 
     Args:
-        state: the state of ``before`` sentences.
-        sentences: (staying,) which of them stay.
-        came_from: (staying, beams) the beam that each beam continues.
-        before: how many sentences the state holds.
+        state: of ``before`` sentences.
+        sentences: (staying,) the remaining sentences.
+        came_from: (staying, beams) the beam that each beam extends.
+        before: number of sentences of the state.
     """
     if not len(sentences):
         return state
@@ -493,8 +506,7 @@ def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:
     beams = came_from.shape[1]
     if beams == 1:
         return state
-    here = np.arange(beams)
-    if (came_from == here).all():
+    if (came_from == np.arange(beams)).all():
         return state
     return state.reorder((came_from + np.arange(len(sentences))[:, None] * beams).ravel())
 
@@ -507,7 +519,7 @@ def hypothesis(
     truncated: bool,
     end: int,
 ) -> Hypothesis:
-    """What the caller sees: no end symbol, and, unless the hypothesis is truncated, that symbol's score."""
+    """Return the result: no end symbol, but its score, unless the hypothesis is truncated."""
     if tokens and tokens[-1] == end:
         tokens = tokens[:-1]
     if truncated:

@@ -1,4 +1,4 @@
-"""Choosing candidates from logits, in numpy: the reference that every other implementation must equal."""
+"""Choice of candidates from logits in numpy: the reference for all other implementations."""
 
 from __future__ import annotations
 
@@ -15,41 +15,43 @@ Table = NDArray[np.float64]
 
 
 def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
-    """The candidates of each row (M23 to M25).
+    """Return the candidates of each row (M23 to M25).
 
     Args:
         logits: (rows, vocabulary), not modified.
-        choice: what to return; see :class:`uwaga.decoder.Choice`.
+        choice: which candidates; see :class:`uwaga.decoder.Choice`.
 
     Returns:
-        ``tokens`` (rows, k) and their natural ``log_probs`` (rows, k), falling, ties by the lower id, with
-        k the lesser of ``choice.count`` and the vocabulary. Log-probabilities are the model's own, before
-        any temperature. A candidate at -inf means that there was no further one; its token says nothing.
-        Those that are ``wanted`` stand behind.
+        ``tokens`` (rows, k) and their natural ``log_probs`` (rows, k), descending, ties by the lower id, with
+        k the smaller of ``choice.count`` and the vocabulary size; then the extra tokens. Log-probabilities
+        are the model's own, before any temperature. A candidate at -inf means that there was none; its token
+        is arbitrary.
     """
     table = np.array(logits, dtype=np.float64)  # (rows, vocabulary)
-    whole = _logsumexp(table)  # (rows, 1)
-    if choice.whole:
-        return every_token(*table.shape), (table - whole).astype(np.float32)
+    total = _logsumexp(table)  # (rows, 1)
+    if choice.all_tokens:
+        return every_token(*table.shape), (table - total).astype(np.float32)
     forced = np.nonzero(choice.forced >= 0)[0] if choice.forced is not None else None
     if forced is not None and choice.forced is not None:
-        kept = (table[forced, choice.forced[forced]] - whole[forced, 0]).astype(np.float32)
+        kept = (table[forced, choice.forced[forced]] - total[forced, 0]).astype(np.float32)
     if choice.banned is not None:
         table[choice.banned[:, 0], choice.banned[:, 1]] = -np.inf
         if choice.renormalise:
-            whole = _logsumexp(table)
+            total = _logsumexp(table)
     if choice.sampling is not None:
         tokens = draw(table, choice.sampling)[:, None]  # (rows, 1)
     else:
         tokens = np.argsort(-table, axis=1, kind="stable")[:, : choice.count]  # (rows, k)
-    if choice.wanted is not None:
-        tokens = np.concatenate([tokens, np.maximum(choice.wanted, 0)], axis=1)  # (rows, k + wanted)
-    found = np.take_along_axis(table, tokens, axis=1)
-    barred = np.isneginf(found)
-    log_probs = np.where(barred, -np.inf, np.where(barred, 0.0, found) - np.where(barred, 0.0, whole))
+    if choice.extra_tokens is not None:
+        tokens = np.concatenate([tokens, np.maximum(choice.extra_tokens, 0)], axis=1)  # (rows, k + extra)
+    chosen = np.take_along_axis(table, tokens, axis=1)
+    impossible = np.isneginf(chosen)
+    log_probs = np.where(
+        impossible, -np.inf, np.where(impossible, 0.0, chosen) - np.where(impossible, 0.0, total)
+    )
     log_probs = log_probs.astype(np.float32)
-    if choice.wanted is not None:
-        log_probs[:, -choice.wanted.shape[1] :][choice.wanted < 0] = -np.inf
+    if choice.extra_tokens is not None:
+        log_probs[:, -choice.extra_tokens.shape[1] :][choice.extra_tokens < 0] = -np.inf
     if forced is not None and choice.forced is not None:
         tokens[forced, 0] = choice.forced[forced]
         log_probs[forced] = -np.inf
@@ -58,20 +60,20 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
 
 
 def every_token(rows: int, vocabulary: int) -> Ids:
-    """(rows, vocabulary) the ids of the vocabulary in order, a read-only view."""
+    """Return (rows, vocabulary) the ids of the vocabulary in order, as a read-only view."""
     return np.broadcast_to(np.arange(vocabulary), (rows, vocabulary))
 
 
 def draw(table: Table, sampling: Sampling) -> Ids:
-    """Draw a token per row from the shaped distribution (M25).
+    """Sample a token for each row from the shaped distribution (M25).
 
-    The logits are divided by the temperature; the ``top_k`` most probable are kept; of these the fewest
-    whose probability reaches ``top_p`` are kept; the rest is renormalised. The token is the first, in
-    order of falling probability, at which the cumulative probability exceeds the row's draw.
+    The logits are divided by the temperature; the ``top_k`` most probable tokens are kept, and of these the
+    fewest whose total probability reaches ``top_p``; these are renormalised. The token is the first, in order
+    of descending probability, at which the cumulative probability exceeds the draw of the row.
 
     Args:
         table: (rows, vocabulary) logits, -inf where banned.
-        sampling: the draws and the shape of the distribution.
+        sampling: draws and shape of the distribution.
 
     Returns:
         (rows,) tokens.
@@ -86,13 +88,12 @@ def draw(table: Table, sampling: Sampling) -> Ids:
 
 
 def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
-    """Which of a row's falling weights its draw falls on.
+    """Return the column of ``weights`` that each row's draw selects.
 
     Args:
-        weights: (rows, kept) probabilities, not normalised, falling.
-        mass: (rows,) what the weights of each row's whole distribution sum to; ``weights`` may be only
-            the head of it.
-        sampling: the draws and top-p.
+        weights: (rows, kept) unnormalised probabilities, descending.
+        mass: (rows,) sum of the weights of the whole distribution, of which ``weights`` may be only the head.
+        sampling: draws and top-p.
 
     Returns:
         (rows,) columns of ``weights``.
@@ -101,17 +102,17 @@ def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
     total = mass
     if sampling.top_p < 1.0:
         before = np.concatenate([np.zeros_like(reached[:, :1]), reached[:, :-1]], axis=1)
-        inside = before < sampling.top_p * mass[:, None]  # (rows, kept): those before do not reach top_p
+        inside = before < sampling.top_p * mass[:, None]  # (rows, kept): the total before is below top_p
         weights = np.where(inside, weights, 0.0)
         total = np.take_along_axis(reached, inside.sum(axis=1)[:, None] - 1, axis=1)[:, 0]
     beyond = reached > (sampling.uniform * total)[:, None]
-    last = np.maximum((weights > 0.0).sum(axis=1) - 1, 0)  # rounding must not lead past the last token
+    last = np.maximum((weights > 0.0).sum(axis=1) - 1, 0)  # rounding must not select beyond the last token
     picked: Ids = np.minimum(np.where(beyond.any(axis=1), beyond.argmax(axis=1), last), last)
     return picked
 
 
 def _logsumexp(table: Table) -> Table:
-    """(rows, 1) log of the sum of exponentials; -inf for a row of -inf, NaN where there is one."""
+    """Return (rows, 1) the log of the sum of exponentials: -inf for a row of -inf, NaN for one with NaN."""
     top = table.max(axis=1, keepdims=True)
     top = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore"):
@@ -119,10 +120,11 @@ def _logsumexp(table: Table) -> Table:
 
 
 def uniforms(seed: int, source: Sequence[int], sample: int, count: int) -> NDArray[np.float64]:
-    """(count,) draws in [0, 1), one per step, for one sample of one sentence.
+    """Return (count,) uniform draws in [0, 1) for the steps of one sample of one sentence (M25).
 
-    The stream is Philox (Salmon et al. 2011) in counter mode, keyed by a hash of the arguments, so that
-    a longer stream begins with the shorter one. A sentence given twice draws the same sample twice.
+    They depend on the seed, the sentence and the number of the sample, never on the batch. The generator is
+    Philox (Salmon et al. 2011) in counter mode, keyed by a hash of the arguments, so a longer stream begins
+    with the shorter one, and equal sentences draw equal samples.
     """
     label = f"{seed} {sample} {' '.join(str(token) for token in source)}"
     digest = hashlib.blake2b(label.encode("ascii"), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""What a hypothesis may and must contain, said to the decoder as a :class:`Choice` (M22, M24)."""
+"""Length limits, banned and forced tokens, passed to the decoder as a :class:`Choice` (M22, M24)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def step_limit(
     where: str = "sentence",
     phrases: int = 0,
 ) -> int:
-    """Most decoder steps for one sentence, its end symbol counted (M22).
+    """Return the maximum number of decoder steps for a sentence, end symbol included (M22).
 
     Args:
-        options: the limits asked for.
+        options: length limits.
         max_target: the decoder's own limit.
         source: source tokens.
         prefix: tokens of the forced prefix.
-        where: how messages name the sentence.
-        phrases: tokens of what the target must contain.
+        where: name of the sentence in messages.
+        phrases: tokens of the phrases that the target must contain.
 
     Raises:
         SettingsError: nothing limits the length.
@@ -43,7 +43,7 @@ def step_limit(
         needed = max(options.min_length, prefix + phrases) + 1
         limits.append(max(needed, math.floor(options.max_ratio * source) + options.max_extra))
     if not limits:
-        raise SettingsError("the decoder has no length limit of its own: set max_length or max_ratio")
+        raise SettingsError("the model has no length limit: set max_length or max_ratio")
     if hard and prefix >= min(hard):
         raise TextTooLongError(
             f"{where}: the forced prefix has {prefix} tokens, and a target may have {min(hard)}: "
@@ -53,7 +53,7 @@ def step_limit(
 
 
 def check_sources(decoder: Decoder, sources: Sequence[Sequence[int]]) -> None:
-    """Refuse sources that the decoder cannot take, before anything is encoded.
+    """Check the sources before anything is encoded.
 
     Raises:
         DataError: a source has no tokens, not even the end symbol.
@@ -70,11 +70,11 @@ def check_sources(decoder: Decoder, sources: Sequence[Sequence[int]]) -> None:
 
 
 def check_prefixes(decoder: Decoder, prefixes: Sequence[Sequence[int]], sentences: int) -> None:
-    """Refuse prefixes that no target can begin with.
+    """Check the forced prefixes.
 
     Raises:
-        SettingsError: their number is not that of the sentences, or one holds a token that does not
-            exist, the end symbol or padding.
+        SettingsError: the number of prefixes is wrong, or a prefix contains the end symbol, padding or a
+            token outside the vocabulary.
     """
     if len(prefixes) != sentences:
         raise SettingsError(f"{len(prefixes)} forced prefixes for {sentences} sentences: give one for each")
@@ -94,10 +94,10 @@ def check_prefixes(decoder: Decoder, prefixes: Sequence[Sequence[int]], sentence
 
 
 def starts_with_first(prefix: Sequence[int], options: SearchOptions) -> Sequence[int]:
-    """A forced prefix with the token that every target begins with before it, unless it stands there.
+    """Return a forced prefix preceded by ``options.first``, unless it already begins with it.
 
-    ``transformers`` leaves ``forced_bos_token_id`` out where a target's beginning is given: a multilingual
-    model would then not be told the target language.
+    ``transformers`` ignores ``forced_bos_token_id`` if a prefix is given; a multilingual model would then not
+    know the target language.
     """
     if not len(prefix) or options.first is None or prefix[0] == options.first:
         return prefix
@@ -105,7 +105,7 @@ def starts_with_first(prefix: Sequence[int], options: SearchOptions) -> Sequence
 
 
 def check_tokens(options: SearchOptions, symbols: Symbols, vocabulary: int) -> None:
-    """Refuse options that name tokens this decoder cannot make or cannot do without.
+    """Check the token ids of the options.
 
     Raises:
         SettingsError: a banned, forced or start token is outside the vocabulary, or the end symbol is banned.
@@ -120,12 +120,12 @@ def check_tokens(options: SearchOptions, symbols: Symbols, vocabulary: int) -> N
 
 
 def start_token(options: SearchOptions, symbols: Symbols) -> int:
-    """The token that decoding starts from."""
+    """Return the token that decoding starts from."""
     return symbols.start if options.start is None else options.start
 
 
 def forced_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> Ids:
-    """(sentences, width) what each sentence's first tokens must be, FREE where they need not be anything."""
+    """Return (sentences, width) the forced first tokens of each sentence, FREE for none."""
     lengths = np.array([len(prefix) for prefix in prefixes], dtype=np.int64)  # (sentences,)
     forced = np.full((len(prefixes), max(int(lengths.max()), 1)), FREE, dtype=np.int64)
     for number, prefix in enumerate(prefixes):
@@ -136,12 +136,14 @@ def forced_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> 
 
 
 def uncounted_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> Ids:
-    """(sentences,) first tokens that count neither in the score nor in its length."""
+    """Return (sentences,) the number of first tokens that count neither in the score nor in its length."""
     return np.array([0 if options.score_forced else len(prefix) for prefix in prefixes], dtype=np.int64)
 
 
-def never_produced(options: SearchOptions, symbols: Symbols) -> Ids:
-    """Tokens banned at every step: in some models the end symbol also starts or pads, and stays free."""
+def banned_tokens(options: SearchOptions, symbols: Symbols) -> Ids:
+    """Return the tokens banned at every step, never the end symbol, which in some models also starts or
+    pads.
+    """
     never = {start_token(options, symbols), symbols.pad, *options.banned}
     if not options.unknown:
         never.add(symbols.unknown)
@@ -149,10 +151,10 @@ def never_produced(options: SearchOptions, symbols: Symbols) -> Ids:
 
 
 class Constraints:
-    """The limits, bans, forced tokens and draws of one batch.
+    """Limits, banned and forced tokens, and random draws of a batch.
 
     Attributes:
-        limits: (sentences,) most steps.
+        limits: (sentences,) maximum steps.
         uncounted: (sentences,) first tokens that count neither in the score nor in its length.
     """
 
@@ -171,7 +173,7 @@ class Constraints:
         self.uncounted: Ids = uncounted_tokens(options, prefixes)
         self._forced = forced_tokens(options, prefixes)
         self._may_force = options.force_end or bool((self._forced != FREE).any())
-        self._never = never_produced(options, decoder.symbols)
+        self._never = banned_tokens(options, decoder.symbols)
         self._banned: Ids = np.zeros((0, 2), dtype=np.int64)
         self._banned_early = self._banned
         self._banned_rows = 0
@@ -185,14 +187,16 @@ class Constraints:
                 ]
             )  # (sentences, samples, steps)
 
-    def choice(self, steps: Ids, indices: Ids, history: Ids | None, wanted: Ids | None = None) -> Choice:
-        """What a step may choose.
+    def choice(
+        self, steps: Ids, indices: Ids, history: Ids | None, extra_tokens: Ids | None = None
+    ) -> Choice:
+        """Return the choice of a step.
 
         Args:
-            steps: (sentences,) its number in each sentence, from 1.
-            indices: (sentences,) which of the batch's sentences are still decoded.
-            history: (rows, target) tokens so far, as :func:`repeated_ngrams` has them.
-            wanted: (rows, wanted) tokens to look at whatever their probability, as of a :class:`Choice`.
+            steps: (sentences,) number of the step in each sentence, from 1.
+            indices: (sentences,) the sentences being decoded.
+            history: (rows, target) tokens so far; see :func:`repeated_ngrams`.
+            extra_tokens: see :class:`uwaga.decoder.Choice`.
         """
         options = self._options
         rows = len(indices) * options.rows
@@ -210,12 +214,12 @@ class Constraints:
             sampling=sampling,
             attention=options.attention is True,
             renormalise=options.renormalise,
-            wanted=wanted,
+            extra_tokens=extra_tokens,
         )
 
     def _bans(self, rows: int, steps: Ids) -> Ids:
-        """(pairs, 2) of every row with each token that it may not produce."""
-        if self._banned_rows != rows:  # what no row may ever produce is kept until the rows change
+        """Return (pairs, 2) of each row and each of its banned tokens."""
+        if self._banned_rows != rows:  # cached until the number of rows changes
             never = self._never
             self._banned = np.stack([np.repeat(np.arange(rows), len(never)), np.tile(never, rows)], axis=1)
             self._banned_early = self._with_ends(np.arange(rows))
@@ -230,7 +234,7 @@ class Constraints:
         return self._with_ends(np.nonzero(np.repeat(early, self._options.rows))[0])
 
     def _with_ends(self, rows: Ids) -> Ids:
-        """The bans of all rows, and of these also the end symbol."""
+        """Return the banned pairs of all rows, with the end symbol for the given rows."""
         ends = np.stack([rows, np.full_like(rows, self._symbols.end)], axis=1)
         return np.concatenate([self._banned, ends])
 
@@ -250,10 +254,10 @@ class Constraints:
 
 
 def repeated_ngrams(history: Ids, size: int) -> Ids:
-    """(pairs, 2) of (row, token) that would end an n-gram its row already holds.
+    """Return (pairs, 2) of (row, token) that would repeat an n-gram of the row.
 
     Args:
-        history: (rows, target) tokens so far; before a row's first one stands -1.
+        history: (rows, target) tokens so far, preceded by -1s.
         size: tokens of an n-gram.
     """
     if history.shape[1] < size:

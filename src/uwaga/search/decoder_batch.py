@@ -1,7 +1,7 @@
-"""A batch of sentences that the decoder searches by itself, for the options that let it (M22, M24).
+"""A batch of sentences searched by the decoder's own beam search (M22, M24).
 
-:class:`uwaga.search.beam_batch.BeamBatch` is the law: what this finds is equal to the bit, which
-``tests/search/test_search_by_decoder.py`` holds over random models and options.
+Results are bit-identical to those of :class:`uwaga.search.beam_batch.BeamBatch`; the test
+``tests/search/test_search_by_decoder.py`` checks this over random models and options.
 """
 
 from __future__ import annotations
@@ -16,32 +16,30 @@ from numpy.typing import NDArray
 from uwaga.decoder import MAX_TOKENS, BeamRules, BeamSearch, Decoder, Ids, Symbols
 from uwaga.results.translation import Hypothesis
 from uwaga.search.beam_batch import StepOutcome, hypothesis
-from uwaga.search.constraints import forced_tokens, never_produced, start_token, uncounted_tokens
+from uwaga.search.constraints import banned_tokens, forced_tokens, start_token, uncounted_tokens
 from uwaga.search.length_batching import next_entry
 from uwaga.search.options import SearchOptions
 from uwaga.search.phrases import Phrases, word_parts
 from uwaga.search.rank import Ranking
 
-LONGEST = 1 << 16
-"""Most steps: what log-probabilities are divided by is worked out for every length beforehand."""
-USUAL = 1 << 9
-"""And at least for so many."""
+MAX_STEPS = 1 << 16
+"""Maximum steps: the divisor of every length is computed in advance."""
+MIN_TABLE = 1 << 9
+"""Minimum lengths of that table."""
 
 
 def searched_by_decoder(decoder: Decoder, options: SearchOptions, limits: Sequence[int]) -> bool:
-    """Whether the decoder can search by itself: nothing that these options ask for needs more than ranks."""
-    looks_at_tokens = options.sample or options.no_repeat_ngram or options.attention is True
-    return decoder.beam_search is not None and not looks_at_tokens and max(limits, default=0) <= LONGEST
+    """Return True if the decoder's own beam search supports these options."""
+    needs_steps = options.sample or options.no_repeat_ngram or options.attention is True
+    return decoder.beam_search is not None and not needs_steps and max(limits, default=0) <= MAX_STEPS
 
 
 class DecoderBatch:
-    """Sentences enter the decoder's search and leave it when they are done; the face of ``BeamBatch``.
+    """A batch with the interface of :class:`uwaga.search.beam_batch.BeamBatch`, which documents the
+    arguments.
 
     Args:
-        limits: (sentences,) most steps of each sentence.
-        enough: finished hypotheses that a sentence waits for, at most as many as its beams.
-        phrases: what the target of each must contain; None where none must contain anything.
-        streams: whether every token is told of as it is decided.
+        streams: report each token as it is decided.
     """
 
     def __init__(
@@ -68,28 +66,28 @@ class DecoderBatch:
 
     @property
     def running(self) -> Ids:
-        """(sentences,) source tokens of those that are being decoded."""
+        """(sentences,) source tokens of the sentences being decoded."""
         return np.asarray(self._lengths[self._search.running])
 
     @property
     def waiting(self) -> Ids:
-        """(sentences,) source tokens of those that have not entered, in the order in which they will."""
+        """(sentences,) source tokens of the sentences that have not entered, in their order."""
         return self._lengths[self._entered :]
 
     def admit(self, count: int) -> None:
-        """Let the next ``count`` sentences in."""
+        """Add the next ``count`` sentences."""
         which = slice(self._entered, self._entered + count)
         memory = self._decoder.encode(self._sources[which])
         begun = self._limits[which], self._uncounted[which], self._forced[which]
         phrases = () if self._phrases is None else self._phrases[which]
-        self._search.enter(memory, *begun, [None if one is None else one.tables for one in phrases])
+        self._search.enter(memory, *begun, [None if phrase is None else phrase.tables for phrase in phrases])
         self._entered += count
 
     def step(self) -> StepOutcome | None:
-        """Make steps until others may enter, or all are done; one step where every token is told of.
+        """Make steps until others may enter or all are finished; a single step when streaming.
 
         Raises:
-            ModelError: the model's log-probabilities are not numbers.
+            ModelError: the model's log-probabilities are NaN.
         """
         if self._streams:
             return self._streamed()
@@ -106,10 +104,13 @@ class DecoderBatch:
         return StepOutcome(extended, tokens, log_probs, np.setdiff1d(before, self._search.running))
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
-        """The n-best finished hypotheses of sentences, best first."""
-        end, found = self._decoder.symbols.end, self._search.found()
+        """Return the n-best list of each sentence."""
+        end, finished = self._decoder.symbols.end, self._search.finished()
         return [
-            [hypothesis(tokens, scores, None, score, cut, end) for tokens, scores, score, cut in found[index]]
+            [
+                hypothesis(target.tokens, target.log_probs, None, target.score, target.truncated, end)
+                for target in finished[index]
+            ]
             for index in indices.tolist()
         ]
 
@@ -123,21 +124,21 @@ def _search(
     streams: bool,
 ) -> BeamSearch:
     assert decoder.beam_search is not None
-    longest = max(1 << (longest - 1).bit_length(), USUAL)  # searches that differ in it alone are alike
+    longest = max(1 << (longest - 1).bit_length(), MIN_TABLE)  # rounded, so that searches share their rules
     rules = _rules(decoder.symbols, options, enough, longest, streams)
     return decoder.beam_search(replace(rules, inside=inside) if inside.size else rules)
 
 
 @lru_cache(maxsize=64)
 def _rules(symbols: Symbols, options: SearchOptions, enough: int, longest: int, streams: bool) -> BeamRules:
-    """What searches by the same options share; no array of it is ever changed."""
+    """Return rules shared by all searches with the same options; their arrays are never changed."""
     ranking = Ranking(options.length_formula, options.length_penalty)
     return BeamRules(
         beams=options.beam,
         enough=enough,
         nbest=options.nbest,
         start=start_token(options, symbols),
-        never=never_produced(options, symbols),
+        banned=banned_tokens(options, symbols),
         min_length=options.min_length,
         early_stopping=options.early_stopping,
         force_end=options.force_end,

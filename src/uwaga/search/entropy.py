@@ -1,4 +1,4 @@
-"""How undecided a model was at each token that it made: the entropy of its distribution there (M22)."""
+"""Entropy of the model's distribution at each token of a hypothesis (M22)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from uwaga.decoder import Choice, Decoder, Ids, LogProbs
 from uwaga.results.translation import Hypothesis
 from uwaga.search.length_batching import length_batches
 
-MOST_LOGITS = 1 << 24
-"""Log-probabilities of a step that are looked at together."""
+MAX_LOGITS = 1 << 24
+"""Maximum log-probabilities of a step processed at once."""
 
 
 def entropy(log_probs: LogProbs) -> NDArray[np.float64]:
-    """``H = -Σ p log p`` in nats, between 0 and the logarithm of the vocabulary.
+    """Return ``H = -Σ p log p`` in nats, between 0 and the logarithm of the vocabulary size.
 
     Args:
-        log_probs: (rows, vocabulary) of whole distributions, -inf where a token has no probability.
+        log_probs: (rows, vocabulary), -inf for tokens of probability 0.
 
     Returns:
         (rows,) float64.
@@ -37,49 +37,57 @@ def with_entropies(
     start: int,
     batch_tokens: int,
 ) -> list[list[Hypothesis]]:
-    """Hypotheses with the entropy at each of their tokens, by leading the decoder along them once more.
+    """Return hypotheses with the entropy at each token, by force-decoding them.
 
-    It is of the model's own distribution over its whole vocabulary, whatever was banned, forced or drawn.
+    The entropy is that of the model's own distribution over the whole vocabulary, regardless of banned or
+    forced tokens and of sampling.
 
     Args:
         decoder: the model.
         sources: token ids of each sentence, with its end symbol.
-        lists: the hypotheses of each.
+        lists: hypotheses of each sentence.
         start: token that decoding starts from.
-        batch_tokens: tokens worked on together, padding counted.
+        batch_tokens: tokens processed together, counting padding.
     """
-    places = [(index, number) for index, found in enumerate(lists) for number in range(len(found))]
-    made = [list(found) for found in lists]
-    lengths = [max(len(sources[at]), len(made[at][number].token_scores)) for at, number in places]
-    budget = max(1, min(batch_tokens, MOST_LOGITS // decoder.vocabulary))
+    places = [
+        (index, number)
+        for index, hypothesis_list in enumerate(lists)
+        for number in range(len(hypothesis_list))
+    ]
+    results = [list(hypothesis_list) for hypothesis_list in lists]
+    lengths = [max(len(sources[at]), len(results[at][number].token_scores)) for at, number in places]
+    budget = max(1, min(batch_tokens, MAX_LOGITS // decoder.vocabulary))
     for batch in length_batches(lengths, 1, budget):
-        # The longest first, so that those that are done stand at the end.
-        here = sorted((places[one] for one in batch), key=lambda at: -len(made[at[0]][at[1]].token_scores))
-        hypotheses = [made[at][number] for at, number in here]
-        found = _forced_entropies(decoder, [sources[at] for at, _ in here], hypotheses, start)
-        for (at, number), values in zip(here, found, strict=True):
-            made[at][number] = replace(made[at][number], entropies=tuple(values))
-    return made
+        # Longest first, so that finished ones are at the end.
+        ordered = sorted(
+            (places[number_in_batch] for number_in_batch in batch),
+            key=lambda at: -len(results[at[0]][at[1]].token_scores),
+        )
+        hypotheses = [results[at][number] for at, number in ordered]
+        hypothesis_list = _forced_entropies(decoder, [sources[at] for at, _ in ordered], hypotheses, start)
+        for (at, number), values in zip(ordered, hypothesis_list, strict=True):
+            results[at][number] = replace(results[at][number], entropies=tuple(values))
+    return results
 
 
 def _forced_entropies(
     decoder: Decoder, sources: Sequence[Sequence[int]], hypotheses: Sequence[Hypothesis], start: int
 ) -> list[list[float]]:
-    """The entropy at each token of hypotheses, which come longest first."""
-    lengths = np.array([len(one.token_scores) for one in hypotheses])  # (hypotheses,) falling
+    """Return the entropy at each token of hypotheses, which are sorted longest first."""
+    lengths = np.array([len(hypothesis.token_scores) for hypothesis in hypotheses])  # (hypotheses,) falling
     fed: Ids = np.full((len(hypotheses), int(lengths[0])), start, dtype=np.int64)  # (hypotheses, target)
-    for row, one in enumerate(hypotheses):
-        before = one.tokens[: max(0, len(one.token_scores) - 1)]
+    for row, hypothesis in enumerate(hypotheses):
+        before = hypothesis.tokens[: max(0, len(hypothesis.token_scores) - 1)]
         fed[row, 1 : 1 + len(before)] = before
-    found: list[list[float]] = [[] for _ in hypotheses]
+    entropies: list[list[float]] = [[] for _ in hypotheses]
     state, rows = decoder.start(decoder.encode(sources), 1), len(hypotheses)
-    whole = Choice(count=1, whole=True)
+    every_token = Choice(count=1, all_tokens=True)
     for position in range(fed.shape[1]):
         running = int((lengths > position).sum())
         if running < rows:
             state, rows = state.select(np.arange(running)), running
-        step = decoder.step(fed[:running, position], state, whole)
+        step = decoder.step(fed[:running, position], state, every_token)
         state = step.state
         for row, value in enumerate(entropy(step.log_probs).tolist()):
-            found[row].append(value)
-    return found
+            entropies[row].append(value)
+    return entropies

@@ -1,12 +1,12 @@
-"""A checkpoint's own generation settings (``generation_config.json``) as :class:`SearchOptions`.
+"""Conversion between ``generation_config.json`` and :class:`SearchOptions`.
 
-With these options :func:`uwaga.search.search` gives the tokens that ``transformers`` gives. Where the
-two count differently:
+With the converted options :func:`uwaga.search.search` returns the same tokens as ``transformers``. The two
+differ in these definitions:
 
-- ``max_length`` and ``min_length`` count the start symbol there, and not here;
-- there a forced prefix counts neither in a score nor in its length (``score_forced`` False);
-- there ``forced_bos_token_id`` does nothing where a prefix is forced, here it stands before the prefix;
-- ``early_stopping`` False is an estimate there (``"estimate"``), ``"never"`` the exact bound (False).
+- ``max_length`` and ``min_length`` count the start symbol in ``transformers``, but not in uwaga;
+- in ``transformers`` a forced prefix counts neither in the score nor in the length (``score_forced`` False);
+- ``transformers`` ignores ``forced_bos_token_id`` if a prefix is forced; uwaga puts it before the prefix;
+- ``early_stopping`` False of ``transformers`` is ``"estimate"`` in uwaga, and ``"never"`` is False.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "max_time": (),
     "dola_layers": (),
 }
-"""Settings that the search does not know, with the values at which they change nothing."""
+"""Unsupported settings, with the values at which they have no effect."""
 
 
 def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
-    """Read the settings of a checkpoint of an encoder–decoder model.
+    """Return the search options of a checkpoint.
 
     Args:
-        values: the mapping in ``generation_config.json``; keys that do not bear on the search (special
-            tokens, versions, what to return) are passed over.
+        values: the mapping in ``generation_config.json``; keys that don't concern the search (special tokens,
+            versions, what to return) are ignored.
 
     Raises:
-        SettingsError: a setting asks for something that the search does not do.
+        SettingsError: a setting is not supported.
     """
     for name, neutral in _NEUTRAL.items():
         if values.get(name) is not None and values[name] not in neutral:
@@ -63,7 +63,7 @@ def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
     sample = bool(_value(values, "do_sample", False))
     if sample and beam > 1:
         raise SettingsError(
-            "generation settings ask to sample with a beam: set num_beams 1 or do_sample false"
+            "generation settings combine do_sample with a beam: set num_beams 1 or do_sample false"
         )
     early = _value(values, "early_stopping", False)
     total = _value(values, "max_length", 20)
@@ -93,22 +93,23 @@ def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
 def to_generation_config(
     options: SearchOptions, symbols: Symbols, max_target: int | None, unused: Collection[int] = ()
 ) -> dict[str, Any]:
-    """The mapping for a ``generation_config.json`` with which ``transformers`` searches as these options do.
+    """Return a ``generation_config.json`` with which ``transformers`` searches in the same way.
 
-    It cannot say ``max_ratio`` and ``max_extra``; they are left out.
+    It has no equivalent of ``max_ratio`` and ``max_extra``, which are left out.
 
     Args:
         options: how to search.
-        symbols: of the model as that library sees it.
-        max_target: most target tokens that the model can make, None for no limit.
-        unused: tokens never to be produced, beside those that the options ban.
+        symbols: of the model in ``transformers``.
+        max_target: maximum target tokens of the model, None for no limit.
+        unused: further tokens to ban.
 
     Raises:
-        SettingsError: the options ask for something that ``transformers`` does not do.
+        SettingsError: ``transformers`` has no equivalent of an option.
     """
     if options.length_formula == "gnmt" and options.beam > 1 and options.length_penalty != 0.0:
         raise SettingsError(
-            "decoding.length_formula 'gnmt' cannot be said in generation_config.json; set 'average' or 'none'"
+            "generation_config.json has no equivalent of decoding.length_formula 'gnmt': "
+            "set 'average' or 'none'"
         )
     banned = ({*options.banned, *unused} | (set() if options.unknown else {symbols.unknown})) - {symbols.end}
     steps = min(limit for limit in (options.max_length, max_target, 1 << 30) if limit is not None)
@@ -136,12 +137,12 @@ def to_generation_config(
 
 
 def _value(values: Mapping[str, Any], name: str, default: Any) -> Any:
-    """A setting, or what ``transformers`` takes where it is missing or null."""
+    """Return a setting, or its default in ``transformers`` if it is missing or null."""
     return default if values.get(name) is None else values[name]
 
 
 def _banned(values: Mapping[str, Any]) -> tuple[int, ...]:
-    """Tokens never to be produced; longer banned phrases are refused."""
+    """Return the banned tokens; banned phrases of several tokens are not supported."""
     words = _value(values, "bad_words_ids", [])
     if any(len(word) != 1 for word in words):
         raise SettingsError("generation setting 'bad_words_ids' bans phrases of several tokens: unsupported")

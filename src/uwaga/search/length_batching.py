@@ -1,4 +1,4 @@
-"""Sentences of like length decoded together."""
+"""Batches of sentences of similar length."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from uwaga.decoder import Ids
 
 
 def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[list[int]]:
-    """Batches of sentence indices, longest sentences first.
+    """Yield batches of sentence indices, longest sentences first.
 
-    A batch costs ``sentences * rows * longest``, padding counted, and stays within ``budget`` unless a
-    single sentence alone does not.
+    A batch costs ``sentences * rows * longest`` tokens, counting padding, and stays within ``budget`` unless
+    it is a single sentence.
 
     Args:
         lengths: source tokens of each sentence.
@@ -31,13 +31,13 @@ def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[l
 
 
 def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
-    """How many of the waiting sentences are to enter now.
+    """Return how many of the waiting sentences to admit now.
 
-    They enter in groups, since encoding many at once is faster: when a quarter of the budget is free.
+    They enter in groups, when a quarter of the budget is free, since encoding many at once is faster.
 
     Args:
-        running: (sentences,) source tokens of those being decoded.
-        waiting: (sentences,) source tokens of those that wait, in their order.
+        running: (sentences,) source tokens of the sentences being decoded.
+        waiting: (sentences,) source tokens of the waiting sentences, in their order.
         rows: decoder rows per sentence.
         budget: tokens.
     """
@@ -49,5 +49,5 @@ def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
 
 
 def next_entry(waiting: Ids, rows: int, budget: int) -> int:
-    """Source tokens being decoded at which :func:`free_slots` first lets sentences in; 0 where none wait."""
+    """Return the running source tokens at which :func:`free_slots` admits sentences; 0 if none wait."""
     return 3 * budget // (4 * rows) if len(waiting) else 0

@@ -1,9 +1,10 @@
-"""Minimum Bayes risk: the candidate that is most like all that the model finds probable (Kumar & Byrne 2004).
+"""Minimum Bayes risk decoding: choose the candidate of the highest expected utility (Kumar & Byrne 2004).
 
 The most probable translation is often not a good one. MBR takes the translation of the highest expected
-utility instead, ``argmax_h Σ_y p(y|x) u(h, y)``, where ``u`` says how much two texts say the same. The sum
-is estimated from samples, each of which counts alike, and they are the candidates too (Eikema & Aziz 2020);
-or from an n-best list with its own probabilities.
+utility instead, ``argmax_h Σ_y p(y|x) u(h, y)``, where ``u`` measures the similarity of two texts. The sum is
+estimated from samples of equal weight, which are also the candidates (Eikema & Aziz 2020), or from an n-best
+list with its probabilities. Utilities are sacreBLEU's sentence scores, computed for all pairs at once:
+n-grams are counted once per sentence, not once per pair.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Utility = Literal["chrf", "bleu"]
 UTILITIES: tuple[Utility, ...] = get_args(Utility)
 
 CHARACTERS, BETA = 6, 2.0
-"""Longest n-gram of chrF and the weight of its recall (Popović 2015, as sacreBLEU has them)."""
+"""Longest n-gram of chrF and the weight of recall (Popović 2015; sacreBLEU's defaults)."""
 WORDS = 4
 """Longest n-gram of BLEU (Papineni 2002)."""
 WORD = re.compile(r"\w+|[^\w\s]")
@@ -32,10 +33,10 @@ Counts = NDArray[np.int64]
 
 
 class Overlap(NamedTuple):
-    """The n-grams of one order.
+    """Counts of the n-grams of one order.
 
-    ``matches`` (candidates, references): those that both have, each as often as the one that has it less.
-    ``candidates`` (candidates,), ``references`` (references,): those of each sentence.
+    ``matches`` (candidates, references): common n-grams, each counted as often as in the side with fewer.
+    ``candidates`` (candidates,), ``references`` (references,): n-grams of each sentence.
     """
 
     matches: Counts
@@ -44,16 +45,16 @@ class Overlap(NamedTuple):
 
 
 def utilities(candidates: Sequence[str], references: Sequence[str], metric: Utility = "chrf") -> Scores:
-    r"""The score of every candidate against every reference alone, from 0 to 100.
+    r"""Return the score of every candidate against every single reference, from 0 to 100.
 
-    ``chrf``: the F2 of n-grams of up to six characters, spaces not counted (Popović 2015). ``bleu``: BLEU of
-    the sentence, with the orders that it is long enough for and exponential smoothing, over words and
-    punctuation marks (``\w+|[^\w\s]``), so that nothing need be installed for it.
+    ``chrf``: F2 of n-grams of up to six characters without white space (Popović 2015). ``bleu``: sentence
+    BLEU with effective order and exponential smoothing, over words and punctuation marks (``\w+|[^\w\s]``),
+    so that it needs no other library.
 
     Args:
         candidates: texts.
         references: texts.
-        metric: which of the two.
+        metric: ``chrf`` or ``bleu``.
 
     Returns:
         (candidates, references).
@@ -70,37 +71,39 @@ def utilities(candidates: Sequence[str], references: Sequence[str], metric: Util
 
 
 def _overlap(sentences: Sequence[Sequence[str]], candidates: int, order: int) -> Overlap:
-    """The n-grams of one order in sentences, of which the first so many are the candidates."""
+    """Count the n-grams of one order; the first ``candidates`` sentences are candidates, the rest
+    references.
+    """
     numbers: dict[Sequence[str], int] = {}
     rows, columns = list[int](), list[int]()
     for row, units in enumerate(sentences):
-        found = [
+        ids = [
             numbers.setdefault(units[at : at + order], len(numbers)) for at in range(len(units) - order + 1)
         ]
-        columns += found
-        rows += [row] * len(found)
+        columns += ids
+        rows += [row] * len(ids)
     width = len(numbers)
     flat = np.bincount(
         np.array(rows, np.int64) * width + np.array(columns, np.int64), minlength=len(sentences) * width
     )
     counts = flat.reshape(len(sentences), width).astype(np.int32)  # (sentences, n-grams)
-    ours, theirs = counts[:candidates], counts[candidates:]
-    matches = np.array([np.minimum(row, theirs).sum(axis=1) for row in ours], dtype=np.int64)
+    of_candidates, of_references = counts[:candidates], counts[candidates:]
+    matches = np.array([np.minimum(row, of_references).sum(axis=1) for row in of_candidates], dtype=np.int64)
     return Overlap(
-        matches.reshape(len(ours), len(theirs)),
-        ours.sum(axis=1, dtype=np.int64),
-        theirs.sum(axis=1, dtype=np.int64),
+        matches.reshape(len(of_candidates), len(of_references)),
+        of_candidates.sum(axis=1, dtype=np.int64),
+        of_references.sum(axis=1, dtype=np.int64),
     )
 
 
 def _chrf(orders: Sequence[Overlap]) -> Scores:
-    """Precision and recall, each the mean over the orders that both sentences have, then F-beta."""
+    """Return F-beta of precision and recall, each averaged over the orders that both sentences have."""
     shape = orders[0].matches.shape
     precision, recall, used = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for matches, ours, theirs in orders:
-        both = (ours[:, None] > 0) & (theirs > 0)  # (candidates, references)
-        precision += np.where(both, matches / np.maximum(ours, 1)[:, None], 0.0)
-        recall += np.where(both, matches / np.maximum(theirs, 1), 0.0)
+    for matches, candidates, references in orders:
+        both = (candidates[:, None] > 0) & (references > 0)  # (candidates, references)
+        precision += np.where(both, matches / np.maximum(candidates, 1)[:, None], 0.0)
+        recall += np.where(both, matches / np.maximum(references, 1), 0.0)
         used += both
     precision, recall = precision / np.maximum(used, 1), recall / np.maximum(used, 1)
     weight = BETA**2
@@ -110,18 +113,18 @@ def _chrf(orders: Sequence[Overlap]) -> Scores:
 
 
 def _bleu(orders: Sequence[Overlap]) -> Scores:
-    """The geometric mean of the precisions times the brevity penalty."""
+    """Return the geometric mean of the precisions times the brevity penalty."""
     shape = orders[0].matches.shape
     logs, halvings = np.zeros(shape), np.zeros(shape)
-    for matches, ours, _ in orders:
-        there = np.broadcast_to((ours > 0)[:, None], shape)
-        missed = there & (matches == 0)
-        halvings += missed  # the first order without a match counts a half of one, the next a quarter
-        share = np.where(missed, 0.5**halvings, matches) / np.maximum(ours, 1)[:, None]
-        logs += np.where(there, np.log(np.where(there, share, 1.0)), 0.0)
-    _, ours, theirs = orders[0]
+    for matches, candidates, _ in orders:
+        long_enough = np.broadcast_to((candidates > 0)[:, None], shape)
+        missed = long_enough & (matches == 0)
+        halvings += missed  # the first order without a match counts 1/2, the next 1/4
+        share = np.where(missed, 0.5**halvings, matches) / np.maximum(candidates, 1)[:, None]
+        logs += np.where(long_enough, np.log(np.where(long_enough, share, 1.0)), 0.0)
+    _, candidates, references = orders[0]
     used = sum((one.candidates > 0).astype(np.int64) for one in orders)
-    ratio = theirs / np.maximum(ours, 1)[:, None]  # (candidates, references)
+    ratio = references / np.maximum(candidates, 1)[:, None]  # (candidates, references)
     brevity = np.exp(np.minimum(0.0, 1.0 - ratio))
     score = 100.0 * brevity * np.exp(logs / np.maximum(used, 1)[:, None])
     return np.where(np.any([one.matches > 0 for one in orders], axis=0), score, 0.0)
@@ -130,24 +133,24 @@ def _bleu(orders: Sequence[Overlap]) -> Scores:
 def expected_utilities(
     texts: Sequence[str], weights: Sequence[float] | None = None, utility: Utility = "chrf"
 ) -> Scores:
-    """What each text is worth if the truth is any of them, with these probabilities.
+    """Return the expected utility of each text under a distribution over the texts.
 
     Args:
-        texts: candidates, one or more, which may be alike.
-        weights: how probable each is, in any unit; None for samples, which count alike.
-        utility: see :func:`uwaga.search.mbr.utilities`.
+        texts: candidates, at least one; may contain equal ones.
+        weights: probability of each, up to a factor; None for equal weights.
+        utility: see :func:`utilities`.
 
     Returns:
         (texts,) from 0 to 100; equal for equal texts.
 
     Raises:
-        SettingsError: the weights are not as many as the texts, not all finite and not negative, or all 0; or
-            there is no such utility.
+        SettingsError: the number of weights is wrong, a weight is negative or not finite, all are 0, or there
+            is no such utility.
     """
     given = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=np.float64)
     if given.shape != (len(texts),) or not np.isfinite(given).all() or (given < 0).any() or not given.any():
         raise SettingsError(
-            f"{len(texts)} texts need as many weights, finite, none negative and one positive, not "
+            f"weights must be {len(texts)} finite numbers, none negative and one positive, not "
             f"{shown(given.tolist())}"
         )
     different = list(dict.fromkeys(texts))
@@ -160,10 +163,10 @@ def expected_utilities(
 def rank_by_utility(
     texts: Sequence[str], weights: Sequence[float] | None = None, utility: Utility = "chrf"
 ) -> list[tuple[int, float]]:
-    """The index of each different text, where it stands first, and its expected utility, which falls.
+    """Return the first index and the expected utility of each distinct text, best first.
 
-    Of equal ones the one that stands first comes first. Arguments and errors are those of
-    :func:`expected_utilities`; no texts give no indices.
+    Ties keep the order of the texts. Arguments and errors are those of :func:`expected_utilities`; the result
+    for no texts is empty.
     """
     if not texts:
         return []

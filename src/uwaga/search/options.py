@@ -11,7 +11,7 @@ from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY, EarlyStopping
 from uwaga.errors import SettingsError
 from uwaga.search.mbr import Utility
 from uwaga.settings.options import check_options, given_options, option, option_fields
-from uwaga.tokenizers.options import TextOptions
+from uwaga.tokenizers.text import TextOptions
 
 if TYPE_CHECKING:
     from uwaga.settings import DecodingSettings

@@ -1,9 +1,9 @@
-"""What a target must contain, as an automaton that reads its tokens (M27).
+"""Phrases that a target must contain, as an automaton over its tokens (M27).
 
-The alternatives of all phrases of a sentence stand in one automaton (Aho and Corasick 1975). A hypothesis
-is at the longest beginning of an alternative that it ends with, so that a phrase that fails goes on with
-whatever other beginning is left of it (Hu 2019 unwinds to the root). A phrase is met where one of its
-alternatives stands in the target, so often as it is asked for; phrases may overlap.
+One automaton holds the alternatives of all phrases of a sentence (Aho and Corasick 1975). The state of a
+hypothesis is the longest prefix of an alternative that is a suffix of the hypothesis, so a match that fails
+continues with the next shorter prefix (Hu 2019 returns to the root). A phrase is met if one of its
+alternatives occurs in the target as often as required; phrases may overlap.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from uwaga.errors import SettingsError
 from uwaga.settings.options import check_between, check_whole
 
 Number = TypeVar("Number", bound=np.generic)
-MOST_TIMES = 1 << 16
-STRONGEST = 100.0
-"""The largest bonus, in nats."""
+MAX_TIMES = 1 << 16
+MAX_BONUS = 100.0
+"""In nats."""
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """What a target must contain: one of the ``alternatives``, tokens each, ``times`` times.
+    """A phrase that a target must contain ``times`` times: any of the ``alternatives``, each a token
+    sequence.
 
-    ``whole``: the word that it ends with ends with it; what goes on with a word, ``Phrases`` says.
+    With ``whole`` it must end at the end of a word; see ``inside`` of :class:`Phrases`.
     """
 
     alternatives: tuple[tuple[int, ...], ...]
@@ -38,32 +39,34 @@ class Phrase:
 
 
 class Phrases:
-    """All phrases of one sentence, ready for the search.
+    """All phrases of a sentence, compiled for the search.
 
     Axes: ``nodes`` of the automaton, 0 its root; ``edges`` sorted by node and token; ``phrases``.
 
     Attributes:
-        first: (nodes + 1,) where the edges of each node begin. Those of the node's endings are among them,
-            but the root's are only its own.
-        tokens: (edges,) rising within a node.
-        targets: (edges,) the node that each leads to.
-        serves: (edges, phrases) whether the edge leads towards an end of the phrase.
-        ends: (nodes, phrases) 1 where an alternative of the phrase ends at the node.
-        progress: (nodes, phrases) tokens of the phrase that the node holds, without what has ended there.
+        first: (nodes + 1,) index of the first edge of each node. The edges of a node include those of its
+            suffixes, except those of the root.
+        tokens: (edges,) ascending within a node.
+        targets: (edges,) target nodes.
+        serves: (edges, phrases) True if the edge leads towards an end of the phrase.
+        ends: (nodes, phrases) 1 if an alternative of the phrase ends at the node.
+        progress: (nodes, phrases) matched tokens of the phrase at the node, not counting alternatives that
+            end.
         sizes: (phrases,) tokens of the phrase's shortest alternative.
-        times: (phrases,) how often it is asked for.
-        whole: (phrases,) whether its last word must end with it.
-        total: tokens to be met: ``sizes`` times ``times``, summed.
-        inside: (vocabulary,) tokens that go on with the word before them; empty where that is not known.
-        bonus: None where the phrases are forced; else what each token of them adds to a score, in nats.
+        times: (phrases,) how often it is required.
+        whole: (phrases,) True if it must end at the end of a word.
+        total: tokens required: the sum of ``sizes`` times ``times``.
+        inside: (vocabulary,) True for tokens that continue a word; empty if unknown.
+        bonus: None if the phrases are forced; else the score added for each token of them, in nats.
 
     Args:
-        phrases: what the target must contain.
-        inside: as the attribute.
-        bonus: likewise.
+        phrases: of the sentence.
+        inside: see the attribute.
+        bonus: see the attribute.
 
     Raises:
-        SettingsError: a phrase without alternatives, an alternative without tokens, or an impossible number.
+        SettingsError: a phrase has no alternatives, an alternative has no tokens, or a number is out of
+            bounds.
     """
 
     def __init__(
@@ -74,25 +77,22 @@ class Phrases:
     ) -> None:
         for number, phrase in enumerate(phrases, start=1):
             if not phrase.alternatives or not all(phrase.alternatives):
-                raise SettingsError(f"phrase {number}: one token at least is wanted of each alternative")
-            check_whole(f"phrase {number}: times", phrase.times, 1, MOST_TIMES)
+                raise SettingsError(f"phrase {number}: each alternative needs at least one token")
+            check_whole(f"phrase {number}: times", phrase.times, 1, MAX_TIMES)
         if bonus is not None:
-            check_between("bonus", bonus, 0.0, STRONGEST)
+            check_between("bonus", bonus, 0.0, MAX_BONUS)
         self.phrases = tuple(phrases)
         self.bonus = bonus
         self.inside: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_) if inside is None else inside
-        self.sizes: Ids = np.array([min(map(len, one.alternatives)) for one in phrases], dtype=np.int64)
-        self.times: Ids = np.array([one.times for one in phrases], dtype=np.int64)
-        self.whole: NDArray[np.bool_] = np.array([one.whole for one in phrases], dtype=np.bool_)
+        self.sizes: Ids = np.array([min(map(len, each.alternatives)) for each in phrases], dtype=np.int64)
+        self.times: Ids = np.array([each.times for each in phrases], dtype=np.int64)
+        self.whole: NDArray[np.bool_] = np.array([each.whole for each in phrases], dtype=np.bool_)
         self.total = int((self.sizes * self.times).sum())
         self._build(*_trie(phrases))
 
     def _build(self, children: list[dict[int, int]], ends: list[set[int]]) -> None:
-        """The automaton of a trie whose nodes stand in the order of their depths.
-
-        Sentences have a few phrases of a few tokens: dictionaries are filled, and arrays made of them.
-        """
-        back = [0] * len(children)  # the longest proper ending of a node that is a node too
+        """Build the automaton of a trie whose nodes are sorted by depth."""
+        back = [0] * len(children)  # longest proper suffix of a node that is a node too
         edges: list[dict[int, int]] = [{} for _ in children]
         ended = list(ends)
         for node in range(len(children)):
@@ -106,7 +106,7 @@ class Phrases:
                 back[child] = children[at].get(token, 0) if node else 0
         edges[0] = children[0]
         below = _below(children, ends)
-        served = [own.keys() | ends[node] for node, own in enumerate(below)]
+        served = [numbers.keys() | ends[node] for node, numbers in enumerate(below)]
         sizes: list[int] = self.sizes.tolist()
         progress: list[dict[int, int]] = []
         for node, ahead in enumerate(below):
@@ -115,42 +115,42 @@ class Phrases:
                 held[number] = max(held.get(number, 0), size)
             progress.append(held)
         self._edges, self._ended = edges, ended
-        self.ends: NDArray[np.uint8] = self._table([dict.fromkeys(own, 1) for own in ended], np.uint8)
+        self.ends: NDArray[np.uint8] = self._table([dict.fromkeys(numbers, 1) for numbers in ended], np.uint8)
         self.progress: Ids = self._table(progress, np.int64)
         rows = [sorted(each.items()) for each in edges]
         self.first: Ids = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         flat = np.array([edge for row in rows for edge in row], dtype=np.int64).reshape(-1, 2)
         self.tokens: Ids = np.ascontiguousarray(flat[:, 0])
         self.targets: Ids = np.ascontiguousarray(flat[:, 1])
-        serves = self._table([dict.fromkeys(own, 1) for own in served], np.bool_)
+        serves = self._table([dict.fromkeys(numbers, 1) for numbers in served], np.bool_)
         self.serves: NDArray[np.bool_] = serves[self.targets]
 
     def _table(self, rows: list[dict[int, int]], kind: type[Number]) -> NDArray[Number]:
-        """(nodes, phrases) an array of the values that each node has by phrase, 0 elsewhere."""
-        made: NDArray[Number] = np.zeros((len(rows), len(self.phrases)), dtype=kind)
+        """Return the array (nodes, phrases) of values given by node and phrase, 0 elsewhere."""
+        table: NDArray[Number] = np.zeros((len(rows), len(self.phrases)), dtype=kind)
         places = [(node, number, value) for node, row in enumerate(rows) for number, value in row.items()]
         if places:
             nodes, numbers, values = zip(*places, strict=True)
-            made[list(nodes), list(numbers)] = values
-        return made
+            table[list(nodes), list(numbers)] = values
+        return table
 
     def met(self, tokens: Sequence[int]) -> list[int]:
-        """How often each phrase stands in a target, no more than it is asked for."""
+        """Return how often each phrase occurs in a target, at most as often as required."""
         node, counts = 0, [0] * len(self.phrases)
         for token in [*tokens, None]:
-            goes_on = token is not None and len(self.inside) > 0 and bool(self.inside[token])
+            continues = token is not None and len(self.inside) > 0 and bool(self.inside[token])
             for number in self._ended[node] if node else ():
-                counts[number] += not (goes_on and self.phrases[number].whole)
+                counts[number] += not (continues and self.phrases[number].whole)
             node = self._edges[node].get(token, self._edges[0].get(token, 0)) if token is not None else 0
-        return [min(count, one.times) for count, one in zip(counts, self.phrases, strict=True)]
+        return [min(count, phrase.times) for count, phrase in zip(counts, self.phrases, strict=True)]
 
-    def possible(self, never: Ids) -> Phrases | None:
-        """Those that can be met without tokens that are never produced; None where there are none."""
-        banned = set(never.tolist())
+    def possible(self, banned_tokens: Ids) -> Phrases | None:
+        """Return the phrases that can be met without banned tokens, None if there are none."""
+        banned = set(banned_tokens.tolist())
         left = [
-            replace(one, alternatives=ways)
-            for one in self.phrases
-            if (ways := tuple(way for way in one.alternatives if banned.isdisjoint(way)))
+            replace(phrase, alternatives=ways)
+            for phrase in self.phrases
+            if (ways := tuple(way for way in phrase.alternatives if banned.isdisjoint(way)))
         ]
         if tuple(left) == self.phrases:
             return self if left else None
@@ -158,7 +158,7 @@ class Phrases:
 
     @property
     def tables(self) -> PhraseTables:
-        """The attributes, each in a row, for a search of a decoder's own; a bonus of -1: forced."""
+        """The attributes as flat arrays, for a decoder's own beam search."""
 
         def row(values: NDArray[np.generic]) -> Ids:
             return np.ascontiguousarray(values, dtype=np.int64).ravel()
@@ -168,29 +168,29 @@ class Phrases:
         sizes, times, whole, tokens, first = map(row, every)
         targets, serves, ends, progress = map(row, wide)
         bonus = -1.0 if self.bonus is None else self.bonus
-        return sizes, times, whole, tokens, first, targets, serves, ends, progress, bonus
+        return PhraseTables(sizes, times, whole, tokens, first, targets, serves, ends, progress, bonus)
 
     @classmethod
     def of_tables(cls, tables: PhraseTables, inside: NDArray[np.bool_]) -> Phrases:
-        """The phrases that tables tell of: all that the search looks at, ``phrases`` apart.
+        """Return phrases made from tables, without the attribute ``phrases``, which the search does not use.
 
         Args:
-            tables: as the attribute of other phrases.
-            inside: as the attribute.
+            tables: from :attr:`tables`.
+            inside: see the attribute.
         """
         sizes, times, whole, tokens, first, targets, serves, ends, progress, bonus = tables
-        made = cls.__new__(cls)
-        made.phrases, made.inside, made.bonus = (), inside, None if bonus < 0 else bonus
-        made.sizes, made.times, made.whole = sizes, times, whole.astype(np.bool_)
-        made.total = int((sizes * times).sum())
-        made.tokens, made.first, made.targets = tokens, first, targets
+        phrases = cls.__new__(cls)
+        phrases.phrases, phrases.inside, phrases.bonus = (), inside, None if bonus < 0 else bonus
+        phrases.sizes, phrases.times, phrases.whole = sizes, times, whole.astype(np.bool_)
+        phrases.total = int((sizes * times).sum())
+        phrases.tokens, phrases.first, phrases.targets = tokens, first, targets
         shape = len(first) - 1, len(sizes)
-        made.serves = serves.reshape(-1, len(sizes)).astype(np.bool_)
-        made.ends, made.progress = ends.reshape(shape).astype(np.uint8), progress.reshape(shape)
-        return made
+        phrases.serves = serves.reshape(-1, len(sizes)).astype(np.bool_)
+        phrases.ends, phrases.progress = ends.reshape(shape).astype(np.uint8), progress.reshape(shape)
+        return phrases
 
     def check(self, symbols: Symbols, vocabulary: int, where: str) -> None:
-        """Refuse phrases that no target of a model can contain.
+        """Check that a target of a model can contain the phrases.
 
         Raises:
             SettingsError: a token is outside the vocabulary, or is the end symbol or padding.
@@ -201,25 +201,25 @@ class Phrases:
                     f"{where}: token {token} of a phrase is outside the vocabulary of {vocabulary}"
                 )
             if token in (symbols.end, symbols.pad):
-                raise SettingsError(f"{where}: a phrase holds the special token {token}: leave it out")
+                raise SettingsError(f"{where}: a phrase contains the special token {token}: remove it")
         if len(self.inside) not in (0, vocabulary):
             raise SettingsError(f"{where}: inside has {len(self.inside)} tokens, not {vocabulary}")
 
 
 def word_parts(phrases: Sequence[Phrases | None]) -> NDArray[np.bool_]:
-    """(vocabulary,) the tokens that go on with a word, which those of a search agree on; empty if none says.
+    """Return (vocabulary,) the tokens that continue a word, which all phrases share; empty if unknown.
 
     Raises:
-        SettingsError: they do not agree.
+        SettingsError: the phrases disagree.
     """
-    said = [one.inside for one in phrases if one is not None and len(one.inside)]
-    if any(one is not said[0] and not np.array_equal(one, said[0]) for one in said):
+    declared = [each.inside for each in phrases if each is not None and len(each.inside)]
+    if any(each is not declared[0] and not np.array_equal(each, declared[0]) for each in declared):
         raise SettingsError("phrases: inside must be the same for all sentences of a search")
-    return said[0] if said else np.zeros(0, dtype=np.bool_)
+    return declared[0] if declared else np.zeros(0, dtype=np.bool_)
 
 
 def _below(children: list[dict[int, int]], ends: list[set[int]]) -> list[dict[int, int]]:
-    """Of each node of a trie, by phrase, how many tokens below it the nearest end is; none where none is."""
+    """Return for each node of a trie the distance to the nearest end below it, by phrase."""
     below: list[dict[int, int]] = [{} for _ in children]
     for node in range(len(children) - 1, -1, -1):
         row = below[node]
@@ -231,10 +231,12 @@ def _below(children: list[dict[int, int]], ends: list[set[int]]) -> list[dict[in
 
 
 def _trie(phrases: Sequence[Phrase]) -> tuple[list[dict[int, int]], list[set[int]]]:
-    """The children of each node by token, and the phrases that end at each; nodes by their depth."""
+    """Return the children of each node by token, and the phrases that end at each node; sorted by depth."""
     children: list[dict[int, int]] = [{}]
     ends: list[set[int]] = [set()]
-    level = [(0, 0, number, tokens) for number, one in enumerate(phrases) for tokens in one.alternatives]
+    level = [
+        (0, 0, number, tokens) for number, phrase in enumerate(phrases) for tokens in phrase.alternatives
+    ]
     while level:  # (node, tokens read, phrase, tokens)
         deeper = []
         for node, read, number, tokens in level:

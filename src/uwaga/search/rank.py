@@ -1,7 +1,7 @@
-"""How hypotheses of different lengths compare, and when no running one can still win (M24).
+"""Length normalisation, the pool of finished hypotheses, and the stopping rules (M24).
 
-Log-probabilities are summed in float64. With ``L`` the log-probability of a hypothesis and ``m`` its
-length, end symbol included, its score is ``L / divisor(m)`` where ``divisor(m)`` is
+Log-probabilities are summed in float64. The score of a hypothesis of log-probability ``L`` and length ``m``,
+end symbol included, is ``L / divisor(m)`` where ``divisor(m)`` is
 
 - ``average``: ``m ** alpha``, the plain normalisation of ``transformers``, Marian and fairseq;
 - ``gnmt``: ``((5 + m) / 6) ** alpha``, Wu et al. 2016, eq. 14;
@@ -32,7 +32,7 @@ class Ranking:
     alpha: float
 
     def divisor(self, length: Ids) -> Scores:
-        """What a log-probability is divided by at each length; a length of 0 counts as 1."""
+        """Return the divisor for each length; a length of 0 counts as 1."""
         counted = np.maximum(length, 1).astype(np.float64)
         if self.formula == "average":
             return np.asarray(counted**self.alpha)
@@ -41,19 +41,19 @@ class Ranking:
         return np.ones_like(counted)
 
     def bound(self, log_prob: Scores, shortest: Ids, longest: Ids) -> Scores:
-        """The best score that a running hypothesis can end with.
+        """Return an upper bound of the final score of running hypotheses.
 
-        Log-probabilities only fall, and the divisor rises or falls steadily with the length, so the
-        best is ``log_prob`` over the divisor at one end of the lengths still possible.
+        Log-probabilities only decrease, and the divisor is monotonic in the length, so the bound is
+        ``log_prob`` over the divisor at one end of the range of possible lengths.
         """
         return np.maximum(log_prob / self.divisor(shortest), log_prob / self.divisor(longest))
 
 
 class TableRanking(Ranking):
-    """Divisors that are known, of every length that there can be.
+    """A length normalisation given as a table of divisors.
 
     Args:
-        divisors: (lengths,) from a length of 0.
+        divisors: (lengths,) from length 0.
     """
 
     def __init__(self, divisors: Scores) -> None:
@@ -68,17 +68,18 @@ class TableRanking(Ranking):
 
 
 def columns(values: NDArray[Value], chosen: Ids) -> NDArray[Value]:
-    """``values`` (rows, n) at the columns ``chosen`` (rows, k): a faster ``np.take_along_axis``."""
+    """Return ``values`` (rows, n) at the columns ``chosen`` (rows, k), faster than ``np.take_along_axis``."""
     if values.shape[1] == chosen.shape[1] == 1:
-        return values  # greedy: nothing to choose among
+        return values  # greedy search
     return np.asarray(values[np.arange(len(values))[:, None], chosen])
 
 
 class FinishedHypotheses:
     """The best finished hypotheses of each sentence, best first.
 
-    Axes (sentences, slots); an empty slot scores -inf. ``nodes`` and ``depths`` say where in the trellis
-    the hypothesis ends. Of equal scores the one that finished first, or stood higher in the beam, wins.
+    Axes (sentences, slots); an empty slot has score -inf. ``nodes`` and ``depths`` are the last node of the
+    hypothesis in the trellis and its length. Of equal scores the one that finished first, or was higher in
+    the beam, wins.
     """
 
     def __init__(self, sentences: int, slots: int) -> None:
@@ -91,11 +92,11 @@ class FinishedHypotheses:
         """Merge candidates into the pool.
 
         Args:
-            indices: (added,) the sentences concerned, each once.
-            scores: (added, candidates), -inf where there is nothing to add.
+            indices: (added,) the sentences, each once.
+            scores: (added, candidates), -inf for nothing to add.
             nodes: (added, candidates) trellis nodes.
-            depths: (added,) tokens of these hypotheses, end symbol included.
-            truncated: (added, candidates) whether a limit cut them.
+            depths: (added,) lengths of these hypotheses, end symbol included.
+            truncated: (added, candidates) True if a limit cut them.
         """
         slots = self.scores.shape[1]
         merged = np.concatenate([self.scores[indices], scores], axis=1)  # (added, slots + candidates)
@@ -119,19 +120,19 @@ def is_done(
     length: Ids,
     longest: Ids,
 ) -> Flags:
-    """Which sentences need no further step, for beam search (M24).
+    """Return which sentences a beam search has finished (M24).
 
     Args:
         options: when to stop, and for how many hypotheses.
         ranking: the length formula.
-        running: (sentences,) log-probability of each sentence's best running hypothesis, as ranked.
-        finished: (sentences, slots) scores of its finished ones, best first, -inf for none.
-        enough: (sentences,) how many of them it waits for.
+        running: (sentences,) log-probability as ranked of the best running hypothesis of each sentence.
+        finished: (sentences, slots) scores of the finished hypotheses, best first, -inf for none.
+        enough: (sentences,) finished hypotheses to wait for.
         length: (sentences,) tokens of the running hypotheses that count in the length.
-        longest: (sentences,) most tokens that could come to count.
+        longest: (sentences,) maximum of these tokens.
 
     Returns:
-        (sentences,) True where the sentence is done.
+        (sentences,) True for finished sentences.
     """
     worst = finished[np.arange(len(finished)), enough - 1]  # (sentences,)
     full = worst > -np.inf

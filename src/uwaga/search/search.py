@@ -1,11 +1,10 @@
-"""The one search: greedy, beam and sampling over any decoder that keeps the contract.
+"""Greedy search, beam search and sampling over any decoder.
 
-Greedy is a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
-among the best ``beam`` that end are finished, the best ``beam`` that do not end run on. Sampling runs
-``nbest`` rows per sentence that know nothing of each other. No row is looked at in Python: a step costs
-a fixed number of numpy calls. Where the decoder can join states, a sentence that is done gives its slot
-to one that waits. A decoder that can search by itself, with the same result, is let to where nobody waits for
-each token.
+Greedy search is a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
+among the best ``beam`` that end are finished; the best ``beam`` that do not end continue. Sampling decodes
+``nbest`` independent rows for each sentence. A step costs a fixed number of numpy calls, whatever the number
+of rows. If the decoder can join states, finished sentences are replaced by waiting ones. A decoder with a
+beam search of its own runs it where the options allow, with the same result.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ import numpy as np
 from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
 from uwaga.results.translation import Hypothesis
-from uwaga.search.banks import places_for
+from uwaga.search.banks import beam_size
 from uwaga.search.beam_batch import BeamBatch, StepOutcome
 from uwaga.search.constraints import (
+    banned_tokens,
     check_prefixes,
     check_sources,
     check_tokens,
-    never_produced,
     start_token,
     starts_with_first,
     step_limit,
@@ -37,10 +36,10 @@ from uwaga.search.phrases import Phrases
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """What a stream says of a sentence: a token as it is decided, or, last, the whole hypothesis.
+    """A decided token of a sentence or, as the last event of a sentence, its hypothesis.
 
-    ``sentence`` numbers the input from 0. ``token`` is None in a sentence's last event, and only then
-    ``hypothesis`` is not. The end symbol is not streamed.
+    ``sentence`` is the index of the input. ``token`` is None in the last event of a sentence; ``hypothesis``
+    is None in all others. The end symbol is not streamed.
     """
 
     sentence: int
@@ -50,7 +49,7 @@ class StreamEvent:
 
 
 WAVE = 16
-"""How many times its size a batch holds where sentences may enter late: its tables grow with each step."""
+"""Size of a continuous batch, in ordinary batches; limited because its tables grow with each step."""
 
 Stream = Generator[StreamEvent, None, list[list[Hypothesis]]]
 
@@ -66,31 +65,30 @@ def search(
 ) -> list[list[Hypothesis]]:
     """Translate sentences of token ids.
 
-    A sentence's result does not depend on which others it comes with, provided that the decoder's rows
-    do not depend on each other.
+    The result of a sentence does not depend on the others, provided that the decoder's rows don't depend on
+    each other.
 
     Args:
         decoder: the model.
         sources: sentences of token ids, each with its end symbol; any number, in any order of lengths.
         options: how to search.
-        prefixes: per sentence, the tokens that its target must begin with (empty for none); they follow
+        prefixes: for each sentence, the tokens that its target must begin with (empty for none), after
             ``options.first``.
-        on_token: called with each token as it is decided; greedy or a single sample only.
-        phrases: per sentence, what its target must contain (M27). The beam of a sentence is as wide as
-            ``options.beam``, or wider where its banks need it (:func:`uwaga.search.banks.places_for`).
-            It waits for one finished hypothesis more than the last of its banks has places, between
-            ``options.nbest`` and ``options.beam``. One without them all is found only where the limits
-            leave no room for them.
+        on_token: called with each token as it is decided; greedy search or a single sample only.
+        phrases: for each sentence, what its target must contain (M27). Its beam size is ``options.beam``, or
+            more if its banks need it (:func:`uwaga.search.banks.beam_size`). The search of a sentence
+            stops at one finished hypothesis more than its last bank has places, between ``options.nbest`` and
+            ``options.beam``. A result lacks a phrase only if the length limits leave no room for it.
 
     Returns:
-        For each sentence in the order given, up to ``options.nbest`` hypotheses, best first: distinct
-        ones from a beam, independent ones (which may be alike) from sampling.
+        For each sentence, up to ``options.nbest`` hypotheses, best first: distinct ones from a beam,
+        independent ones (which may be equal) from sampling.
 
     Raises:
-        TextTooLongError: a source, or a prefix, is longer than the model can take.
+        TextTooLongError: a source or a prefix is too long for the model.
         DataError: a source is empty.
-        SettingsError: the options or prefixes do not fit the model.
-        ModelError: the model's log-probabilities are not numbers.
+        SettingsError: the options, prefixes or phrases are invalid for the model.
+        ModelError: the model's log-probabilities are NaN.
     """
     run = _run(decoder, sources, options, prefixes, on_token is not None, phrases)
     while True:
@@ -115,11 +113,10 @@ def stream(
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> Iterator[StreamEvent]:
-    """As :func:`search`, yielding every token as it is decided and each hypothesis when it is whole.
+    """Yield each token as it is decided, and each hypothesis when it is finished; see :func:`search`.
 
     Raises:
-        SettingsError: the options ask for a beam or more than one sample, where no token is decided
-            before the end.
+        SettingsError: the options ask for a beam or several samples.
     """
     return _run(decoder, sources, options, prefixes, True, None)
 
@@ -132,7 +129,7 @@ def _run(
     streaming: bool,
     phrases: Sequence[Phrases | None] | None,
 ) -> Stream:
-    """Check everything, then decode batch by batch."""
+    """Check the arguments, then decode batch by batch."""
     if streaming:
         options.check_streams()
     prefixes = [()] * len(sources) if prefixes is None else prefixes
@@ -140,7 +137,7 @@ def _run(
     check_sources(decoder, sources)
     check_prefixes(decoder, prefixes, len(sources))
     prefixes = [starts_with_first(prefix, options) for prefix in prefixes]
-    wanted = _checked(decoder, sources, options, phrases, streaming)
+    checked = _checked(decoder, sources, options, phrases, streaming)
     limits = [
         step_limit(
             options,
@@ -148,11 +145,13 @@ def _run(
             len(source),
             len(prefix),
             f"sentence {number}",
-            0 if of_it is None or of_it.bonus is not None else of_it.total,
+            0 if sentence_phrases is None or sentence_phrases.bonus is not None else sentence_phrases.total,
         )
-        for number, (source, prefix, of_it) in enumerate(zip(sources, prefixes, wanted, strict=True), start=1)
+        for number, (source, prefix, sentence_phrases) in enumerate(
+            zip(sources, prefixes, checked, strict=True), start=1
+        )
     ]
-    return _decode_all(decoder, sources, options, prefixes, limits, streaming, wanted)
+    return _decode_all(decoder, sources, options, prefixes, limits, streaming, checked)
 
 
 def _checked(
@@ -162,25 +161,25 @@ def _checked(
     phrases: Sequence[Phrases | None] | None,
     streaming: bool,
 ) -> list[Phrases | None]:
-    """The phrases of each sentence, None for none; without those that hold a token that is never produced.
+    """Return the phrases of each sentence, None for none, without alternatives that hold a banned token.
 
     Raises:
-        SettingsError: their number is not that of the sentences, one cannot be searched for, or nothing is
-            searched for at all.
+        SettingsError: the number of phrases is wrong, a phrase is invalid, or the options don't search a
+            beam.
     """
-    if phrases is None or not any(one is not None and one.total for one in phrases):
+    if phrases is None or not any(each is not None and each.total for each in phrases):
         return [None] * len(sources)
     if len(phrases) != len(sources):
-        raise SettingsError(f"the phrases of {len(phrases)} sentences for {len(sources)}: give all or none")
-    if options.sample or streaming:
         raise SettingsError(
-            "phrases are put into a target by a beam: leave out sample, mbr and streaming, or the phrases"
+            f"phrases are given for {len(phrases)} of {len(sources)} sentences: give them for all, or none"
         )
-    for number, one in enumerate(phrases, start=1):
-        if one is not None:
-            one.check(decoder.symbols, decoder.vocabulary, f"sentence {number}")
-    never = never_produced(options, decoder.symbols)
-    return [None if one is None else one.possible(never) for one in phrases]
+    if options.sample or streaming:
+        raise SettingsError("phrases need beam search: leave out sample, mbr and streaming, or the phrases")
+    for number, each in enumerate(phrases, start=1):
+        if each is not None:
+            each.check(decoder.symbols, decoder.vocabulary, f"sentence {number}")
+    never = banned_tokens(options, decoder.symbols)
+    return [None if each is None else each.possible(never) for each in phrases]
 
 
 def _decode_all(
@@ -192,23 +191,23 @@ def _decode_all(
     streaming: bool,
     phrases: Sequence[Phrases | None],
 ) -> Stream:
-    """Decode sentences of as many hypotheses together."""
+    """Decode together the sentences of equal beam size."""
     results: list[list[Hypothesis]] = [[] for _ in sources]
-    places = [options.rows if one is None else places_for(options, one) for one in phrases]
-    for width in dict.fromkeys(places):
-        those = [index for index, of_it in enumerate(places) if of_it == width]
-        plain = all(phrases[index] is None for index in those)
-        found = yield from _decode_alike(
+    sizes = [options.rows if each is None else beam_size(options, each) for each in phrases]
+    for width in dict.fromkeys(sizes):
+        selected = [index for index, size in enumerate(sizes) if size == width]
+        plain = all(phrases[index] is None for index in selected)
+        results_of_width = yield from _decode_alike(
             decoder,
-            [sources[index] for index in those],
+            [sources[index] for index in selected],
             options if width == options.rows else replace(options, beam=width),
-            [prefixes[index] for index in those],
-            [limits[index] for index in those],
+            [prefixes[index] for index in selected],
+            [limits[index] for index in selected],
             options.rows,
             streaming,
-            None if plain else [phrases[index] for index in those],
+            None if plain else [phrases[index] for index in selected],
         )
-        for index, hypotheses in zip(those, found, strict=True):
+        for index, hypotheses in zip(selected, results_of_width, strict=True):
             results[index] = hypotheses
     return results
 
@@ -226,7 +225,7 @@ def _decode_alike(
     results: list[list[Hypothesis]] = [[] for _ in sources]
     lengths = [len(source) for source in sources]
     joining = decoder.join is not None
-    itself = searched_by_decoder(decoder, options, limits)
+    by_decoder = searched_by_decoder(decoder, options, limits)
     for indices in length_batches(lengths, options.rows, options.batch_tokens * (WAVE if joining else 1)):
         of_batch = None if phrases is None else [phrases[index] for index in indices]
         given = (
@@ -238,7 +237,7 @@ def _decode_alike(
             enough,
             of_batch,
         )
-        batch = DecoderBatch(*given, streams=streaming) if itself else BeamBatch(*given)
+        batch = DecoderBatch(*given, streams=streaming) if by_decoder else BeamBatch(*given)
         entering = len(indices)
         while batch.waiting.size or batch.running.size:
             if joining and batch.waiting.size:
@@ -257,7 +256,7 @@ def _decode_alike(
 def _events(
     batch: BeamBatch | DecoderBatch, progress: StepOutcome, indices: list[int]
 ) -> Iterator[StreamEvent]:
-    """What a stream says after a step: each new token, then each sentence that is done."""
+    """Yield the events of a step: each new token, then each finished sentence."""
     decided = zip(
         progress.extended.tolist(), progress.tokens.tolist(), progress.log_probs.tolist(), strict=True
     )

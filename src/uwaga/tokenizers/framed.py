@@ -1,4 +1,4 @@
-"""A pretrained model's tokeniser: pieces from a library, and its family's special tokens around them."""
+"""Tokenisers of pretrained models: pieces from a library, with the special tokens of the model family."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ from uwaga.errors import DataError, SettingsError
 from uwaga.languages.codes import same_language
 
 Place = Literal["before", "behind", "start"]
-"""Where a language's token goes: ``before`` the pieces, ``behind`` the end symbol, or the decoder's start."""
+"""Position of the language token: ``before`` the pieces, ``behind`` the end symbol, or as decoder start."""
 
 SHOWN = 60
-"""Languages in a message."""
+"""Maximum languages in a message."""
 
 
 class Codec(Protocol):
-    """Text to ids and back, without any frame."""
+    """Text to ids and back, without special tokens around."""
 
     @property
     def content(self) -> bytes:
-        """All that decides the ids."""
+        """Serialisation of everything that determines the ids."""
         ...
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text; a special token that the text spells is one id."""
+        """Return the ids of a text; a special token spelt in the text is one id."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without special tokens and ids that have no piece."""
+        """Return the text of ids, without special tokens and ids without a piece."""
         ...
 
     def piece(self, token: int) -> str | None:
-        """The piece of an id, None where it has none."""
+        """Return the piece of an id, None if it has none."""
         ...
 
     def number(self, piece: str) -> int | None:
-        """The id of a piece, None where it has none."""
+        """Return the id of a piece, None if it has none."""
         ...
 
 
 @dataclass(frozen=True)
 class FramedTokeniser:
-    """One side of a pretrained model; obeys :class:`uwaga.tokenizers.subwords.Subwords`.
+    """The tokeniser of one side of a pretrained model.
 
-    As in ``transformers``, a text that spells a special token (``<mask>``, ``</s>``) means the token.
+    As in ``transformers``, a special token spelt in a text (``<mask>``, ``</s>``) is encoded as the token.
 
     Attributes:
         symbols: the special token ids.
-        vocabulary: rows of the model's embeddings; ids from the last piece up to here are never text.
-        prefix: ids put before a text.
-        suffix: ids put behind it.
-        clean: whether spaces before punctuation are taken out of decoded text, as English wants it.
-        prompt_prefix: text put before every sentence, such as T5's ``translate English to German: ``.
-        languages: tokens of the languages of a multilingual model by code; empty in others.
-        place: where the language's token goes.
-        language: the code chosen, None for none.
+        vocabulary: rows of the model's embeddings; may exceed the number of pieces.
+        prefix: ids added before a text.
+        suffix: ids added after a text.
+        clean: remove spaces before punctuation from decoded (English) text.
+        prompt_prefix: text added before every sentence, such as T5's ``translate English to German: ``.
+        languages: language tokens of a multilingual model by code; empty for others.
+        place: position of the language token.
+        language: selected code, None for none.
     """
 
     codec: Codec
@@ -75,23 +75,23 @@ class FramedTokeniser:
 
     @property
     def model_bytes(self) -> bytes:
-        """The tokeniser's files, and what is put around a text."""
+        """Serialisation of the tokeniser files and the special tokens around a text."""
         frame = (self.symbols, self.prefix, self.suffix, self.clean)
         around = (*frame, self.prompt_prefix, self.place, self.language)
         return self.codec.content + repr(around).encode()
 
     @property
     def first(self) -> int | None:
-        """The language's token where the model must be made to begin its target with it."""
+        """The language token if the model must be forced to begin its target with it, else None."""
         if self.language is None or self.place != "before":
             return None
         return self.languages[self.language]
 
     def with_language(self, language: str) -> FramedTokeniser:
-        """The same tokeniser for texts of a language: a code, or another of the same language if unique.
+        """Return the tokeniser for a language, given by a code or another code of it if that is unique.
 
         Raises:
-            SettingsError: the model has no such language; lists those that it has.
+            SettingsError: the model lacks the language; the message lists those that it has.
         """
         code = self._code(language)
         symbols = self.symbols
@@ -100,48 +100,48 @@ class FramedTokeniser:
         return replace(self, language=code, symbols=symbols)
 
     def with_prompt_prefix(self, prefix: str) -> FramedTokeniser:
-        """The same tokeniser with a text before every sentence."""
+        """Return the tokeniser with a text added before every sentence."""
         return replace(self, prompt_prefix=prefix)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without its frame.
+        """Return the ids of a text, without special tokens around.
 
         Raises:
-            DataError: the text is not valid Unicode, or spells a special token that the model does not have.
+            DataError: the text is not valid Unicode, or contains a special token without an embedding.
         """
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            raise DataError(f"{text[:40]!r}: not valid Unicode, remove half surrogate pairs") from None
+            raise DataError(f"{text[:40]!r}: not valid Unicode, remove lone surrogates") from None
         ids = self.codec.encode(self.prompt_prefix + text)
         if ids and max(ids) >= self.vocabulary:
             piece = self.codec.piece(max(ids))
             raise DataError(
-                f"{text[:40]!r}: {self.name} has no embedding for {piece}; take it out of the text"
+                f"{text[:40]!r}: {self.name} has no embedding for {piece}; remove it from the text"
             )
         return ids
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """The ids with the special tokens that the model expects around them.
+        """Return the ids with the special tokens that the model expects around them.
 
         Raises:
-            SettingsError: the model is multilingual and no language has been chosen.
+            SettingsError: the model is multilingual and no language is selected.
         """
         if not self.languages or self.place == "start":
             return [*self.prefix, *ids, *self.suffix]
         if self.language is None:
-            raise SettingsError(f"{self.name}: a model of several languages: {self.choices()}")
+            raise SettingsError(f"{self.name}: the model is multilingual: {self.choices()}")
         token = self.languages[self.language]
         if self.place == "before":
             return [*self.prefix, token, *ids, *self.suffix]
         return [*self.prefix, *ids, *self.suffix, token]
 
     def language_prefix(self, text: str) -> str:
-        """Nothing: ``prompt_prefix`` stands before every sentence by itself."""
+        """Return an empty string: ``prompt_prefix`` is added to every sentence anyway."""
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, special tokens dropped.
+        """Return the text of ids, without special tokens.
 
         Raises:
             DataError: an id is outside the vocabulary.
@@ -151,19 +151,19 @@ class FramedTokeniser:
         return clean_up(text) if self.clean else text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of ids; a row of the embeddings that no piece belongs to is ``<unused N>``.
+        """Return the pieces of ids; ``<unused N>`` for embeddings without a piece.
 
         Raises:
             DataError: an id is outside the vocabulary.
         """
         self._check(ids)
-        found = [self.codec.piece(int(token)) for token in ids]
+        pieces = [self.codec.piece(int(token)) for token in ids]
         return [
-            f"<unused {token}>" if piece is None else piece for token, piece in zip(ids, found, strict=True)
+            f"<unused {token}>" if piece is None else piece for token, piece in zip(ids, pieces, strict=True)
         ]
 
     def number(self, piece: str) -> int | None:
-        """The id of a piece such as ``[MASK]``, None where the vocabulary lacks it."""
+        """Return the id of a piece such as ``[MASK]``, None if the vocabulary lacks it."""
         return self.codec.number(piece)
 
     def _check(self, ids: Sequence[int]) -> None:
@@ -181,11 +181,13 @@ class FramedTokeniser:
         if len(near) == 1:
             return near[0]
         if near:
-            raise SettingsError(f"{self.name}: language {language!r} is one of {', '.join(near)}: say which")
+            raise SettingsError(
+                f"{self.name}: language {language!r} is ambiguous: choose one of {', '.join(near)}"
+            )
         raise SettingsError(f"{self.name}: no language {language!r}; {self.choices(language)}")
 
     def choices(self, language: str = "") -> str:
-        """How to choose a language, for messages."""
+        """Return how to choose a language, for messages."""
         codes = sorted(self.languages)
         close = difflib.get_close_matches(language, codes, n=3, cutoff=0.4) if language else []
         hint = f"did you mean {' or '.join(close)}? " if close else ""
@@ -204,7 +206,7 @@ CLEANING = (
 
 
 def clean_up(text: str) -> str:
-    """English text without the spaces before punctuation and short forms that a tokeniser left."""
+    """Return English text without spaces before punctuation and contractions."""
     for before, after in CLEANING:
         text = text.replace(before, after)
     return text

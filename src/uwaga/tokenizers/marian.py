@@ -1,4 +1,4 @@
-"""Marian's tokenisers: SentencePiece cuts the text, a vocabulary of its own numbers the pieces."""
+"""Tokenisers of Marian and CTranslate2 models: pieces numbered by a vocabulary file."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
 
 
 class MarianTokeniser:
-    """One side of an OPUS-MT model.
+    """The tokeniser of one side of an OPUS-MT model: SentencePiece and a vocabulary.
 
-    A text may begin with the token of a target language (``>>fra<<``), which then is one id. Text that
-    spells a special symbol stays text.
+    A text may begin with a target-language token (``>>fra<<``), which is one id. Text that spells a special
+    symbol is ordinary text.
     """
 
     def __init__(
@@ -36,9 +36,8 @@ class MarianTokeniser:
         """A tokeniser.
 
         Args:
-            model: cuts texts into pieces.
-            vocabulary: numbers the pieces; None where the model's own numbers are meant, up to the padding
-                symbol's.
+            model: splits texts into pieces.
+            vocabulary: ids of the pieces; None for those of the model, followed by the padding symbol.
             symbols: special token ids.
             name: the file, for messages.
         """
@@ -66,34 +65,34 @@ class MarianTokeniser:
 
     @property
     def model_bytes(self) -> bytes:
-        """The SentencePiece model and the vocabulary."""
+        """Serialisation of the SentencePiece model and the vocabulary."""
         model: bytes = self._model.serialized_model_proto()
         return model + json.dumps([self._ids, self._chosen], sort_keys=True).encode()
 
     @property
     def files(self) -> tuple[bytes, Mapping[str, int]]:
-        """What ``source.spm`` and ``vocab.json`` hold: the SentencePiece model, and ids by pieces."""
+        """Contents of ``source.spm`` and ``vocab.json``: the SentencePiece model, and ids by piece."""
         return self._model.serialized_model_proto(), self._ids
 
     @cached_property
     def languages(self) -> list[str]:
-        """The target languages' tokens, none in a model of one language pair."""
+        """Target-language tokens, empty for models of one language pair."""
         if self._vocabulary is None and not TOKEN.search(self._model.serialized_model_proto()):
-            return []  # without a look at each of the pieces
+            return []  # faster than looking at each piece
         return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without the end symbol.
+        """Return the ids of a text, without the end symbol.
 
         Raises:
             DataError: the text is not valid Unicode, or begins with the token of a language that a
-                multilingual model does not know.
+                multilingual model does not have.
         """
         if self._vocabulary is None and not self.languages:
             return self._cut(text, int)
-        found = LANGUAGE.match(text)
-        lead, rest = (found.group(), text[found.end() :]) if found else ("", text)
-        if not found and self._chosen:
+        match = LANGUAGE.match(text)
+        lead, rest = (match.group(), text[match.end() :]) if match else ("", text)
+        if not match and self._chosen:
             lead, rest = self._chosen, f" {text}"  # as if the text began with the token and a space
         languages = self.languages
         if lead and languages and lead not in self._ids:
@@ -106,41 +105,41 @@ class MarianTokeniser:
 
     def _cut(self, text: str, kind: type[Kind]) -> list[Kind]:
         try:
-            found: list[Kind] = self._model.encode(text, out_type=kind)
+            pieces: list[Kind] = self._model.encode(text, out_type=kind)
         except (RuntimeError, ValueError, TypeError):
-            raise DataError(f"{text[:40]!r}: not valid Unicode, remove half surrogate pairs") from None
-        return found
+            raise DataError(f"{text[:40]!r}: not valid Unicode, remove lone surrogates") from None
+        return pieces
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """The ids with the end symbol behind them."""
+        """Return the ids followed by the end symbol."""
         return [*ids, self._symbols.end]
 
     def language_prefix(self, text: str) -> str:
-        """The target language's token at the beginning of a text, or the one chosen, or nothing.
+        """Return the leading target-language token of a text, or the default one, or an empty string.
 
-        With the space behind it, which some models' pieces keep.
+        It includes the space after the token, which the pieces of some models preserve.
         """
-        found = LANGUAGE.match(text)
-        if found:
-            return text[: found.end() + text.startswith(" ", found.end())]
+        match = LANGUAGE.match(text)
+        if match:
+            return text[: match.end() + text.startswith(" ", match.end())]
         return f"{self._chosen} " if self._chosen else ""
 
     def with_target(self, language: str) -> MarianTokeniser:
-        """The same tokeniser that puts the token of a target language before texts that have none.
+        """Return a tokeniser that adds a target-language token to texts without one.
 
         Raises:
-            SettingsError: the model has no such target language; lists those that it has.
+            SettingsError: the model lacks the target language; the message lists those that it has.
         """
         token = language if LANGUAGE.fullmatch(language) else f">>{language}<<"
         if token not in self.languages:
-            known = " ".join(piece[2:-2] for piece in self.languages)
-            raise SettingsError(f"{self._name}: no target language {language!r}; the model has {known}")
+            codes = " ".join(piece[2:-2] for piece in self.languages)
+            raise SettingsError(f"{self._name}: no target language {language!r}; the model has {codes}")
         other = copy(self)
         other._chosen = token
         return other
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without special and unknown symbols.
+        """Return the text of ids, without special and unknown symbols.
 
         Raises:
             DataError: an id is outside the vocabulary.
@@ -154,7 +153,7 @@ class MarianTokeniser:
         return text.replace(MARK, " ").strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of ids.
+        """Return the pieces of ids.
 
         Raises:
             DataError: an id is outside the vocabulary.
@@ -167,7 +166,7 @@ class MarianTokeniser:
         return [self._pieces[token] for token in ids]
 
     def _within(self, ids: Sequence[int]) -> bool:
-        """Whether all are numbers of the SentencePiece model."""
+        """Return True if all are ids of the SentencePiece model."""
         return not ids or (min(ids) >= 0 and max(ids) < self._model.get_piece_size())
 
 
@@ -188,7 +187,7 @@ def padded(ids: Mapping[str, int], pad: int) -> dict[str, int]:
 
 
 def read_sentencepiece(path: Path) -> SentencePieceProcessor:
-    """The SentencePiece model in a file.
+    """Read a SentencePiece model.
 
     Raises:
         ModelError: missing or damaged.
@@ -198,15 +197,15 @@ def read_sentencepiece(path: Path) -> SentencePieceProcessor:
         if not content:
             raise RuntimeError
         return SentencePieceProcessor(model_proto=content)
-    except (RuntimeError, UnicodeDecodeError):  # the latter where its message quotes the file
+    except (RuntimeError, UnicodeDecodeError):  # the latter if the message quotes the file
         raise ModelError(f"{path}: damaged or not a SentencePiece model; fetch it again") from None
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:
-    """A mapping from pieces to ids below ``size``.
+    """Read a mapping from pieces to ids below ``size``.
 
     Raises:
-        ModelError: missing, damaged, without a special symbol, or not of the model's size.
+        ModelError: the file is missing or damaged, lacks a special symbol, or has another size.
     """
     try:
         values = json.loads(read_bytes(path, "vocabulary"))
@@ -217,7 +216,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
     try:
         "".join(values).encode("utf-8")
     except UnicodeEncodeError:
-        raise ModelError(f"{path}: a piece holds half a surrogate pair, which is no text") from None
+        raise ModelError(f"{path}: a piece contains a lone surrogate, which is not valid Unicode") from None
     missing = [piece for piece in (END, UNKNOWN, PAD) if piece not in values]
     if missing:
         raise ModelError(f"{path}: the vocabulary lacks {', '.join(missing)}")
@@ -228,3 +227,95 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
             f"tokens numbered up to {size - 1}; the files are of different models"
         )
     return values
+
+
+class FramedPieces(MarianTokeniser):
+    """A tokeniser like Marian's, with ids added ``before`` and ``behind`` a source."""
+
+    def __init__(
+        self,
+        model: SentencePieceProcessor,
+        vocabulary: Mapping[str, int],
+        symbols: Symbols,
+        name: str,
+        before: Sequence[int] = (),
+        behind: Sequence[int] = (),
+    ) -> None:
+        super().__init__(model, vocabulary, symbols, name)
+        self._before, self._behind = list(before), list(behind)
+
+    @property
+    def model_bytes(self) -> bytes:
+        """Serialisation of the SentencePiece model, the vocabulary and the special tokens around a source."""
+        return super().model_bytes + repr((self._before, self._behind)).encode()
+
+    def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
+        """Return the ids with the special tokens around them."""
+        return [*self._before, *ids, *self._behind]
+
+
+class SpacedPieces:
+    """A tokeniser for text that is already split into pieces by spaces.
+
+    Args:
+        vocabulary: ids by piece.
+        symbols: special token ids.
+        name: origin, for messages.
+        before: ids added before a source.
+        behind: ids added after a source.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Mapping[str, int],
+        symbols: Symbols,
+        name: str,
+        before: Sequence[int] = (),
+        behind: Sequence[int] = (),
+    ) -> None:
+        self._ids = vocabulary
+        self._pieces = {number: piece for piece, number in vocabulary.items()}
+        self._symbols, self._name = symbols, name
+        self._dropped = frozenset((symbols.start, symbols.end, symbols.pad))
+        self._before, self._behind = list(before), list(behind)
+
+    @property
+    def symbols(self) -> Symbols:
+        """The special token ids."""
+        return self._symbols
+
+    @property
+    def model_bytes(self) -> bytes:
+        """Serialisation of the vocabulary and the special tokens around a source."""
+        return json.dumps([self._ids, self._before, self._behind], sort_keys=True).encode()
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of the pieces of a text."""
+        return [self._ids.get(piece, self._symbols.unknown) for piece in text.split(" ") if piece]
+
+    def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
+        """Return the ids with the special tokens around them."""
+        return [*self._before, *ids, *self._behind]
+
+    def language_prefix(self, text: str) -> str:
+        """Return an empty string: language tokens are ordinary pieces."""
+        return ""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the pieces of ids separated by spaces, without special symbols.
+
+        Raises:
+            DataError: an id is outside the vocabulary.
+        """
+        return " ".join(self.pieces([token for token in ids if token not in self._dropped]))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the pieces of ids.
+
+        Raises:
+            DataError: an id is outside the vocabulary.
+        """
+        for token in ids:
+            if token not in self._pieces:
+                raise DataError(f"{self._name}: token id {token} is outside the vocabulary")
+        return [self._pieces[token] for token in ids]

@@ -1,7 +1,7 @@
-"""The tokenisers of the multilingual families: SentencePiece, and a token for each language.
+"""Tokenisers of multilingual model families: SentencePiece with a token for each language.
 
-They return tokenisers whose languages are those that the folder states; where it states none, one is
-chosen with :meth:`uwaga.tokenizers.framed.FramedTokeniser.with_language`.
+The languages are those that the folder states; if it states none, choose one with
+:meth:`uwaga.tokenizers.framed.FramedTokeniser.with_language`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sentencepiece import SentencePieceProcessor
 
 from uwaga.errors import ModelError
 from uwaga.languages.codes import M2M100, MBART, MBART50, NLLB200, WMT21
+from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json, read_vocabulary
 from uwaga.tokenizers.framed import FramedTokeniser, Place
 from uwaga.tokenizers.marian import read_sentencepiece
 from uwaga.tokenizers.pretrained import Sides, TokenIds, framed, sentencepiece_file
@@ -26,8 +27,6 @@ from uwaga.tokenizers.pretrained_files import (
     read_declared,
     read_json,
 )
-from uwaga.tokenizers.sentencepiece_codec import SentencePieceCodec
-from uwaga.tokenizers.tokenizers_codec import TokenizersCodec, read_tokenizer_json, read_vocabulary
 
 SPECIAL = {
     "bos": Special("<s>"),
@@ -41,7 +40,7 @@ LANGUAGE = re.compile(r"([a-z]{2,3}_[A-Za-z]{2,4})|__([a-z]{2,3})__")
 
 
 def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
-    """Of mBART (Liu et al. 2020): source ``... </s> en_XX``, and the decoder starts from ``ro_RO``.
+    """Read a tokeniser of mBART (Liu et al. 2020): source ``... </s> en_XX``, decoder start ``ro_RO``.
 
     mBART-50 (Tang et al. 2020): source ``en_XX ... </s>``, target ``ro_RO ... </s>``.
     """
@@ -59,7 +58,9 @@ def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
 
 
 def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> Sides:
-    """NLLB (Costa-jussà et al. 2022): ``eng_Latn ... </s>``, or as first released ``... </s> eng_Latn``."""
+    """Read a tokeniser of NLLB (Costa-jussà et al. 2022): ``eng_Latn ... </s>``, at first ``... </s>
+    eng_Latn``.
+    """
     declared = read_declared(folder)
     if (folder / TOKENIZER).exists():
         codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
@@ -71,7 +72,7 @@ def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> Sides:
 
 
 def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> Sides:
-    """M2M-100 (Fan et al. 2020): pieces numbered by ``vocab.json``, ``__en__ ... </s>``."""
+    """Read a tokeniser of M2M-100 (Fan et al. 2020): ids from ``vocab.json``, ``__en__ ... </s>``."""
     declared = read_declared(folder)
     codes = WMT21 if declared.text("language_codes") == "wmt21" else M2M100
     if not (folder / "vocab.json").exists():
@@ -94,7 +95,9 @@ def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> Sides:
 
 
 def _fairseq(model: SentencePieceProcessor, codes: Sequence[str], declared: Declared) -> SentencePieceCodec:
-    """Pieces as fairseq numbers them: four special ones, the model's without its own three, languages."""
+    """Return a codec with fairseq's ids: four special tokens, the model's pieces without its three,
+    languages.
+    """
     special = {**SPECIAL, **declared.named}
     size = model.get_piece_size()
     tokens = [special["bos"], special["pad"], special["eos"], special["unk"]]
@@ -105,7 +108,7 @@ def _fairseq(model: SentencePieceProcessor, codes: Sequence[str], declared: Decl
 
 
 def _is_mbart50(folder: Path, declared: Declared, otherwise: bool) -> bool:
-    """What the folder says of itself, or what its vocabulary tells."""
+    """Return True for mBART-50, by the tokeniser class that the folder declares, else by ``otherwise``."""
     name = declared.text("tokenizer_class")
     config = folder / "config.json"
     if name is None and config.exists():
@@ -128,7 +131,7 @@ def _sides(
     plain = framed(codec, ids, special, declared, folder)
     languages = _languages(codec, codes)
     if not languages:
-        raise ModelError(f"{folder}: the vocabulary holds no language's token; fetch the model again")
+        raise ModelError(f"{folder}: the vocabulary has no language tokens; fetch the model again")
     plain = replace(plain, suffix=(plain.symbols.end,), languages=languages)
     source, target = (replace(plain, place=place) for place in places)
     start = {number: code for code, number in languages.items()}.get(plain.symbols.start)
@@ -138,12 +141,12 @@ def _sides(
 
 
 def _languages(codec: TokenizersCodec | SentencePieceCodec, codes: Sequence[str]) -> Mapping[str, int]:
-    """The ids of the languages: the family's own, and whatever special token looks like one."""
-    found = {code: codec.number(code if "_" in code else f"__{code}__") for code in codes}
+    """Return the ids of language tokens: those of the family, and special tokens that look like one."""
+    numbers = {code: codec.number(code if "_" in code else f"__{code}__") for code in codes}
     for piece, number in codec.added.items():
         if match := LANGUAGE.fullmatch(piece):
-            found[match[1] or match[2]] = number
-    return {code: number for code, number in found.items() if number is not None}
+            numbers[match[1] or match[2]] = number
+    return {code: number for code, number in numbers.items() if number is not None}
 
 
 def _stated(tokeniser: FramedTokeniser, declared: Declared, key: str) -> FramedTokeniser:

@@ -1,8 +1,8 @@
-"""The tokenisers of the pretrained families, read from a folder in Hugging Face's format.
+"""Tokenisers of pretrained model families, read from a folder in Hugging Face format.
 
-Each ``read_..._tokeniser`` takes the folder and what its ``config.json`` knows of the vocabulary, and
-returns both :class:`Sides`. A ``tokenizer.json`` is used as it stands where there is one, the older files
-otherwise. All raise ModelError where files are missing, damaged, or disagree with the weights.
+Each ``read_..._tokeniser`` takes the folder and the vocabulary of its ``config.json``, and returns both
+:class:`Sides`. It uses ``tokenizer.json`` if there is one, else the older files. All raise ModelError if
+files are missing, damaged, or inconsistent with the weights.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from pathlib import Path
 
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError
-from uwaga.tokenizers.framed import Codec, FramedTokeniser
-from uwaga.tokenizers.marian import read_sentencepiece
-from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, missing, read_declared
-from uwaga.tokenizers.sentencepiece_codec import SentencePieceCodec
-from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.tokenizers_codec import (
+from uwaga.tokenizers.codecs import (
+    SentencePieceCodec,
     TokenizersCodec,
     read_byte_level,
     read_tokenizer_json,
     read_word_piece,
 )
+from uwaga.tokenizers.framed import Codec, FramedTokeniser
+from uwaga.tokenizers.marian import read_sentencepiece
+from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, missing, read_declared
+from uwaga.tokenizers.subwords import Subwords
 
 PADDING = 1024
-"""Rows of the embeddings that may stand behind the last piece, since sizes are rounded up for speed."""
+"""Maximum embeddings after the last piece; sizes are rounded up for speed."""
 
 PEGASUS_OFFSET = 103
 T5_SENTINELS = 100
@@ -60,9 +60,9 @@ PEGASUS_SPECIAL = {**T5_SPECIAL, "mask": Special("<mask_2>")}
 
 @dataclass(frozen=True)
 class TokenIds:
-    """What ``config.json`` knows of the vocabulary.
+    """The vocabulary in ``config.json``.
 
-    ``vocabulary``: rows of the embeddings; ``start``: what decoding starts from; None: not stated.
+    ``vocabulary``: rows of the embeddings; ``start``: first decoder input; None: not stated.
     """
 
     vocabulary: int
@@ -73,39 +73,41 @@ class TokenIds:
 
 @dataclass(frozen=True)
 class Sides:
-    """The tokenisers of source and target. Multilingual ones may still need their languages chosen."""
+    """The tokenisers of source and target; multilingual ones may still need a language."""
 
     source: Subwords
     target: Subwords
 
 
 def read_bart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
-    """BART (Lewis et al. 2020): byte-level BPE in ``<s> ... </s>``."""
+    """Read a tokeniser of BART (Lewis et al. 2020): byte-level BPE in ``<s> ... </s>``."""
     declared = read_declared(folder)
     codec = _byte_level(folder, declared, BART_SPECIAL)
     special = {**BART_SPECIAL, **declared.named}
     tokeniser = framed(codec, ids, special, declared, folder)
     if (folder / TOKENIZER).exists():
-        return _alike(tokeniser, *codec.add_special_tokens())
-    start = _must(codec, special["cls" if "cls" in special else "bos"], folder)
-    return _alike(tokeniser, (start,), (_must(codec, special["sep" if "sep" in special else "eos"], folder),))
+        return _both_sides(tokeniser, *codec.add_special_tokens())
+    start = _required_id(codec, special["cls" if "cls" in special else "bos"], folder)
+    return _both_sides(
+        tokeniser, (start,), (_required_id(codec, special["sep" if "sep" in special else "eos"], folder),)
+    )
 
 
 def read_gpt2_tokeniser(folder: Path, ids: TokenIds) -> Sides:
-    """GPT-2 (Radford et al. 2019): byte-level BPE without a frame, unless the folder asks for one."""
+    """Read a tokeniser of GPT-2 (Radford et al. 2019): byte-level BPE, by default without special tokens."""
     declared = read_declared(folder)
     codec = _byte_level(folder, declared, GPT2_SPECIAL)
     special = {**GPT2_SPECIAL, **declared.named}
     tokeniser = framed(codec, ids, special, declared, folder)
     if (folder / TOKENIZER).exists() and not {"add_bos_token", "add_eos_token"} & set(declared.settings):
-        return _alike(tokeniser, *codec.add_special_tokens())
-    prefix = (_must(codec, special["bos"], folder),) if declared.flag("add_bos_token", False) else ()
-    suffix = (_must(codec, special["eos"], folder),) if declared.flag("add_eos_token", False) else ()
-    return _alike(tokeniser, prefix, suffix)
+        return _both_sides(tokeniser, *codec.add_special_tokens())
+    prefix = (_required_id(codec, special["bos"], folder),) if declared.flag("add_bos_token", False) else ()
+    suffix = (_required_id(codec, special["eos"], folder),) if declared.flag("add_eos_token", False) else ()
+    return _both_sides(tokeniser, prefix, suffix)
 
 
 def read_bert_tokeniser(folder: Path, ids: TokenIds) -> Sides:
-    """BERT (Devlin et al. 2019): WordPiece in ``[CLS] ... [SEP]``."""
+    """Read a tokeniser of BERT (Devlin et al. 2019): WordPiece in ``[CLS] ... [SEP]``."""
     declared = read_declared(folder)
     special = {**BERT_SPECIAL, **declared.named}
     if (folder / TOKENIZER).exists():
@@ -113,16 +115,18 @@ def read_bert_tokeniser(folder: Path, ids: TokenIds) -> Sides:
         frame = codec.add_special_tokens()
     elif (folder / "vocab.txt").exists():
         codec = read_word_piece(folder / "vocab.txt", declared, BERT_SPECIAL)
-        frame = (_must(codec, special["cls"], folder),), (_must(codec, special["sep"], folder),)
+        frame = (_required_id(codec, special["cls"], folder),), (_required_id(codec, special["sep"], folder),)
     else:
         raise missing(folder, TOKENIZER, "vocab.txt")
     special.setdefault("bos", special["cls"])
     special.setdefault("eos", special["sep"])
-    return _alike(framed(codec, ids, special, declared, folder), *frame)
+    return _both_sides(framed(codec, ids, special, declared, folder), *frame)
 
 
 def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> Sides:
-    """ProphetNet (Qi et al. 2020): BERT's WordPiece, ``... [SEP]``; a target begins with ``[SEP]`` too."""
+    """Read a tokeniser of ProphetNet (Qi et al. 2020): WordPiece, ``... [SEP]``; targets begin with
+    ``[SEP]``.
+    """
     declared = read_declared(folder)
     special = {**PROPHETNET_SPECIAL, **declared.named}
     codec: Codec
@@ -135,17 +139,19 @@ def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     special.setdefault("bos", special["sep"])
     special.setdefault("eos", special["sep"])
     tokeniser = framed(codec, ids, special, declared, folder)
-    return _alike(tokeniser, (), (_must(codec, special["sep"], folder),))
+    return _both_sides(tokeniser, (), (_required_id(codec, special["sep"], folder),))
 
 
 def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
-    """T5 (Raffel et al. 2020): SentencePiece, its sentinels ``<extra_id_N>`` behind it, ``... </s>``."""
+    """Read a tokeniser of T5 (Raffel et al. 2020): SentencePiece, sentinels ``<extra_id_N>``, ``...
+    </s>``.
+    """
     declared = read_declared(folder)
     special = {**T5_SPECIAL, **declared.named}
     codec: Codec
     if (folder / TOKENIZER).exists():
         codec = read_tokenizer_json(folder, declared)
-        return _alike(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
+        return _both_sides(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
     model = read_sentencepiece(sentencepiece_file(folder))
     size = model.get_piece_size()
     count = declared.settings.get("extra_ids", T5_SENTINELS)
@@ -159,17 +165,19 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
         added[number] = special[role]
     codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.unk_id())
     tokeniser = framed(codec, ids, special, declared, folder)
-    return _alike(tokeniser, (), (tokeniser.symbols.end,))
+    return _both_sides(tokeniser, (), (tokeniser.symbols.end,))
 
 
 def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
-    """Pegasus (Zhang et al. 2020): SentencePiece behind 103 tokens of its pretraining, ``... </s>``."""
+    """Read a tokeniser of Pegasus (Zhang et al. 2020): SentencePiece after 103 special tokens, ``...
+    </s>``.
+    """
     declared = read_declared(folder)
     special = {**PEGASUS_SPECIAL, **declared.named}
     codec: Codec
     if (folder / TOKENIZER).exists():
         codec = read_tokenizer_json(folder, declared)
-        return _alike(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
+        return _both_sides(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
     model = read_sentencepiece(sentencepiece_file(folder))
     offset = declared.settings.get("offset", PEGASUS_OFFSET)
     if type(offset) is not int or not 3 <= offset < ids.vocabulary:
@@ -181,7 +189,7 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     numbers = [-1, -1, *(number + offset for number in range(2, model.get_piece_size()))]
     codec = SentencePieceCodec(model, numbers, added | declared.numbered, unknown)
     tokeniser = framed(codec, ids, special, declared, folder)
-    return _alike(tokeniser, (), (tokeniser.symbols.end,))
+    return _both_sides(tokeniser, (), (tokeniser.symbols.end,))
 
 
 def framed(
@@ -191,23 +199,23 @@ def framed(
     declared: Declared,
     folder: Path,
 ) -> FramedTokeniser:
-    """A tokeniser without a frame yet, whose ids have been compared with the weights.
+    """Return a tokeniser without prefix and suffix, after comparing its ids with the weights.
 
     Raises:
-        ModelError: they disagree.
+        ModelError: the ids are inconsistent with the weights.
     """
     size = codec.size
     if "mask" in special and codec.number(special["mask"].content) == ids.vocabulary:
-        size -= 1  # summarisers such as bart-large-cnn gave up the mask, which was the last token
+        size -= 1  # models such as bart-large-cnn dropped the mask, the last token
     if not size <= ids.vocabulary < size + PADDING:
         raise ModelError(
             f"{folder}: the tokeniser has {codec.size} pieces, but the weights are for {ids.vocabulary}; "
             "the files are of different models"
         )
-    end = _same(codec, special.get("eos"), ids.end, "eos_token_id", folder)
-    pad = _same(codec, special.get("pad"), ids.pad, "pad_token_id", folder, end)
+    end = _consistent_id(codec, special.get("eos"), ids.end, "eos_token_id", folder)
+    pad = _consistent_id(codec, special.get("pad"), ids.pad, "pad_token_id", folder, end)
     begin = codec.number(special["bos"].content) if "bos" in special else None
-    start = next(one for one in (ids.start, begin, pad) if one is not None)
+    start = next(each for each in (ids.start, begin, pad) if each is not None)
     if start >= ids.vocabulary:
         raise ModelError(
             f"{folder / 'config.json'}: decoding starts from {start}, but there are {ids.vocabulary} tokens"
@@ -226,7 +234,7 @@ def framed(
 
 
 def sentencepiece_file(folder: Path) -> Path:
-    """The folder's SentencePiece model.
+    """Return the path of the folder's SentencePiece model.
 
     Raises:
         ModelError: there is none.
@@ -246,31 +254,33 @@ def _byte_level(folder: Path, declared: Declared, special: Mapping[str, Special]
     return read_byte_level(vocabulary, merges, declared, special)
 
 
-def _alike(tokeniser: FramedTokeniser, prefix: tuple[int, ...], suffix: tuple[int, ...]) -> Sides:
+def _both_sides(tokeniser: FramedTokeniser, prefix: tuple[int, ...], suffix: tuple[int, ...]) -> Sides:
     both = replace(tokeniser, prefix=prefix, suffix=suffix)
     return Sides(both, both)
 
 
-def _must(codec: Codec, token: Special, folder: Path) -> int:
+def _required_id(codec: Codec, token: Special, folder: Path) -> int:
     number = codec.number(token.content)
     if number is None:
         raise ModelError(f"{folder}: the vocabulary lacks the special token {token.content}")
     return number
 
 
-def _same(
+def _consistent_id(
     codec: Codec, token: Special | None, stated: int | None, key: str, folder: Path, otherwise: int = 0
 ) -> int:
-    """A special token's id, which ``config.json`` must not contradict."""
-    found = None if token is None else codec.number(token.content)
-    if token is not None and found is not None and stated not in (None, found):
+    """Return the id of a special token, which must be consistent with ``config.json``."""
+    number = None if token is None else codec.number(token.content)
+    if token is not None and number is not None and stated not in (None, number):
         raise ModelError(
-            f"{folder}: {token.content} is {found} in the tokeniser, but {key} in config.json is {stated}; "
+            f"{folder}: {token.content} is {number} in the tokeniser, but {key} in config.json is {stated}; "
             "the files are of different models"
         )
-    return next(one for one in (stated, found, otherwise) if one is not None)
+    return next(each for each in (stated, number, otherwise) if each is not None)
 
 
 def _is_bpe(codec: Codec) -> bool:
-    """Byte-level pieces spell their spaces exactly: taking some out would corrupt the text."""
+    """Return True for byte-level BPE, which preserves spaces, so that removing some would corrupt the
+    text.
+    """
     return isinstance(codec, TokenizersCodec) and codec.kind == "BPE"

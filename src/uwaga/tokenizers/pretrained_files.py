@@ -1,4 +1,4 @@
-"""The small files beside a pretrained tokeniser: its settings and special tokens."""
+"""Configuration files of pretrained tokenisers: settings and special tokens."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ SETTINGS = "tokenizer_config.json"
 SPECIAL = "special_tokens_map.json"
 ADDED = "added_tokens.json"
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
-LARGEST = 1 << 28
-"""Bytes; the largest vocabulary known to us takes 33 million."""
+MAX_BYTES = 1 << 28
+"""Largest file; the largest known vocabulary has 33 million bytes."""
 
 
 @dataclass(frozen=True)
 class Special:
-    """A token that text may spell and that is then one id.
+    """A special token, which is one id where a text spells it.
 
-    ``lstrip`` and ``rstrip``: whether it swallows the white space before and behind it. ``special``:
-    whether decoding drops it.
+    ``lstrip`` and ``rstrip``: it includes the white space before and after it. ``special``: it is dropped in
+    decoding.
     """
 
     content: str
@@ -36,10 +36,10 @@ class Special:
 
 @dataclass(frozen=True)
 class Declared:
-    """What a folder says of its tokeniser.
+    """The configuration of a tokeniser.
 
-    ``settings`` is ``tokenizer_config.json``; ``named`` the special tokens by their role (``bos``,
-    ``eos``, ...); ``numbered`` tokens added to the vocabulary, by id.
+    ``settings`` is ``tokenizer_config.json``; ``named`` are special tokens by role (``bos``, ``eos``, ...);
+    ``numbered`` are tokens added to the vocabulary, by id.
     """
 
     settings: Mapping[str, Any]
@@ -47,18 +47,19 @@ class Declared:
     numbered: dict[int, Special]
 
     def flag(self, name: str, default: bool) -> bool:
-        """A truth value of the settings."""
+        """Return a boolean of the settings."""
         value = self.settings.get(name)
         return value if isinstance(value, bool) else default
 
     def text(self, name: str) -> str | None:
-        """A text of the settings, None where there is none."""
+        """Return a string of the settings, None if there is none."""
         value = self.settings.get(name)
         return value if isinstance(value, str) and value else None
 
 
 def read_declared(folder: Path) -> Declared:
-    """Read ``tokenizer_config.json``, ``special_tokens_map.json`` and ``added_tokens.json``, if there.
+    """Read ``tokenizer_config.json``, ``special_tokens_map.json`` and ``added_tokens.json``, as far as
+    present.
 
     Raises:
         ModelError: a file is not a JSON mapping.
@@ -69,8 +70,8 @@ def read_declared(folder: Path) -> Declared:
     named: dict[str, Special] = {}
     for role in ROLES:
         for values in (settings, special):
-            if found := _special(values.get(f"{role}_token")):
-                named[role] = found
+            if token := _special(values.get(f"{role}_token")):
+                named[role] = token
                 break
     numbered: dict[int, Special] = {}
     for content, number in added.items():
@@ -78,16 +79,16 @@ def read_declared(folder: Path) -> Declared:
             numbered[number] = Special(content)
     decoder = settings.get("added_tokens_decoder")
     for number, value in (decoder if isinstance(decoder, dict) else {}).items():
-        if (found := _special(value)) and str(number).isdecimal():
-            numbered[int(number)] = found
+        if (token := _special(value)) and str(number).isdecimal():
+            numbered[int(number)] = token
     return Declared(settings, named, numbered)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The mapping in a JSON file.
+    """Read a JSON mapping.
 
     Raises:
-        ModelError: missing, unreadable, or not a JSON mapping.
+        ModelError: the file is missing, unreadable, or not a JSON mapping.
     """
     content = read_bytes(path)
     try:
@@ -101,27 +102,27 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def refuse_surrogates(content: bytes, values: object) -> None:
-    """Refuse halves of surrogate pairs, which JSON can escape but which are no text.
+    """Check for lone surrogates, which JSON can escape, but which are not valid Unicode.
 
     Args:
-        content: the JSON.
-        values: what it says.
+        content: the JSON text.
+        values: its values.
 
     Raises:
-        ValueError: there is one.
+        ValueError: there is a lone surrogate.
     """
     if b"\\ud" in content or b"\\uD" in content:
         json.dumps(values, ensure_ascii=False).encode("utf-8")
 
 
 def read_bytes(path: Path, what: str = "tokeniser") -> bytes:
-    """The contents of a tokeniser's file; ``what`` it is, for messages.
+    """Return the contents of a tokeniser file; ``what`` names it in messages.
 
     Raises:
-        ModelError: missing, unreadable or impossibly large.
+        ModelError: the file is missing, unreadable or too large.
     """
     try:
-        return read_regular(path, LARGEST)
+        return read_regular(path, MAX_BYTES)
     except OSError as error:
         raise ModelError(
             f"{path}: the {what} cannot be read: {error.strerror or error}; fetch the model again"
@@ -129,9 +130,9 @@ def read_bytes(path: Path, what: str = "tokeniser") -> bytes:
 
 
 def missing(folder: Path, *ways: str) -> ModelError:
-    """The error for a folder that holds none of the ways to store its tokeniser."""
+    """Return the error for a folder without any of the files that may store its tokeniser."""
     return ModelError(
-        f"{folder}: no tokeniser; it should hold {', or '.join(ways)}; fetch the whole repository again, "
+        f"{folder}: no tokeniser found; expected {', or '.join(ways)}; fetch the whole repository again, "
         "as `hf download owner/model` does"
     )
 

@@ -1,4 +1,4 @@
-"""A pretrained model's tokeniser as training reads texts with it."""
+"""Tokenisers of pretrained models for training."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from uwaga.errors import SettingsError
 from uwaga.tokenizers.marian import MarianTokeniser
 from uwaga.tokenizers.subwords import Subwords
 
-_TEXT = -1  # stands for the text between special tokens
+_TEXT = -1  # placeholder for the text between special tokens
 
 
 @dataclass(frozen=True)
 class RowTokeniser:
-    """One side of a model; obeys :class:`uwaga.tokenizers.subwords.TrainingSubwords`.
+    """A :class:`uwaga.tokenizers.subwords.TrainingSubwords` of one side of a pretrained model.
 
     Attributes:
-        subwords: the model's own tokeniser.
-        symbols: special token ids, of which ``end`` is what stands last in a row of this side.
+        subwords: tokeniser of the model.
+        symbols: special token ids; ``end`` is the last token of a row on this side.
         size: rows of the embeddings.
-        before: ids that stand before a text, such as its language's.
-        behind: ids that stand behind it, the last one aside.
+        before: ids before a text, such as its language token.
+        behind: ids after a text, except the last.
         name: of the model, for messages.
     """
 
@@ -43,13 +43,13 @@ class RowTokeniser:
         first: int | None = None,
         name: str = "",
     ) -> RowTokeniser:
-        """The rows that a model was trained on.
+        """Return a tokeniser of rows like those that the model was trained on.
 
         Args:
-            subwords: of the side, for the language that is meant.
+            subwords: of the side, with its language selected.
             size: rows of the embeddings.
-            side: a target ends with the end symbol, whatever its frame has behind it.
-            first: the token that every target begins with, None for none.
+            side: a target row ends with the end symbol, whatever special tokens follow it in a source.
+            first: token that every target begins with, None for none.
             name: of the model, for messages.
         """
         framed = subwords.add_special_tokens([_TEXT])
@@ -65,52 +65,52 @@ class RowTokeniser:
 
     @property
     def added(self) -> int:
-        """Tokens of a row that are not of its text, its last one among them."""
+        """Number of special tokens in a row, including the last."""
         return len(self.before) + len(self.behind) + 1
 
     @property
     def tags(self) -> Mapping[str, int]:
-        """The ids of the target languages' tokens of a Marian model (``>>deu<<``)."""
+        """Ids of the target-language tokens of a Marian model (``>>deu<<``)."""
         if not isinstance(self.subwords, MarianTokeniser):
             return {}
         return {tag: self.subwords.encode(tag)[0] for tag in self.subwords.languages}
 
     @property
     def model_bytes(self) -> bytes:
-        """All that decides the rows."""
+        """Serialisation of everything that determines the rows."""
         return self.subwords.model_bytes + repr((self.symbols, self.size, self.before, self.behind)).encode()
 
     def encode(self, text: str) -> list[int]:
-        """The row of a text, without its last symbol."""
+        """Return the row of a text, without its last token."""
         return [*self.before, *self.subwords.encode(text), *self.behind]
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """A row with its last symbol."""
+        """Return a row with its last token."""
         return [*ids, self.symbols.end]
 
     def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """The rows of many texts."""
+        """Return the rows of many texts."""
         return [self.encode(text) for text in texts]
 
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Refused: other libraries' tokenisers draw nothing that a run could repeat.
+        """Raise an error: other libraries' tokenisers have no reproducible sampling.
 
         Raises:
             SettingsError: always.
         """
         raise SettingsError(
-            "data.subword_sampling: the tokeniser of the model named by init draws no segmentations; "
-            "set it to 0, or take adapt.vocabulary: new"
+            "data.subword_sampling: the tokeniser of the model named by init cannot sample segmentations; "
+            "set it to 0, or set adapt.vocabulary: new"
         )
 
     def language_prefix(self, text: str) -> str:
-        """As the model's own tokeniser has it."""
+        """Return the prefix by the tokeniser of the model."""
         return self.subwords.language_prefix(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, special tokens dropped."""
+        """Return the text of ids, without special tokens."""
         return self.subwords.decode(ids)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of ids as they stand in the vocabulary."""
+        """Return the pieces of ids as they are in the vocabulary."""
         return self.subwords.pieces(ids)

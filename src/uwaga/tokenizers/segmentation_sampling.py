@@ -1,79 +1,169 @@
-"""Segmentations drawn at random: of a unigram model (Kudo 2018, section 3) and of BPE (Provilkov 2020).
+"""Sampling of segmentations: unigram models (Kudo 2018, section 3) and BPE dropout (Provilkov 2020).
 
-SentencePiece draws them too, but from a generator that newer releases salt anew in every process: a run that
-is resumed would see other data. Here the draw depends on the text, the strength and the seed alone.
+SentencePiece can sample too, but newer releases seed its generator differently in every process, so a resumed
+run would see other data. Here a sample depends only on the text, the strength and the seed.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import struct
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
 from itertools import pairwise
 from random import Random
 
-from uwaga.tokenizers.sentencepiece_file import BPE, PieceTable, PieceType
+
+class PieceType(IntEnum):
+    """``ModelProto.SentencePiece.Type``."""
+
+    normal = 1
+    unknown = 2
+    control = 3
+    user_defined = 4
+    unused = 5
+    byte = 6
+
+
+UNIGRAM, BPE = 1, 2
+"""``TrainerSpec.ModelType``."""
+
+
+@dataclass(frozen=True)
+class PieceTable:
+    """Pieces by id with their scores and types, and the model type as numbered in the file."""
+
+    pieces: tuple[str, ...]
+    scores: tuple[float, ...]
+    types: tuple[int, ...]
+    kind: int
+
+
+def read_pieces(model: bytes) -> PieceTable:
+    """Read the pieces of a serialised SentencePiece model.
+
+    Raises:
+        ValueError: the bytes are not a SentencePiece model.
+    """
+    pieces, scores, types, kind = list[str](), list[float](), list[int](), UNIGRAM
+    for number, value in _fields(model):
+        if number == 1 and isinstance(value, bytes):
+            piece, score, of_type = "", 0.0, int(PieceType.normal)
+            for field, content in _fields(value):
+                if field == 1 and isinstance(content, bytes):
+                    piece = content.decode("utf-8", "replace")
+                elif field == 2 and isinstance(content, bytes):
+                    [score] = struct.unpack("<f", content)
+                elif field == 3 and isinstance(content, int):
+                    of_type = content
+            pieces.append(piece)
+            scores.append(score)
+            types.append(of_type)
+        elif number == 2 and isinstance(value, bytes):
+            types_of_model = (content for field, content in _fields(value) if field == 3)
+            kind = next(types_of_model, kind)  # type: ignore[assignment]
+    return PieceTable(tuple(pieces), tuple(scores), tuple(types), kind)
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the fields of a message: number, and an integer or the bytes of other types."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        wire = key & 7
+        if wire == 0:
+            value, at = _varint(message, at)
+            yield key >> 3, value
+            continue
+        if wire == 2:
+            size, at = _varint(message, at)
+        elif wire in (1, 5):
+            size = 8 if wire == 1 else 4
+        else:
+            raise ValueError(f"unknown wire type {wire}")
+        if at + size > len(message):
+            raise ValueError("truncated field")
+        yield key >> 3, message[at : at + size]
+        at += size
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(message):
+            raise ValueError("truncated number")
+        byte = message[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    raise ValueError("a number of more than ten bytes")
+
 
 UNKNOWN_PENALTY = 10.0
-"""How much less probable an unknown character is than any piece (``kUnkPenalty``), in nats."""
+"""Penalty of unknown characters below the least probable piece (``kUnkPenalty``), in nats."""
 USER_PENALTY = 0.1
-"""Of a user-defined piece, from as many times the best score as it has characters."""
-MOST_WORDS = 1 << 16
-"""Words whose lattices are kept."""
-LONGEST_KEPT = 64
-"""Characters of such a word."""
+"""Penalty of a user-defined piece, whose score is the best score times its length in characters."""
+MAX_CACHED_WORDS = 1 << 16
+MAX_CACHED_LENGTH = 64
+"""Longest word in characters whose lattice is cached."""
 NONE = -math.inf
 
 Lattice = list[tuple[list[float], list[int], list[tuple[int, ...]]]]
-"""By the place where a piece ends, from 1: cumulative probabilities, where it starts, and its ids."""
+"""For each end position of a piece: cumulative probabilities, start positions and ids of the pieces."""
 
 
 class PieceSampler:
-    """Draws the segmentations of normalised texts, in which U+2581 stands for a space.
+    """Samples segmentations of normalised texts, with U+2581 for spaces.
 
     Args:
         table: the pieces.
-        alpha: of a unigram model, the power of the probabilities (0 is uniform); of BPE, the probability that
-            a merge is dropped.
+        alpha: for unigram models the power of the probabilities (0 is uniform); for BPE the probability of
+            dropping a merge.
     """
 
     def __init__(self, table: PieceTable, alpha: float) -> None:
         mark = "\u2581"
         self._alpha = alpha
         usual = {PieceType.normal, PieceType.user_defined}
-        found = [
+        usable = [
             (piece, number, score, kind)
             for number, (piece, score, kind) in enumerate(
                 zip(table.pieces, table.scores, table.types, strict=True)
             )
             if kind in usual and piece
         ]
-        self._scores = {piece: score for piece, _, score, _ in found}
-        self._ids = {piece: number for piece, number, _, _ in found}
+        self._scores = {piece: score for piece, _, score, _ in usable}
+        self._ids = {piece: number for piece, number, _, _ in usable}
         self._unknown = table.types.index(PieceType.unknown)
         self._bytes = [
             number for number, kind in enumerate(table.types) if kind == PieceType.byte
-        ]  # in the order of their values
+        ]  # in order of value
         self._longest = max(map(len, self._ids), default=0)
-        normal = [score for _, _, score, kind in found if kind == PieceType.normal] or [0.0]
+        normal = [score for _, _, score, kind in usable if kind == PieceType.normal] or [0.0]
         self._unknown_score = min(normal) - UNKNOWN_PENALTY
-        own = sorted((piece for piece, *_, kind in found if kind == PieceType.user_defined), key=len)
-        for piece in own:
+        user_defined = sorted(
+            (piece for piece, *_, kind in usable if kind == PieceType.user_defined), key=len
+        )
+        for piece in user_defined:
             self._scores[piece] = len(piece) * max(normal) - USER_PENALTY
-        self._frozen = frozenset(own)
-        self._symbol = re.compile("|".join([*map(re.escape, reversed(own)), "."]), re.DOTALL)
-        # No piece goes beyond a word, so words are drawn one by one.
+        self._frozen = frozenset(user_defined)
+        self._symbol = re.compile("|".join([*map(re.escape, reversed(user_defined)), "."]), re.DOTALL)
+        # No piece crosses a word boundary, so words are sampled one by one.
         apart = all(mark not in piece[1:] for piece in self._ids)
         self._word = re.compile(f"{mark}?[^{mark}]+|{mark}" if apart else ".+", re.DOTALL)
         self._lattices: dict[str, Lattice] = {}
         self._draw: Callable[[str, Random], list[tuple[int, ...]]]
-        self._draw = self._merged if table.kind == BPE else self._walked
+        self._draw = self._sample_bpe if table.kind == BPE else self._sample_unigram
 
     def draw(self, text: str, random: Random) -> list[int]:
-        """The ids of one segmentation of a text.
+        """Return the ids of a sampled segmentation.
 
-        Where pieces are spelt in bytes, unknown characters are; else those side by side are one unknown.
+        Unknown characters become byte pieces if the model has them; else adjacent ones are one unknown
+        symbol.
         """
         ids: list[int] = []
         for word in self._word.findall(text):
@@ -83,18 +173,20 @@ class PieceSampler:
         return ids
 
     def _spelt(self, character: str) -> tuple[int, ...]:
-        """The ids of a character that is no piece."""
+        """Return the ids of a character without a piece."""
         if len(self._bytes) != 256:
             return (self._unknown,)
         return tuple(self._bytes[byte] for byte in character.encode("utf-8"))
 
-    def _walked(self, word: str, random: Random) -> list[tuple[int, ...]]:
-        """Back from the end of a word, each piece by its share of all segmentations up to there."""
+    def _sample_unigram(self, word: str, random: Random) -> list[tuple[int, ...]]:
+        """Sample backwards from the end of a word, each piece by its share of all segmentations up to
+        there.
+        """
         lattice = self._lattices.get(word)
         if lattice is None:
             lattice = self._lattice(word)
-            if len(word) <= LONGEST_KEPT:
-                if len(self._lattices) >= MOST_WORDS:
+            if len(word) <= MAX_CACHED_LENGTH:
+                if len(self._lattices) >= MAX_CACHED_WORDS:
                     self._lattices.clear()
                 self._lattices[word] = lattice
         pieces: list[tuple[int, ...]] = []
@@ -107,9 +199,11 @@ class PieceSampler:
         return pieces[::-1]
 
     def _lattice(self, word: str) -> Lattice:
-        """The forward sums of a word (Kudo 2018, section 3.3: forward filtering, backward sampling)."""
+        """Return the forward sums of a word (forward filtering, backward sampling; Kudo 2018, section
+        3.3).
+        """
         sums = [0.0]
-        made: Lattice = [([], [], [])]
+        lattice: Lattice = [([], [], [])]
         for end in range(1, len(word) + 1):
             gains, starts, ids = list[float](), list[int](), list[tuple[int, ...]]()
             for start in range(max(0, end - self._longest), end):
@@ -131,13 +225,13 @@ class PieceSampler:
             for share in shares:
                 reached += share / total
                 cumulative.append(reached)
-            made.append((cumulative, starts, ids))
-        return made
+            lattice.append((cumulative, starts, ids))
+        return lattice
 
-    def _merged(self, word: str, random: Random) -> list[tuple[int, ...]]:
-        """The best merge first, the leftmost of equals; each is dropped with the probability ``alpha``."""
+    def _sample_bpe(self, word: str, random: Random) -> list[tuple[int, ...]]:
+        """Apply the best merges first, leftmost on ties, dropping each with probability ``alpha``."""
         symbols: list[str] = self._symbol.findall(word)
-        scores = [self._merge(one, other) for one, other in pairwise(symbols)]
+        scores = [self._merge(left, right) for left, right in pairwise(symbols)]
         while scores and (best := max(scores)) > NONE:
             at = scores.index(best)
             if self._alpha and random.random() < self._alpha:
@@ -149,10 +243,10 @@ class PieceSampler:
                 scores[at - 1] = self._merge(symbols[at - 1], symbols[at])
             if at < len(scores):
                 scores[at] = self._merge(symbols[at], symbols[at + 1])
-        return [(self._ids[one],) if one in self._ids else self._spelt(one) for one in symbols]
+        return [(self._ids[left],) if left in self._ids else self._spelt(left) for left in symbols]
 
-    def _merge(self, one: str, other: str) -> float:
-        """The score of two symbols' merge."""
-        if self._frozen and (one in self._frozen or other in self._frozen):
+    def _merge(self, left: str, right: str) -> float:
+        """Return the score of merging two symbols."""
+        if self._frozen and (left in self._frozen or right in self._frozen):
             return NONE
-        return self._scores.get(one + other, NONE)
+        return self._scores.get(left + right, NONE)

@@ -1,4 +1,4 @@
-"""What the translator needs of a tokeniser, whatever library stands behind it."""
+"""Protocols of tokenisers, for all libraries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uwaga.decoder import Symbols
 
 
 class Subwords(Protocol):
-    """Text to ids and back, on one side of a model."""
+    """A tokeniser of one side of a model: text to ids and back."""
 
     @property
     def symbols(self) -> Symbols:
@@ -18,52 +18,54 @@ class Subwords(Protocol):
 
     @property
     def model_bytes(self) -> bytes:
-        """All that decides the ids; two tokenisers with the same are the same."""
+        """Serialisation of everything that determines the ids, for comparing tokenisers."""
         ...
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without start and end symbols."""
+        """Return the ids of a text, without start and end symbols."""
         ...
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """The ids with the special tokens that the model expects around them."""
+        """Return the ids with the special tokens that the model expects around them."""
         ...
 
     def language_prefix(self, text: str) -> str:
-        """The beginning of a text that each of its sentences needs, such as a target language's token."""
+        """Return the prefix of a text that each of its sentences needs, such as a target-language tag."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, special tokens dropped."""
+        """Return the text of ids, without special tokens."""
         ...
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of ids as they stand in the vocabulary."""
+        """Return the pieces of ids as they are in the vocabulary."""
         ...
 
 
 class TrainingSubwords(Subwords, Protocol):
-    """What training needs beside: rows of many texts, which lack the end symbol alone."""
+    """A tokeniser for training, which encodes texts to rows without the end symbol."""
 
     @property
     def name(self) -> str:
-        """Where it came from, for messages."""
+        """Origin of the tokeniser, for messages."""
         ...
 
     @property
     def size(self) -> int:
-        """Tokens of the vocabulary."""
+        """Size of the vocabulary."""
         ...
 
     @property
     def tags(self) -> Mapping[str, int]:
-        """The ids of the tags, each one piece, that a source may begin with (see ``tokenizers.tags``)."""
+        """Ids of the tags that a source may begin with; each tag is one piece."""
         ...
 
     def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """The rows of many texts, on ``threads`` threads; :attr:`symbols` says what belongs behind them."""
+        """Return the rows of many texts, without the end symbol, using ``threads`` threads."""
         ...
 
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Rows of segmentations drawn at random; see :meth:`uwaga.tokenizers.tokeniser.Tokeniser.sample`."""
+        """Return rows of randomly sampled segmentations; see
+        :meth:`uwaga.tokenizers.tokeniser.Tokeniser.sample`.
+        """
         ...

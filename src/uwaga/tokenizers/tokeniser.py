@@ -1,7 +1,8 @@
-"""SentencePiece (Kudo and Richardson 2018) made exact: text -> ids -> text loses only normalisation."""
+"""SentencePiece tokenisers (Kudo and Richardson 2018), lossless up to normalisation, with language tags."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -15,16 +16,41 @@ from uwaga.decoder import Symbols
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.files.regular import read_regular
 from uwaga.languages.codes import TAG, same_language
-from uwaga.tokenizers.segmentation_sampling import PieceSampler
-from uwaga.tokenizers.sentencepiece_file import read_pieces
-from uwaga.tokenizers.tags import tag_language, tag_like_pieces
+from uwaga.tokenizers.segmentation_sampling import PieceSampler, read_pieces
 
-LARGEST = 1 << 28
-"""Bytes of a model file; real ones have less than ten million."""
+LANGUAGE_TAG = re.compile(r">>([^<>\s]+)<<|<2([^<>\s]+)>")
+_CANDIDATE = re.compile(rb">>[^<>\s]{1,60}<<|<[^<>\s]{1,60}>")
 
-MARK = "\u2581"  # SentencePiece writes a space as this; the character itself is therefore spelt in bytes
+
+def tag_language(tag: str) -> str | None:
+    """Return the language code of a tag, None for other tags."""
+    match = LANGUAGE_TAG.fullmatch(tag)
+    return (match[1] or match[2]) if match else None
+
+
+def tag_like_pieces(model: bytes) -> list[str]:
+    """Return the pieces of a serialised SentencePiece model that look like tags, special ones too, sorted."""
+    pieces = set()
+    for match in _CANDIDATE.finditer(model):
+        piece = match.group()
+        if model[max(0, match.start() - 2) : match.start()] == bytes(
+            (0x0A, len(piece))
+        ):  # a field of its own
+            pieces.add(piece.decode("utf-8", "replace"))
+    return sorted(piece for piece in pieces if TAG.fullmatch(piece))
+
+
+def language_tags(model: bytes) -> list[str]:
+    """Return the language tags of a serialised SentencePiece model, sorted."""
+    return [piece for piece in tag_like_pieces(model) if LANGUAGE_TAG.fullmatch(piece)]
+
+
+MAX_BYTES = 1 << 28
+"""Largest model file; real ones have less than ten million bytes."""
+
+MARK = "\u2581"  # SentencePiece uses it for spaces; the character itself is therefore encoded as bytes
 MARK_BYTES = ("<0xE2>", "<0x96>", "<0x81>")
-# Two serialised protocol buffers put end to end merge into one, the later winning. This one holds only
+# Concatenated serialised protocol buffers are merged, and the later one wins. This one only sets
 # ModelProto.normalizer_spec.add_dummy_prefix = false.
 NO_PREFIX = b"\x1a\x02\x18\x00"
 
@@ -32,15 +58,15 @@ NO_PREFIX = b"\x1a\x02\x18\x00"
 class Tokeniser:
     """A trained subword model.
 
-    Special symbols come from the declared ids only: text that spells ``<s>`` stays text. A text that
-    holds no characters has no ids.
+    Text that spells a special symbol, such as ``<s>``, is ordinary text. An empty text has no ids.
     """
 
     def __init__(self, model: bytes, name: str) -> None:
         """Wrap the bytes of a SentencePiece model; ``name`` is used in error messages.
 
         Raises:
-            ModelError: the bytes are no such model, or it declares no start, end or padding symbol.
+            ModelError: the bytes are not a SentencePiece model, or it declares no start, end or padding
+                symbol.
         """
         self._name = name
         self._model = model
@@ -48,7 +74,7 @@ class Tokeniser:
             raise ModelError(f"{name}: the tokeniser file is empty; copy the model again or retrain it")
         try:
             self._processor = SentencePieceProcessor(model_proto=model)
-        except (RuntimeError, UnicodeDecodeError) as error:  # the latter where its message quotes the file
+        except (RuntimeError, UnicodeDecodeError) as error:  # the latter if the message quotes the file
             raise ModelError(
                 f"{name}: damaged or not a SentencePiece model; copy the model again or retrain it"
             ) from error
@@ -67,7 +93,7 @@ class Tokeniser:
         mark = tuple(self._processor.piece_to_id(piece) for piece in MARK_BYTES)
         self._chosen = ""
         self._latest: tuple[float, PieceSampler] | None = None
-        self._pieces: dict[int, str] = {}  # those that were asked for
+        self._pieces: dict[int, str] = {}  # cache
         self._mark = (self._symbols.unknown,) if self._symbols.unknown in mark else mark
 
     @classmethod
@@ -78,7 +104,7 @@ class Tokeniser:
             ModelError: missing, unreadable or damaged.
         """
         try:
-            model = read_regular(path, LARGEST)
+            model = read_regular(path, MAX_BYTES)
         except FileNotFoundError:
             raise ModelError(f"{path}: no such tokeniser file; is the model folder complete?") from None
         except OSError as error:
@@ -87,17 +113,17 @@ class Tokeniser:
 
     @classmethod
     def from_bytes(cls, model: bytes, name: str) -> Tokeniser:
-        """The tokeniser of a model held in memory; raises ModelError as the constructor does."""
+        """Return the tokeniser of a model in memory; raises ModelError as the constructor does."""
         return cls(model, name)
 
     @property
     def name(self) -> str:
-        """Where the model came from, for messages."""
+        """Origin of the model, for messages."""
         return self._name
 
     @property
     def model_bytes(self) -> bytes:
-        """The model file's contents; with a tag chosen, that behind them."""
+        """Contents of the model file, followed by the target-language tag if one is set."""
         return self._model + self._chosen.encode()
 
     @property
@@ -107,8 +133,8 @@ class Tokeniser:
 
     @property
     def normalisation(self) -> Literal["nfkc", "identity"]:
-        """What the model file does to text; see :func:`uwaga.tokenizers.normalisation.normalise`."""
-        ligature = "\ufb01"  # NFKC takes it apart into f and i
+        """Normalisation of the model file; see :func:`uwaga.tokenizers.text.normalise`."""
+        ligature = "\ufb01"  # NFKC decomposes it into f and i
         return "identity" if ligature in self._processor.normalize(ligature) else "nfkc"
 
     @property
@@ -118,28 +144,30 @@ class Tokeniser:
 
     @cached_property
     def tags(self) -> Mapping[str, int]:
-        """The ids of the tags, each one piece, that a text may begin with (:mod:`uwaga.tokenizers.tags`)."""
-        found = {piece: int(self._processor.piece_to_id(piece)) for piece in tag_like_pieces(self._model)}
+        """The ids of the tags, each one piece, that a text may begin with
+        (:mod:`uwaga.tokenizers.tokeniser`).
+        """
+        numbers = {piece: int(self._processor.piece_to_id(piece)) for piece in tag_like_pieces(self._model)}
         return {
             piece: token
-            for piece, token in found.items()
+            for piece, token in numbers.items()
             if token not in (*self._special, self._symbols.unknown)
             and (self._processor.is_control(token) or tag_language(piece))
         }
 
     @property
     def languages(self) -> list[str]:
-        """The target languages' tags, none in a model of one language pair."""
+        """Target-language tags, empty for models of one language pair."""
         return [piece for piece in self.tags if tag_language(piece)]
 
     def with_target(self, language: str) -> Tokeniser:
-        """The same tokeniser that puts the tag of a target language before texts that have none.
+        """Return a tokeniser that adds a target-language tag to texts without one.
 
         Args:
-            language: a tag, its code, or another code of the same language where that is unique.
+            language: a tag, its code, or another code of the same language if that is unique.
 
         Raises:
-            SettingsError: the model has no such target language; lists those that it has.
+            SettingsError: the model lacks the target language; the message lists those that it has.
         """
         codes = {tag_language(tag) or tag: tag for tag in self.languages}
         near = [tag for code, tag in codes.items() if same_language(code, language)]
@@ -155,32 +183,34 @@ class Tokeniser:
         return other
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without start and end symbols.
+        """Return the ids of a text, without start and end symbols.
 
-        A tag at its beginning is one id; of several one after another each is.
+        Each of the tags at its beginning is one id.
 
         Raises:
-            DataError: the text holds half of a surrogate pair, which no encoding can carry; or it begins with
-                the tag of a language that a model of several does not have.
+            DataError: the text contains a lone surrogate, or begins with the tag of a language that a
+                multilingual model does not have.
         """
         lead, rest = self._split_tags(text)
         return [*lead, *self._encode_plain(rest)] if lead else self._encode_plain(text)
 
     def _split_tags(self, text: str) -> tuple[list[int], str]:
-        """The ids of the tags before a text, the one that was chosen where it has none, and the rest."""
+        """Return the ids of the leading tags, or of the default tag if there is none, and the rest of the
+        text.
+        """
         if not self.tags:
             return [], text
         lead: list[int] = []
         rest = text
-        while found := TAG.match(rest):
-            tag = found.group()
+        while match := TAG.match(rest):
+            tag = match.group()
             if tag not in self.tags:
                 if self.languages and tag_language(tag):
-                    known = " ".join(self.languages[:20])
-                    raise DataError(f"{tag}: the model has no such target language; it has {known}")
+                    languages = " ".join(self.languages[:20])
+                    raise DataError(f"{tag}: the model has no such target language; it has {languages}")
                 break
             lead.append(self.tags[tag])
-            rest = rest[found.end() :].lstrip(" ")
+            rest = rest[match.end() :].lstrip(" ")
         if self._chosen and not lead and text:
             return [self.tags[self._chosen]], text
         return lead, rest
@@ -191,28 +221,28 @@ class Tokeniser:
         try:
             ids: list[int] = self._processor.encode(text)
         except (RuntimeError, ValueError, TypeError):
-            _refuse_surrogates(text)
+            _check_surrogates(text)
             raise
         return ids
 
     def encode_piece(self, piece: str) -> list[int]:
-        """The ids of a piece of another model, U+2581 for a space: nothing is put before it."""
+        """Return the ids of a piece of another model, with U+2581 for spaces, without a dummy prefix."""
         ids: list[int] = self._bare.encode(piece.replace(MARK, " "))
         return ids
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """The ids with the end symbol behind them."""
+        """Return the ids followed by the end symbol."""
         return [*ids, self._symbols.end]
 
     def language_prefix(self, text: str) -> str:
-        """The tags at the beginning of a text, or the one chosen, with a space behind, or nothing."""
+        """Return the leading tags of a text, or the default tag, followed by a space; empty for none."""
         lead, rest = self._split_tags(text)
         if lead and len(rest) < len(text):
             return text[: len(text) - len(rest)]
         return f"{self._chosen} " if lead else ""
 
     def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """The ids of many texts, on ``threads`` threads; equals ``encode`` of each."""
+        """Return the ids of many texts, using ``threads`` threads; equal to :meth:`encode` of each."""
         if self.tags:
             split = [self._split_tags(text) for text in texts]
             rows = self._encode_batch([rest for _, rest in split], threads)
@@ -225,7 +255,7 @@ class Tokeniser:
             rows: list[list[int]] = self._processor.encode(plain, num_threads=threads) if plain else []
         except (RuntimeError, ValueError, TypeError):
             for text in plain:
-                _refuse_surrogates(text)
+                _check_surrogates(text)
             raise
         for row, text in enumerate(texts):
             if MARK in text:
@@ -233,12 +263,12 @@ class Tokeniser:
         return rows
 
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Draw a segmentation of each text.
+        """Sample a segmentation of each text.
 
-        A unigram model samples it in proportion to its probability to the power ``alpha`` (Kudo 2018,
-        section 3.1: 0 is uniform, large is nearly the best); a BPE model drops each merge with
-        probability ``alpha`` (Provilkov et al. 2020). The draw depends on the texts, their order,
-        ``alpha`` and ``seed`` alone, never on earlier draws.
+        A unigram model samples in proportion to the probability to the power ``alpha`` (Kudo 2018, section
+        3.1: 0 is uniform, large values approach the best segmentation); a BPE model drops each merge with
+        probability ``alpha`` (Provilkov et al. 2020). The result depends only on the texts, their order,
+        ``alpha`` and ``seed``.
         """
         sampler = self._sampler(alpha)
         random = Random(seed)
@@ -250,10 +280,10 @@ class Tokeniser:
         return self._latest[1]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids. Padding, start and end symbols are dropped; an unknown is shown as U+2047.
+        """Return the text of ids, without padding, start and end symbols; unknown symbols become U+2047.
 
         Raises:
-            DataError: an id is outside the vocabulary, or its piece in a damaged file is no text.
+            DataError: an id is outside the vocabulary, or its piece in a damaged file is not text.
         """
         kept = [int(token) for token in ids if token not in self._special]
         self._check(kept)
@@ -264,23 +294,23 @@ class Tokeniser:
         return text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of ids as they stand in the model, U+2581 for a space, special symbols included.
+        """Return the pieces of ids as they are in the model, U+2581 for spaces, special symbols included.
 
         Raises:
-            DataError: an id is outside the vocabulary, or its piece in a damaged file is no text.
+            DataError: an id is outside the vocabulary, or its piece in a damaged file is not text.
         """
-        known = self._pieces
+        cache = self._pieces
         try:
-            return [known[token] for token in ids]
+            return [cache[token] for token in ids]
         except KeyError:
             plain = [int(token) for token in ids]
         self._check(plain)
         try:
-            found = [str(self._processor.id_to_piece(token)) for token in plain]
+            pieces = [str(self._processor.id_to_piece(token)) for token in plain]
         except UnicodeDecodeError as error:
             raise _damaged(error) from None
-        known.update(zip(plain, found, strict=True))
-        return found
+        cache.update(zip(plain, pieces, strict=True))
+        return pieces
 
     def _check(self, ids: list[int]) -> None:
         if ids and not 0 <= min(ids) <= max(ids) < self.size:
@@ -291,7 +321,7 @@ class Tokeniser:
             )
 
     def _draw(self, text: str, sampler: PieceSampler, random: Random) -> list[int]:
-        _refuse_surrogates(text)
+        _check_surrogates(text)
         lead, text = self._split_tags(text)
         if MARK in text:
             rest = self._marked(text, lambda part: sampler.draw(self._bare.normalize(part), random))
@@ -300,11 +330,11 @@ class Tokeniser:
         return [*lead, *rest]
 
     def _encode_marked(self, text: str) -> list[int]:
-        _refuse_surrogates(text)
+        _check_surrogates(text)
         return self._marked(text, self._bare.encode)
 
     def _marked(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
-        """The ids of a text that holds U+2581 itself: of the parts between, and of its bytes."""
+        """Return the ids of a text that contains U+2581: those of the parts between, and of its bytes."""
         ids: list[int] = []
         for number, part in enumerate((" " + text).split(MARK)):
             if number:
@@ -315,16 +345,16 @@ class Tokeniser:
 
     @cached_property
     def _bare(self) -> SentencePieceProcessor:
-        """The same model, except that it puts no space before a text."""
+        """The same model without the dummy prefix."""
         return SentencePieceProcessor(model_proto=self._model + NO_PREFIX)
 
 
-def _refuse_surrogates(text: str) -> None:
+def _check_surrogates(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(
-            f"the text holds half of a surrogate pair (U+{ord(text[error.start]):04X} at character "
+            f"the text contains a lone surrogate (U+{ord(text[error.start]):04X} at character "
             f"{error.start + 1}), which is not valid Unicode; remove it or decode the text again"
         ) from None
 

@@ -1,4 +1,4 @@
-"""Learning a subword model from text."""
+"""Training of subword models."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from uwaga.settings import TextSettings
 from uwaga.tokenizers.tokeniser import MARK, Tokeniser
 
 SEED = 1
-LONGEST_LINE = 1 << 20  # bytes
+MAX_LINE = 1 << 20  # bytes
 THREADS = 16  # part of the result: sums of unigram expectations are formed per thread
 
 
 class _Lines:
-    """Feeds SentencePiece, which would wrap an exception of the iterator in one of its own.
+    """Lines for SentencePiece, which would wrap exceptions of the iterator; ``failure`` holds the original.
 
-    Of more than ``most`` lines it draws as many (algorithm R of Vitter 1985): SentencePiece would draw others
-    in every process.
+    If there are more than ``most`` lines, they are sampled (algorithm R of Vitter 1985); SentencePiece's own
+    sampling differs in every process.
     """
 
     def __init__(self, lines: Iterable[str], most: int) -> None:
@@ -47,10 +47,10 @@ class _Lines:
                 elif (place := random.randrange(self.count)) < self._most:
                     chosen[place] = clean
             while chosen:
-                yield chosen.popleft()  # the other side holds it now
+                yield chosen.popleft()  # SentencePiece has its own copy
         except UnicodeEncodeError:
             self.failure = DataError(
-                f"line {self.count + 1} of the tokeniser's training text holds half of a surrogate pair, "
+                f"line {self.count + 1} of the tokeniser's training text contains a lone surrogate, "
                 "which is not valid Unicode"
             )
         except BaseException as error:
@@ -60,15 +60,15 @@ class _Lines:
 def train_tokeniser(
     lines: Iterable[str], settings: TextSettings, prefix: Path, tags: Sequence[str] = ()
 ) -> Tokeniser:
-    """Learn a subword model from lines of text and write it to ``prefix`` + ``.spm``.
+    """Train a subword model on lines of text and write it to ``prefix`` + ``.spm``.
 
-    At most ``settings.lines`` of the lines are held. The ids are ``<pad>`` 0, ``<unk>`` 1, ``<s>`` 2 and
-    ``</s>`` 3, then those of the ``tags``, which are pieces that a text does not become by spelling them
-    elsewhere than at its beginning. The same lines, settings and tags give the same file.
+    At most ``settings.lines`` lines are kept in memory. The ids are ``<pad>`` 0, ``<unk>`` 1, ``<s>`` 2 and
+    ``</s>`` 3, then the ``tags``, which are recognised only at the beginning of a text. The same lines,
+    settings and tags give the same file.
 
     Raises:
         DataError: there is no text.
-        SettingsError: ``size`` is more than the text supports, or fewer than its characters need.
+        SettingsError: ``size`` is too large for the text, or too small for its characters.
     """
     path = prefix.with_name(prefix.name + ".spm")
     source = _Lines(lines, settings.lines)
@@ -91,7 +91,7 @@ def train_tokeniser(
             unk_id=1,
             bos_id=2,
             eos_id=3,
-            max_sentence_length=LONGEST_LINE,
+            max_sentence_length=MAX_LINE,
             num_threads=THREADS,
             minloglevel=2,
         )
@@ -111,14 +111,14 @@ def _explain(error: RuntimeError, settings: TextSettings, count: int) -> Excepti
     message = " ".join(str(error).split())
     if not count:
         return DataError("there is no text to train the tokeniser on; is the corpus empty?")
-    if found := re.search(r"set it to a value <= (\d+)", message):
+    if match := re.search(r"set it to a value <= (\d+)", message):
         return SettingsError(
             f"text.size: {settings.size} is more than the training text supports; the largest possible "
-            f"size is {found[1]}"
+            f"size is {match[1]}"
         )
-    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+    if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return SettingsError(
             f"text.size: {settings.size} is too small for the characters of the training text; the smallest "
-            f"possible size is {found[1]} (or lower text.coverage)"
+            f"possible size is {match[1]} (or lower text.coverage)"
         )
     return SettingsError(f"the tokeniser cannot be trained with these settings: {message}")

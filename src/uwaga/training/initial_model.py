@@ -10,12 +10,11 @@ from torch import Tensor
 
 from uwaga.checkpoints.to_torch import to_torch
 from uwaga.errors import SettingsError
-from uwaga.models.adapters import add_adapters, round_as_int8
+from uwaga.models.adapters import add_adapters, names_matching, round_as_int8
 from uwaga.models.base import Seq2Seq
+from uwaga.models.blocks import watch_head
 from uwaga.models.build import build_model
-from uwaga.models.patterns import names_matching
 from uwaga.models.transformer import Transformer
-from uwaga.models.watched import watch_head
 from uwaga.settings import ModelSettings, Settings, TransformerSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser

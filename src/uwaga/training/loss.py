@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from uwaga.models.base import OutputLayer
-from uwaga.models.layers.precision import at_least_float32
+from uwaga.models.layers.choose import at_least_float32
 
 
 class Loss(NamedTuple):

@@ -17,7 +17,7 @@ from uwaga.alignment.piece_spans import piece_spans
 from uwaga.alignment.words import WordKind, word_spans
 from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
-from uwaga.results.attention import Floats, one_head
+from uwaga.results.attention import Floats, select_head
 from uwaga.results.translation import Hypothesis, WordAlignment
 from uwaga.settings import AlignmentHead, LinkModel
 from uwaga.settings.options import check_one_of
@@ -94,7 +94,7 @@ def token_alignments(
             for cross, tokens in zip(
                 decoder.cross_attentions(sources[at : at + TOGETHER], led), own, strict=True
             ):
-                weights = _rows(one_head(cross, layer, number), len(tokens), reading)
+                weights = _rows(select_head(cross, layer, number), len(tokens), reading)
                 found.append((weights, _link_maps(cross, together, len(tokens))))
         return found
     if not reading:
@@ -107,7 +107,7 @@ def token_alignments(
 def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
     """(heads, tokens, source) of the heads that a model asks for."""
     maps = [
-        _rows(one_head(cross, layer - 1, head - 1), tokens, step == "reading")
+        _rows(select_head(cross, layer - 1, head - 1), tokens, step == "reading")
         for layer, head, step in model.heads
     ]
     return np.stack(maps)

@@ -14,9 +14,9 @@ from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple, Unpack, overlo
 
 from uwaga.errors import CancelledRequestError, DeadlineError, SettingsError, shown
 from uwaga.results.translation import Translation
-from uwaga.scheduling.request import Request as SearchRequest
-from uwaga.scheduling.sharing import SharedModels
-from uwaga.scheduling.workers import FairWorkers
+from uwaga.scheduling.batching_decoder import ModelBatches
+from uwaga.scheduling.call_context import CallContext
+from uwaga.scheduling.fair_queue import FairWorkers
 from uwaga.settings.options import check_whole
 from uwaga.translator.kinds import load
 from uwaga.translator.request import Request, build_requests
@@ -89,8 +89,8 @@ class AsyncTranslator:
         self.translator = loaded
         self.observer = observer
         self._workers = FairWorkers(workers, most_waiting)
-        self._requests: set[SearchRequest] = set()
-        self._models = SharedModels(nice)
+        self._requests: set[CallContext] = set()
+        self._models = ModelBatches(nice)
         self._closed = False
 
     def __repr__(self) -> str:
@@ -109,7 +109,7 @@ class AsyncTranslator:
     @property
     def counters(self) -> tuple[int, int, int]:
         """Of all models: steps made, their rows added up, and sentences done."""
-        each = [(0, 0, 0), *(one.counters for one in self._models.searches)]
+        each = [(0, 0, 0), *(one.counters for one in self._models.batches)]
         steps, rows, sentences = (sum(column) for column in zip(*each, strict=True))
         return steps, rows, sentences
 
@@ -245,7 +245,7 @@ class AsyncTranslator:
         """
         if self._closed:
             raise CancelledRequestError("the translator was closed")
-        request = SearchRequest(client, deadline)
+        request = CallContext(client, deadline)
         outcome: Future[Made] = Future()
         began = time.monotonic()
         job = partial(self._work, request, outcome, began, lambda translator: function(translator, *args))
@@ -304,13 +304,13 @@ class AsyncTranslator:
         await self.close(drain=kind is None)
 
     def _work(
-        self, request: SearchRequest, outcome: Future[Made], began: float, function: Callable[[Any], Made]
+        self, request: CallContext, outcome: Future[Made], began: float, function: Callable[[Any], Made]
     ) -> None:
         if self.observer is not None:
             self.observer.entered(request.client, time.monotonic() - began)
         try:
             request.check()
-            made = function(self.translator.searched_by(self._models.way(request)))
+            made = function(self.translator.searched_by(self._models.decoder_for(request)))
         except BaseException as error:
             with suppress(InvalidStateError):  # nobody waits any more
                 outcome.set_exception(error)

@@ -14,7 +14,7 @@ from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
 from uwaga.decoder import Decoder
 from uwaga.engine import NativeModel, trim_heap
-from uwaga.engine.model import MOST_THREADS
+from uwaga.engine.model import MAX_THREADS
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
@@ -66,7 +66,7 @@ class LoadOptions(NamedTuple):
         check_one_of("dtype", self.dtype, DTYPES)
         check_one_of("engine", self.engine, ENGINES)
         check_one_of("memory", self.memory, MEMORIES)
-        check_whole("threads", self.threads, 0, MOST_THREADS)
+        check_whole("threads", self.threads, 0, MAX_THREADS)
         if not isinstance(self.device, str) or not DEVICE.fullmatch(self.device):
             raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {shown(self.device)}")
         check_word("source_language", self.source_language, "the code of a language, such as 'en'")

@@ -13,8 +13,8 @@ from uwaga.checkpoints.usual import UsualScore
 from uwaga.decoder import Decoder
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
-from uwaga.tokenizers.options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.text import TextOptions
 from uwaga.translator.scoring import Scorer, step_scorer
 from uwaga.translator.segmentation import Segmenter, within
 

@@ -14,10 +14,8 @@ from uwaga.errors import TextTooLongError
 from uwaga.languages.codes import base_language
 from uwaga.results.translation import Span, Translation
 from uwaga.settings.options import check_one_of
-from uwaga.tokenizers.normalisation import in_capitals
-from uwaga.tokenizers.options import TextOptions
-from uwaga.tokenizers.sentences import split_sentences
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.text import TextOptions, in_capitals, split_sentences
 from uwaga.translator.cutting import cut_to_fit, share_out
 from uwaga.translator.guards import is_copied, translates, unlike_language
 from uwaga.translator.request import Split

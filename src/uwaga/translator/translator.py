@@ -207,10 +207,10 @@ class Translator:
 
         Each call gets the same result as alone.
         """
-        from uwaga.scheduling.request import Request as SearchRequest
-        from uwaga.scheduling.sharing import SharedModels
+        from uwaga.scheduling.batching_decoder import ModelBatches
+        from uwaga.scheduling.call_context import CallContext
 
-        return self.searched_by(SharedModels().way(SearchRequest()))
+        return self.searched_by(ModelBatches().decoder_for(CallContext()))
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Translator:
         """Return the same translator, searched through the decoders that ``wrap`` returns for its own."""

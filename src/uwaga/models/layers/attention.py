@@ -1,4 +1,4 @@
-"""Attention: mask, softmax, weighted sum. The only attention softmax in uwaga (M1, M8)."""
+"""Attention: mask, softmax, weighted sum (M1, M8)."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ def attend(
     bias: Tensor | None = None,
     gain: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """``w_i = softmax_j(F(s_i, h_j))``, ``c_i = Σ_j w_ij v_j`` (M1; Bahdanau 2014 §3.1, Vaswani 2017 eq. 1).
+    """Return ``c_i = Σ_j w_ij v_j`` with ``w_i = softmax_j(F(s_i, h_j))`` (M1; Bahdanau 2014 §3.1, Vaswani
+    2017 eq. 1).
 
     Args:
         query: (..., target, query width).
         prepared: (..., source, width): ``score.prepare(keys)``.
         values: (..., source, value width).
         score: F.
-        mask: bool, broadcasts to (..., target, source); True where a query may look. A masked position
-            gets weight exactly 0; a query that may look nowhere gets zeros (M8).
+        mask: bool, broadcasts to (..., target, source); True where a query may attend. A masked position
+            gets weight exactly 0; a query with all positions masked gets zeros (M8).
         drop: probability of dropping a weight.
-        need_weights: take the explicit path and return the weights.
-        bias: added to the scores, broadcasts to (..., target, source); relative positions, for one.
-        gain: (..., target, source), what the weights are multiplied by after the softmax (M9).
+        need_weights: return the weights, computed without fused kernels.
+        bias: added to the scores, broadcasts to (..., target, source); for example relative positions.
+        gain: (..., target, source), multiplied with the weights after the softmax (M9).
 
     Returns:
-        contexts (..., target, value width) and weights (..., target, source), or None where the fused
-        path was taken.
+        contexts (..., target, value width) and weights (..., target, source), or None if a fused
+        kernel was used.
     """
     if (
         isinstance(score, ScaledDotScore)
@@ -53,13 +54,13 @@ def attend(
 
 
 def attention_weights(scores: Tensor, mask: Tensor | None, gain: Tensor | None = None) -> Tensor:
-    """Weights (..., target, source) of scores of that shape; ``mask`` and ``gain`` as in :func:`attend`."""
+    """Return weights from scores, both (..., target, source); ``mask`` and ``gain`` as in :func:`attend`."""
     weights = masked_softmax(scores, mask)
     return weights if gain is None else weights * gain
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Softmax over the last axis, exactly 0 where ``mask`` is False; zeros where all of a row is (M8)."""
+    """Return the softmax over the last axis: exactly 0 where ``mask`` is False, also for whole rows (M8)."""
     if mask is None:
         return torch.softmax(scores, dim=-1)
     lowest = torch.finfo(scores.dtype).min
@@ -68,7 +69,9 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def causal_mask(target: int, source: int, device: torch.device | str | None = None) -> Tensor:
-    """(target, source) bool: query i may look at the first ``source - target + i + 1`` keys (M8, E2)."""
+    """Return (target, source) bool: query i may attend to the first ``source - target + i + 1`` keys (M8,
+    E2).
+    """
     return torch.ones(target, source, dtype=torch.bool, device=device).tril(source - target)
 
 
@@ -82,12 +85,12 @@ def _fused_is_faster(query: Tensor, drop: float) -> bool:
 def _fused(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
         return functional.scaled_dot_product_attention(query, keys, values)
-    # A row that may look nowhere is let look everywhere, so that no NaN arises, and zeroed after.
+    # A row with all positions masked attends to all, to avoid NaN, and is zeroed afterwards.
     sighted = mask.any(dim=-1, keepdim=True)  # (..., target, 1)
     context = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask | ~sighted)
     return context.masked_fill(~sighted, 0.0)
 
 
 def needed(mask: Tensor) -> Tensor | None:
-    """The mask, or None where nothing is masked: attention without a mask is quicker."""
+    """Return the mask, or None if nothing is masked: attention without a mask is faster."""
     return None if bool(mask.all()) else mask

@@ -1,4 +1,4 @@
-"""The average attention network (M35), which may stand in place of the decoder's self-attention."""
+"""The average attention network (M35), a replacement for the decoder's self-attention."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from uwaga.models.layers.choose import at_least_float32
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import ACTIVATIONS
-from uwaga.models.layers.precision import at_least_float32
 
 
 class AverageState(NamedTuple):
@@ -24,14 +24,14 @@ class AverageState(NamedTuple):
 
 
 def running_mean(x: Tensor, past: AverageState | None) -> tuple[Tensor, AverageState]:
-    """``(x_1 + ... + x_t) / t`` for every new position t (Zhang 2018 eq. 1).
+    """Return ``(x_1 + ... + x_t) / t`` for every new position t (Zhang 2018 eq. 1).
 
     Args:
         x: (rows, new, width).
-        past: the state behind the earlier positions, or None where there are none.
+        past: the state after the earlier positions, or None if there are none.
 
     Returns:
-        (rows, new, width), and the state behind the last of them.
+        (rows, new, width), and the state after the last position.
     """
     totals = torch.cumsum(at_least_float32(x), dim=1)
     counts = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=totals.dtype)[:, None]  # (new, 1)
@@ -53,7 +53,7 @@ class AverageAttention(nn.Module):
         activated: how many of them an activation follows.
         activation: by its name in settings.
         gated: without gates the output is ``g_t``.
-        dropout: behind each activation.
+        dropout: after each activation.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class AverageAttention(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor, mean: Tensor) -> Tensor:
-        """Inputs and their :func:`running_mean`, both (rows, new, width), to the same."""
+        """Map inputs and their :func:`running_mean`, both (rows, new, width), to the same shape."""
         for number, layer in enumerate(self.layers):
             mean = layer(mean)
             if number < self.activated:

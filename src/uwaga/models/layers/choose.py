@@ -8,8 +8,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from uwaga.decoder import Choice, Ids, LogProbs, Sampling
-from uwaga.models.layers.precision import at_least_float32
 from uwaga.search.choose import every_token, pick
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Return ``x`` (...) in float32 if it has fewer bits, else unchanged."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
 
 CHUNK = 2**20
 """Logits taken together on a CPU, so that they stay in its cache."""
@@ -19,7 +24,7 @@ HEAD = 256
 
 
 def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
-    """The candidates of each row (M23 to M25), equal to :func:`uwaga.search.choose.choose`.
+    """Return the candidates of each row (M23 to M25), equal to :func:`uwaga.search.choose.choose`.
 
     Only the candidates leave the device.
 
@@ -35,28 +40,28 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
     """
     table = at_least_float32(logits.detach())  # (rows, vocabulary)
     rows, vocabulary = table.shape
-    if choice.whole:
+    if choice.all_tokens:
         return every_token(rows, vocabulary), torch.log_softmax(table, dim=1).cpu().numpy()
     size = max(rows, 1) if table.is_cuda else max(1, CHUNK // vocabulary)
     banned = _by_row(choice.banned)
-    found = []
+    parts = []
     with torch.inference_mode():
         for start in range(0, rows, size):
             stop = min(start + size, rows)
-            found.append(_choose_rows(table[start:stop], choice, banned, start, stop))
-    tokens = np.concatenate([part[0] for part in found])
-    log_probs = np.concatenate([part[1] for part in found])
+            parts.append(_choose_rows(table[start:stop], choice, banned, start, stop))
+    tokens = np.concatenate([part[0] for part in parts])
+    log_probs = np.concatenate([part[1] for part in parts])
     return tokens, log_probs
 
 
 def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: int) -> tuple[Ids, LogProbs]:
-    """As :func:`choose`, for rows ``start`` to ``stop``; ``table`` (rows, vocabulary) holds only these."""
+    """Choose for rows ``start`` to ``stop``; ``table`` (rows, vocabulary) holds only these."""
     log_probs = torch.log_softmax(table, dim=1)  # (rows, vocabulary)
     forced = None if choice.forced is None else choice.forced[start:stop]
     kept = None if forced is None else _at(log_probs, np.maximum(forced, 0)[:, None])
-    here = banned[slice(*np.searchsorted(banned[:, 0], [start, stop]))]
-    if len(here):
-        pairs = torch.from_numpy(here).to(table.device)
+    banned_here = banned[slice(*np.searchsorted(banned[:, 0], [start, stop]))]
+    if len(banned_here):
+        pairs = torch.from_numpy(banned_here).to(table.device)
         table[pairs[:, 0] - start, pairs[:, 1]] = -torch.inf
         if choice.renormalise:
             log_probs = torch.log_softmax(table, dim=1)
@@ -64,11 +69,11 @@ def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: i
         tokens, values = _draw(table, choice.sampling, choice.sampling.uniform[start:stop])
     else:
         tokens, values = _best(table, min(choice.count, table.shape[1]))
-    if choice.wanted is not None:
-        wanted = choice.wanted[start:stop]  # (rows, wanted)
-        tokens = np.concatenate([tokens, np.maximum(wanted, 0)], axis=1)
-        asked = np.where(wanted < 0, -np.inf, _at(table, np.maximum(wanted, 0)))
-        values = np.concatenate([values, asked.astype(values.dtype)], axis=1)
+    if choice.extra_tokens is not None:
+        extra_tokens = choice.extra_tokens[start:stop]  # (rows, wanted)
+        tokens = np.concatenate([tokens, np.maximum(extra_tokens, 0)], axis=1)
+        extra_values = np.where(extra_tokens < 0, -np.inf, _at(table, np.maximum(extra_tokens, 0)))
+        values = np.concatenate([values, extra_values.astype(values.dtype)], axis=1)
     chosen: LogProbs = np.where(np.isneginf(values), -np.inf, _at(log_probs, tokens)).astype(values.dtype)
     if forced is not None and kept is not None:
         bound = forced >= 0  # (rows,)
@@ -79,7 +84,7 @@ def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: i
 
 
 def _best(table: Tensor, count: int) -> tuple[Ids, LogProbs]:
-    """The ``count`` greatest of each row and where they are, falling, ties by the lower index."""
+    """Return the ``count`` largest of each row and their indices, descending, ties by the lower index."""
     if count == 1:
         greatest, index = table.max(dim=1, keepdim=True)  # of equals torch returns the first
         return index.cpu().numpy(), greatest.cpu().numpy()
@@ -96,7 +101,7 @@ def _best(table: Tensor, count: int) -> tuple[Ids, LogProbs]:
 
 
 def _settle_last(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, count: int) -> None:
-    """Where the last of the best equals the next, torch took any of the equals: take the lowest ids."""
+    """Take the lowest ids on ties at the last place, of which torch takes any."""
     if not len(rows):
         return
     last = values[rows, count - 1]
@@ -134,7 +139,7 @@ def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tu
 
 
 def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
-    """(rows,) sum of the probabilities over the greatest one, float64."""
+    """Return (rows,) the sum of the probabilities relative to the largest, in float64."""
     top = table.amax(dim=1, keepdim=True)
     top = torch.where(torch.isneginf(top), 0.0, top)
     scaled = (table.double() - top) / temperature  # (rows, vocabulary)
@@ -143,13 +148,13 @@ def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
 
 
 def _at(table: Tensor, tokens: Ids) -> LogProbs:
-    """(rows, k) the entries of ``table`` (rows, vocabulary) at ``tokens`` (rows, k)."""
+    """Return (rows, k) the entries of ``table`` (rows, vocabulary) at ``tokens`` (rows, k)."""
     picked: LogProbs = table.gather(1, torch.from_numpy(tokens).to(table.device)).cpu().numpy()
     return picked
 
 
 def _by_row(banned: Ids | None) -> Ids:
-    """The banned pairs in order of their rows."""
+    """Return the banned pairs sorted by row."""
     if banned is None:
         return np.zeros((0, 2), dtype=np.int64)
     if (banned[1:, 0] >= banned[:-1, 0]).all():

@@ -17,7 +17,7 @@ _generator: ContextVar[torch.Generator | None] = ContextVar("dropout generator",
 
 @contextmanager
 def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
-    """Within the block this thread's dropout depends on the seed alone, on a CPU whatever others draw."""
+    """Make this thread's dropout depend on the seed alone, independent of other threads on a CPU."""
     if device.type != "cpu":
         torch.manual_seed(seed)
         yield

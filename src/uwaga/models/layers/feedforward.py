@@ -44,7 +44,7 @@ class FeedForward(nn.Module):
                     nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., width) to (..., width)."""
+        """Map (..., width) to (..., width)."""
         hidden = self.activation(self.inner(x))  # (..., inner)
         if self.gate is not None:
             hidden = hidden * self.gate(x)

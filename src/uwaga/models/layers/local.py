@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class Window(NamedTuple):
-    """Where each query may look, and how its weights fade from the middle of the window.
+    """The window of each query: mask, and weights that decrease from its centre.
 
     ``mask`` (sentences, target, source) bool; ``gain`` of the same shape, or None for a flat window.
     """
@@ -21,8 +21,8 @@ class Window(NamedTuple):
 class MonotonicWindow(nn.Module):
     """local-m: ``[p_t - D, p_t + D]`` with ``p_t = t``.
 
-    What of the window lies beyond the sentence is left out. A target longer than its source would look
-    at nothing at all, so ``p_t`` stays at the last source position.
+    The window is cut at the ends of the sentence. For targets longer than the source ``p_t`` stays at the
+    last source position.
     """
 
     def __init__(self, reach: int) -> None:
@@ -30,7 +30,7 @@ class MonotonicWindow(nn.Module):
         self.reach = reach
 
     def forward(self, query: Tensor, steps: Tensor, lengths: Tensor, source: int) -> Window:
-        """The window of each query.
+        """Return the window of each query.
 
         Args:
             query: (sentences, target, width).
@@ -57,7 +57,7 @@ class PredictiveWindow(nn.Module):
         nn.init.normal_(self.vector, std=width**-0.5)
 
     def forward(self, query: Tensor, steps: Tensor, lengths: Tensor, source: int) -> Window:
-        """As :meth:`MonotonicWindow.forward`; ``steps`` is not looked at."""
+        """See :meth:`MonotonicWindow.forward`; ``steps`` is ignored."""
         share = torch.sigmoid(torch.matmul(torch.tanh(self.inner(query)), self.vector))
         centre = lengths[:, None] * share  # (sentences, target): p_t
         positions = torch.arange(source, device=query.device)
@@ -68,7 +68,7 @@ class PredictiveWindow(nn.Module):
 
 
 def _inside(centre: Tensor, reach: int, lengths: Tensor, source: int) -> Tensor:
-    """(sentences, target, source): positions of the sentence at most ``reach`` from ``centre``."""
+    """Return (sentences, target, source) True for positions at most ``reach`` from ``centre``."""
     positions = torch.arange(source, device=centre.device)
     near = (positions - centre[..., None]).abs() <= reach
     return near & (positions < lengths[:, None, None])

@@ -1,4 +1,4 @@
-"""Low-rank adaptation (M34; Hu 2021): a frozen matrix, and beside it a trained product of two small ones."""
+"""Low-rank adaptation (M34; Hu 2021): a frozen matrix plus a trained product of two small ones."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class LoraLinear(nn.Linear):
         nn.init.kaiming_uniform_(self.lora_a, a=math.sqrt(5))
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
-        """(..., inputs) to (..., outputs)."""
+        """Map (..., inputs) to (..., outputs)."""
         inner = nn.functional.linear(self.lora_dropout(input), self.lora_a)  # (..., rank)
         update = nn.functional.linear(inner, self.lora_b)  # (..., outputs)
         return super().forward(input) + self.scale * update
 
     def merged(self) -> Tensor:
-        """``W + α/r · B A``, (outputs, inputs): the matrix of a plain layer that does the same."""
+        """Return the equivalent matrix ``W + α/r · B A``, (outputs, inputs)."""
         return self.weight + self.scale * (self.lora_b @ self.lora_a)

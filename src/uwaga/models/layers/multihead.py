@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import local
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from uwaga.models.layers.attention import attend
+from uwaga.models.layers.attention import attend, attention_weights
 from uwaga.models.layers.scores import DotScore, ScaledDotScore
 
 
 class KeysValues(NamedTuple):
-    """Projected keys and values, each (batch, heads, source, head width): computed once, then kept (M21)."""
+    """Projected keys and values, each (batch, heads, source, head width), computed once (M21)."""
 
     keys: Tensor
     values: Tensor
@@ -42,7 +44,7 @@ class MultiHeadAttention(nn.Module):
         self.reset()
 
     def reset(self) -> None:
-        """Xavier-uniform weights, each projection on its own, and zero biases."""
+        """Initialise each projection with Xavier-uniform weights and zero biases."""
         with torch.no_grad():
             key, value = self.key_value.weight.chunk(2)
             for weight in (self.query.weight, key, value, self.output.weight):
@@ -52,7 +54,7 @@ class MultiHeadAttention(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def project(self, source: Tensor) -> KeysValues:
-        """Keys and values of (batch, source, width) vectors."""
+        """Return keys and values of (batch, source, width) vectors."""
         batch, length, _ = source.shape
         both = self.key_value(source).view(batch, length, 2, self.heads, -1)
         keys, values = both.permute(2, 0, 3, 1, 4).unbind(0)  # (batch, heads, source, head width)
@@ -96,7 +98,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class SharedAttention(MultiHeadAttention):
-    """Multi-head attention with the layers of the one given, for what runs them in another way."""
+    """Multi-head attention that shares the layers of another, for variants."""
 
     def __init__(self, plain: MultiHeadAttention) -> None:
         nn.Module.__init__(self)
@@ -106,7 +108,73 @@ class SharedAttention(MultiHeadAttention):
 
 
 def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
-    """The cache with the new positions behind the past ones."""
+    """Return the cache with new positions appended."""
     if past is None:
         return new
     return KeysValues(torch.cat([past.keys, new.keys], dim=2), torch.cat([past.values, new.values], dim=2))
+
+
+Edit = Callable[[Tensor, Tensor | None], Tensor]
+"""A function from weights (batch, heads, target, source) and the mask to new weights."""
+
+
+class EditedAttention(SharedAttention):
+    """Multi-head attention with edits of its weights; shares the layers of the given one.
+
+    It never uses fused kernels; without edits it equals them up to rounding.
+    """
+
+    def __init__(self, plain: MultiHeadAttention) -> None:
+        super().__init__(plain)
+        self.edits: list[Edit] = []
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None = None,
+        need_weights: bool = False,
+        bias: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        batch, target, _ = x.shape
+        query = self.query(x).view(batch, target, self.heads, -1).transpose(1, 2)
+        scores = self.score(query, self.score.prepare(memory.keys))  # (batch, heads, target, source)
+        weights = attention_weights(scores if bias is None else scores + bias, mask)
+        for edit in self.edits:
+            weights = edit(weights, mask)
+        context = torch.matmul(weights, memory.values)  # (batch, heads, target, head width)
+        out: Tensor = self.output(context.transpose(1, 2).reshape(batch, target, -1))
+        return out, weights if need_weights else None
+
+
+class WatchedAttention(SharedAttention):
+    """Multi-head attention that keeps the weights of a head in training; shares the layers of the given one.
+
+    The weights are kept for each thread, since threads share a model in training.
+    """
+
+    def __init__(self, plain: MultiHeadAttention, head: int) -> None:
+        super().__init__(plain)
+        self.head = head
+        self._latest = local()
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None = None,
+        need_weights: bool = False,
+        bias: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        watched = self.training
+        out, weights = super().forward(x, memory, mask, need_weights or watched, bias)
+        if watched:
+            assert weights is not None
+            self._latest.weights = weights[:, self.head]
+        return out, weights if need_weights else None
+
+    def take_weights(self) -> Tensor:
+        """Return and clear the weights (batch, target, source) of this thread's latest call in training."""
+        weights: Tensor = self._latest.weights
+        del self._latest.weights
+        return weights

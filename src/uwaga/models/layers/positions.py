@@ -1,4 +1,4 @@
-"""Where a token stands: sinusoidal and learned positions (M16; Vaswani 2017 §3.5)."""
+"""Positions: sinusoidal, learned and relative (M16; Vaswani 2017 §3.5; Raffel 2020)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ Sinusoids = Literal["interleaved", "halves", "tensor2tensor"]
 
 
 def sinusoids(positions: int, width: int, order: Sinusoids = "interleaved") -> Tensor:
-    """(positions, width) with ``sin(p / 10000^(2i/width))`` in even columns and the cosine in odd ones.
+    """Return (positions, width) with ``sin(p / 10000^(2i/width))`` in even columns and the cosine in odd
+    ones.
 
     ``halves``: all sines, then all cosines (Marian). ``tensor2tensor``: the same with the rates of that
     library, ``10000^(-i / (width/2 - 1))`` (M2M100).
@@ -30,7 +31,7 @@ def sinusoids(positions: int, width: int, order: Sinusoids = "interleaved") -> T
 
 
 class SinusoidalPositions(nn.Module):
-    """Fixed sinusoids; nothing is learned or stored."""
+    """Fixed sinusoids, without parameters."""
 
     table: Tensor
 
@@ -40,12 +41,12 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", table, persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """(length, width): the vectors of positions start to start + length - 1."""
+        """Return (length, width) the vectors of positions start to start + length - 1."""
         return self.table[start : start + length]
 
 
 class LearnedPositions(nn.Module):
-    """One trained vector per position, behind ``offset`` rows that no token uses (2 in BART)."""
+    """A trained vector for each position, after ``offset`` unused rows (2 in BART)."""
 
     def __init__(self, positions: int, width: int, offset: int = 0) -> None:
         super().__init__()
@@ -54,16 +55,16 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.weight, std=width**-0.5)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """(length, width): the vectors of positions start to start + length - 1."""
+        """Return (length, width) the vectors of positions start to start + length - 1."""
         return self.weight[self.offset + start : self.offset + start + length]
 
     def at(self, positions: Tensor) -> Tensor:
-        """(..., width): the vectors of ``positions`` (...)."""
+        """Return (..., width) the vectors of ``positions`` (...)."""
         return self.weight[self.offset + positions]
 
 
 class RelativePositions(nn.Module):
-    """A bias of the scores for the bucket of each distance, one per head (Raffel 2020 §2.1)."""
+    """A bias of scores for each bucket of distances and each head (Raffel 2020 §2.1)."""
 
     def __init__(self, heads: int, buckets: int, distance: int, both_ways: bool) -> None:
         super().__init__()
@@ -72,7 +73,9 @@ class RelativePositions(nn.Module):
         nn.init.normal_(self.weight, std=heads**-0.5)
 
     def forward(self, start: int, target: int, source: int) -> Tensor:
-        """(heads, target, source): queries ``start`` to ``start + target - 1``, keys 0 to ``source - 1``."""
+        """Return (heads, target, source) for queries ``start`` to ``start + target - 1``, keys 0 to ``source
+        - 1``.
+        """
         device = self.weight.device
         queries = torch.arange(start, start + target, device=device)[:, None]
         bucket = self.bucket(torch.arange(source, device=device)[None, :] - queries)  # (target, source)
@@ -93,7 +96,7 @@ def relative_bucket(distance: Tensor, buckets: int, farthest: int, both_ways: bo
         distance: (...).
         buckets: of both directions together.
         farthest: the distance from which on all are alike.
-        both_ways: whether later keys have buckets of their own.
+        both_ways: True if later keys have buckets of their own.
     """
     count = buckets // 2 if both_ways else buckets
     side = (distance > 0).long() * count if both_ways else torch.zeros_like(distance)

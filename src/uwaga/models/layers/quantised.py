@@ -1,4 +1,4 @@
-"""Training as the int8 engine computes (M36): numbers rounded on the way, gradients as if they were not.
+"""Quantisation-aware training (M36): rounding in the forward pass, straight-through gradients.
 
 The engine rounds each row of a matrix to whole numbers up to 127, and so each vector that a matrix multiplies
 (:mod:`uwaga.engine.packing`); keys and values it keeps in float16. Quantisation-aware training (Jacob 2018
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 LEVELS = 127
 """The largest whole number."""
 SMALLEST = 1e-30
-"""A row without a larger number is taken for zeros, as the engine takes it."""
+"""A row without larger numbers is treated as zeros, as in the engine."""
 
 
 def fake_quantise(x: Tensor) -> Tensor:
@@ -27,14 +27,14 @@ def fake_quantise(x: Tensor) -> Tensor:
 
 
 def fake_float16(x: Tensor) -> Tensor:
-    """What float16 leaves of each number."""
+    """Round each number to float16."""
     return _straight_through(x, x.detach().to(torch.float16).to(x.dtype))
 
 
 def _straight_through(x: Tensor, rounded: Tensor) -> Tensor:
-    """``rounded``, whose gradient goes to ``x``."""
-    found: Tensor = _StraightThrough.apply(x, rounded)  # type: ignore[no-untyped-call]
-    return found
+    """Return ``rounded`` with its gradient passed to ``x``."""
+    result: Tensor = _StraightThrough.apply(x, rounded)  # type: ignore[no-untyped-call]
+    return result
 
 
 class _StraightThrough(torch.autograd.Function):
@@ -48,23 +48,23 @@ class _StraightThrough(torch.autograd.Function):
 
 
 class QuantisedLinear(nn.Linear):
-    """A linear layer whose inputs and weights are rounded; it shares the weights of the one given."""
+    """A linear layer with rounded inputs and weights; shares the weights of the given one."""
 
     def __init__(self, exact: nn.Linear, cached: bool = False) -> None:
-        """The layer of ``exact``; ``cached``: its outputs are keys and values, which are kept in float16."""
+        """Wrap ``exact``; ``cached``: its outputs are keys and values, which the engine stores in float16."""
         with torch.device("meta"):
             super().__init__(exact.in_features, exact.out_features, bias=exact.bias is not None)
         self.weight, self.bias = exact.weight, exact.bias
         self.cached = cached
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
-        """(..., inputs) to (..., outputs)."""
+        """Map (..., inputs) to (..., outputs)."""
         out = nn.functional.linear(fake_quantise(input), fake_quantise(self.weight), self.bias)
         return fake_float16(out) if self.cached else out
 
 
 class QuantisedEmbedding(nn.Embedding):
-    """An embedding whose rows are rounded; shares the table of the one that it is made of."""
+    """An embedding with rounded rows; shares the table of the given one."""
 
     def __init__(self, exact: nn.Embedding) -> None:
         with torch.device("meta"):
@@ -72,5 +72,5 @@ class QuantisedEmbedding(nn.Embedding):
         self.weight, self.padding_idx = exact.weight, exact.padding_idx
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
-        """(...) ids to (..., width)."""
+        """Map (...) ids to (..., width)."""
         return fake_quantise(super().forward(input))

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from uwaga.models.layers.cells import gru_cell, lstm_cell
 from uwaga.models.layers.dropout import SequenceDropout
-from uwaga.models.layers.stepwise import StepProduct
+from uwaga.models.layers.kernels import StepProduct, gru_cell, lstm_cell
 
 linear = nn.functional.linear
 
@@ -56,12 +55,12 @@ class _GatedLayer(nn.Module):
         matrix = weights.inputs[:, first : first + x.shape[-1]]
         return linear(x, matrix, weights.input_bias if first == 0 else None)
 
-    def beside(self, known: Tensor, first: int) -> StepProduct:
+    def beside(self, projected: Tensor, first: int) -> StepProduct:
         """:meth:`project` of all inputs, of which those from number ``first`` on come step by step.
 
         ``known`` (rows, time, gates * units) is the projection of those before, the bias included.
         """
-        return StepProduct(known, self.weights.inputs[:, first:])
+        return StepProduct(projected, self.weights.inputs[:, first:])
 
     def nothing_known(self, rows: int, time: int) -> Tensor:
         """What :meth:`beside` takes, with ``first`` 0, where no input is known before."""
@@ -188,10 +187,10 @@ class LstmSteps:
         first: number of the first input that is not.
     """
 
-    def __init__(self, layer: Lstm, known: Tensor, first: int) -> None:
+    def __init__(self, layer: Lstm, projected: Tensor, first: int) -> None:
         _, matrix, _, bias = layer.weights
-        self.inputs = layer.beside(known, first)
-        self.states = matrix_product(matrix, bias, known.shape[0], known.shape[1])
+        self.inputs = layer.beside(projected, first)
+        self.states = matrix_product(matrix, bias, projected.shape[0], projected.shape[1])
 
     def __call__(self, x: Tensor, state: LstmState) -> LstmState:
         """The next state; ``x`` (rows, inputs) are the inputs from ``first`` on."""

@@ -1,4 +1,4 @@
-"""Attention scores: one class each, found by name in a registry.
+"""Attention scores: one class each, registered by name.
 
 A score is the F of generalised attention, ``f_ij = F(s_i, h_j)`` (M1). ``prepare`` runs once per
 sentence on the keys; ``forward`` runs for every query. Adding a score means adding a class with the
@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from uwaga.errors import SettingsError, TextTooLongError
-from uwaga.models.layers.energies import energies
-from uwaga.models.layers.stepwise import StepProduct
+from uwaga.models.layers.kernels import StepProduct, energies
 
 POSITIONS = 512
 
@@ -39,7 +38,7 @@ class AttentionScore(nn.Module):
         self.positions = positions
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """Do the work that depends on the keys alone.
+        """Compute the part that depends only on the keys.
 
         Args:
             keys: (..., source, key width).
@@ -47,11 +46,11 @@ class AttentionScore(nn.Module):
         return keys
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        """Scores (..., target, source) of queries (..., target, query width)."""
+        """Return scores (..., target, source) of queries (..., target, query width)."""
         raise NotImplementedError
 
     def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
-        """Scores (rows, source) of queries (rows, query width) that come one after the other.
+        """Return a function from successive queries (rows, query width) to scores (rows, source).
 
         The function is called ``time`` times and gives what :meth:`forward` gives; a score overrides this
         where gradients of many single queries can be had for less.
@@ -68,7 +67,7 @@ SCORES: dict[str, type[AttentionScore]] = {}
 
 
 def register(name: str) -> Callable[[Kind], Kind]:
-    """Enter a score class into the registry under a name."""
+    """Register a score class under a name."""
 
     def enter(kind: Kind) -> Kind:
         SCORES[name] = kind
@@ -78,7 +77,7 @@ def register(name: str) -> Callable[[Kind], Kind]:
 
 
 def score_class(name: str) -> type[AttentionScore]:
-    """The class that is registered under a name.
+    """Return the class registered under a name.
 
     Raises:
         SettingsError: no score has that name; the message has the nearest, and all that there are.
@@ -93,7 +92,7 @@ def score_class(name: str) -> type[AttentionScore]:
 
 
 def make_score(name: str, query_width: int, key_width: int, positions: int = POSITIONS) -> AttentionScore:
-    """The registered score of that name.
+    """Return a new score of a registered class.
 
     Raises:
         SettingsError: as :func:`score_class`, or the score does not take these widths.
@@ -220,13 +219,13 @@ class ConcatScore(AttentionScore):
         return nn.functional.linear(keys, self.weight[:, self.query_width :])  # (..., source, hidden)
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        ours = nn.functional.linear(query, self.weight[:, : self.query_width])  # (..., target, hidden)
-        return energies(ours, prepared, self.vector)  # (..., target, source)
+        projected = nn.functional.linear(query, self.weight[:, : self.query_width])  # (..., target, hidden)
+        return energies(projected, prepared, self.vector)  # (..., target, source)
 
 
 @register("location")
 class LocationScore(AttentionScore):
-    """``W_a s_t``, a score per source position (M6; Luong 2015 eq. 7). The keys are not looked at."""
+    """``W_a s_t``, a score per source position (M6; Luong 2015 eq. 7). The keys are ignored."""
 
     reads_keys = False
 

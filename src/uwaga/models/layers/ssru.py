@@ -1,4 +1,4 @@
-"""The simpler simple recurrent unit (M26), which may stand in place of the decoder's self-attention."""
+"""The simpler simple recurrent unit (M26), a replacement for the decoder's self-attention."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from uwaga.models.layers.precision import at_least_float32
+from uwaga.models.layers.choose import at_least_float32
 
 
 class SsruState(NamedTuple):
-    """``cells`` (rows, width): c_t behind the last position, in float32 at least."""
+    """``cells`` (rows, width): c_t after the last position, in float32 or float64."""
 
     cells: Tensor
 
@@ -33,7 +33,7 @@ class Ssru(nn.Module):
         nn.init.zeros_(self.forget.bias)
 
     def forward(self, x: Tensor, past: SsruState | None) -> tuple[Tensor, SsruState]:
-        """New positions behind earlier ones.
+        """Process new positions after earlier ones.
 
         Args:
             x: (rows, new, width).

@@ -37,7 +37,7 @@ class StreamAttention(nn.Module):
     def forward(
         self, x: Tensor, past: KeysValues | None = None, seen: list[Tensor] | None = None
     ) -> tuple[Tensor, KeysValues]:
-        """Attend over all positions, or over new ones behind those of ``past``.
+        """Attend over all positions, or over new ones after those of ``past``.
 
         Args:
             x: (rows, streams, target, width), stream 0 first.

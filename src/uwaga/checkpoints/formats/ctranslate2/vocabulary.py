@@ -16,9 +16,7 @@ from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, shown
 from uwaga.files.regular import read_regular
-from uwaga.tokenizers.framed_pieces import FramedPieces
-from uwaga.tokenizers.marian import MARK, PAD, read_sentencepiece
-from uwaga.tokenizers.spaced_pieces import SpacedPieces
+from uwaga.tokenizers.marian import MARK, PAD, FramedPieces, SpacedPieces, read_sentencepiece
 
 PIECES = "sentencepiece.model"
 SAYS_TOKENS = 6

@@ -34,8 +34,8 @@ from uwaga.files.atomic import write_folder
 from uwaga.models.transformer import Transformer
 from uwaga.search import SearchOptions, to_generation_config
 from uwaga.settings import TransformerSettings
-from uwaga.tokenizers.options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.text import TextOptions
 
 NORMS = {"marian": "post", "pegasus": "pre"}
 VOCABULARY, TARGET_VOCABULARY, TOKENISER = "vocab.json", "target_vocab.json", "tokenizer_config.json"

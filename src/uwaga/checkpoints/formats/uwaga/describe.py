@@ -25,8 +25,7 @@ from uwaga.checkpoints.formats.uwaga.schema import model_values, read_config
 from uwaga.checkpoints.languages import stated_pairs, target_codes
 from uwaga.engine.layout import stored_shapes
 from uwaga.files.regular import read_regular
-from uwaga.tokenizers.tags import language_tags
-from uwaga.tokenizers.tokeniser import LARGEST
+from uwaga.tokenizers.tokeniser import MAX_BYTES, language_tags
 
 
 def describe_folder(folder: Path) -> Description:
@@ -99,7 +98,7 @@ def _int8_weights(folder: Path, config: QuantisedConfig) -> WeightSummary:
 def _marked(folder: Path) -> tuple[str, ...]:
     """Codes of the target languages that tags of our own tokeniser choose."""
     try:
-        return target_codes(language_tags(read_regular(folder / SOURCE, LARGEST)))
+        return target_codes(language_tags(read_regular(folder / SOURCE, MAX_BYTES)))
     except OSError:
         return ()
 

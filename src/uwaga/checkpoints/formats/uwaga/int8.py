@@ -60,7 +60,7 @@ from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
-from uwaga.tokenizers.options import TextOptions
+from uwaga.tokenizers.text import TextOptions
 
 FILES = frozenset({CONFIG, WEIGHTS, CARD, HEAD_FILE, *int8_tokenisers.FILES})
 PANEL, DEPTH = 32, 64

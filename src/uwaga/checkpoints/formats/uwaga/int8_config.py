@@ -20,7 +20,7 @@ from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
 from uwaga.settings import DecoderOnlySettings, DecodingSettings, StrictModel, TransformerSettings
-from uwaga.tokenizers.options import TextOptions
+from uwaga.tokenizers.text import TextOptions
 
 NAME = "uwaga int8"
 LEAST_LAYER = 1000

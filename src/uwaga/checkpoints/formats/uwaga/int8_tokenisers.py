@@ -10,12 +10,12 @@ from uwaga.checkpoints.formats.uwaga.checks import read_tokeniser
 from uwaga.checkpoints.formats.uwaga.int8_config import Frame, QuantisedConfig
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.errors import ModelError
+from uwaga.tokenizers.codecs import TokenizersCodec, read_tokenizer_json
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.marian import MarianTokeniser, read_sentencepiece, read_vocabulary
 from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser
-from uwaga.tokenizers.tokenizers_codec import TokenizersCodec, read_tokenizer_json
 
 VOCABULARIES = ("source.vocab.json", "target.vocab.json")
 FILES = frozenset({SOURCE, TARGET, TOKENIZER, *VOCABULARIES})

@@ -18,7 +18,7 @@ from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
 from uwaga.settings import FAMILIES, DecodingSettings, ModelSettings, StrictModel, TransformerSettings, parse
-from uwaga.tokenizers.options import TextOptions
+from uwaga.tokenizers.text import TextOptions
 
 VERSION, USUAL_VERSION, FIRST_VERSION = 3, 2, 1
 """Version 2 knows a model's usual score, version 3 decoders without self-attention; whatever an older version

@@ -1,11 +1,14 @@
-"""Tokenisers run by the ``tokenizers`` library: ``tokenizer.json``, byte-level BPE and WordPiece."""
+"""Codecs of pretrained tokenisers: SentencePiece with custom ids, and the library ``tokenizers``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from sentencepiece import SentencePieceProcessor
 
 from uwaga.errors import MissingExtraError, ModelError, reason
 from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, read_bytes, read_json
@@ -13,18 +16,136 @@ from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, read
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+
+MARK = "\u2581"
+"""SentencePiece's character for spaces."""
+
+
+class SentencePieceCodec:
+    """A :class:`uwaga.tokenizers.framed.Codec` of a SentencePiece model with ids of its own.
+
+    Args:
+        model: splits texts into pieces.
+        numbers: id of each piece, in SentencePiece's order; -1 for none.
+        added: special tokens that may be spelt in texts, by id.
+        unknown: id of pieces without one.
+        more: further pieces of the vocabulary.
+        strip: strip white space from decoded texts.
+    """
+
+    def __init__(
+        self,
+        model: SentencePieceProcessor,
+        numbers: Sequence[int],
+        added: Mapping[int, Special],
+        unknown: int,
+        more: Mapping[str, int] | None = None,
+        strip: bool = False,
+    ) -> None:
+        self._model = model
+        self._numbers = [unknown if number < 0 else number for number in numbers]
+        self._unknown = unknown
+        self._strip = strip
+        pieces = model.id_to_piece(list(range(len(numbers))))
+        self._pieces = {number: piece for piece, number in (more or {}).items()}
+        self._pieces |= {number: piece for number, piece in zip(numbers, pieces, strict=True) if number >= 0}
+        self._pieces |= {number: token.content for number, token in added.items()}
+        self._ids = {piece: number for number, piece in self._pieces.items()}
+        self._added = dict(added)
+        self._splitter = SpecialSplitter(added)
+        self._dropped = {number for number, token in added.items() if token.special} | {unknown}
+        self._bytes = any(model.is_byte(number) for number in range(min(len(numbers), 300)))
+
+    @property
+    def content(self) -> bytes:
+        """Serialisation of the model and the ids of its pieces."""
+        model: bytes = self._model.serialized_model_proto()
+        return model + json.dumps([self._ids, sorted(self._dropped)], sort_keys=True).encode()
+
+    @property
+    def size(self) -> int:
+        """Largest id plus one."""
+        return max(self._pieces) + 1
+
+    @property
+    def unknown(self) -> int:
+        """Id of unknown characters."""
+        return self._unknown
+
+    @property
+    def added(self) -> dict[str, int]:
+        """Ids of the special tokens that may be spelt in texts."""
+        return {token.content: number for number, token in self._added.items()}
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text; a special token spelt in the text is one id."""
+        ids: list[int] = []
+        for part in self._splitter.split(text):
+            if isinstance(part, int):
+                ids.append(part)
+            else:
+                ids += [self._numbers[piece] for piece in self._model.encode(part)]
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, without special tokens and ids without a piece."""
+        pieces = [
+            self._pieces[token] for token in ids if token not in self._dropped and token in self._pieces
+        ]
+        if not pieces:
+            return ""
+        if self._strip or self._bytes:
+            text: str = self._model.decode_pieces(pieces)
+            return text.strip() if self._strip else text
+        return pieces[0].replace(MARK, "") + "".join(pieces[1:]).replace(MARK, " ")
+
+    def piece(self, token: int) -> str | None:
+        """Return the piece of an id, None if it has none."""
+        return self._pieces.get(token)
+
+    def number(self, piece: str) -> int | None:
+        """Return the id of a piece, None if it has none."""
+        return self._ids.get(piece)
+
+
+class SpecialSplitter:
+    """Splits a text at special tokens; the longest match counts."""
+
+    def __init__(self, tokens: Mapping[int, Special]) -> None:
+        self._tokens = {token.content: (number, token) for number, token in tokens.items()}
+        longest_first = sorted(self._tokens, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+    def split(self, text: str) -> Iterator[str | int]:
+        """Yield the parts in order: strings, and ids of special tokens."""
+        start, strip = 0, False
+        for match in self._pattern.finditer(text):
+            number, token = self._tokens[match.group()]
+            part = text[start : match.start()]
+            part = part.lstrip() if strip else part
+            part = part.rstrip() if token.lstrip else part
+            if part:
+                yield part
+            yield number
+            start, strip = match.end(), token.rstrip
+        part = text[start:].lstrip() if strip else text[start:]
+        if part:
+            yield part
+
+
 PROBE = "a"
-LONGEST_WORD = 100
-"""Characters of a word above which WordPiece gives up and makes it unknown, as BERT does."""
+MAX_WORD = 100
+"""Longest word in characters; WordPiece maps longer ones to the unknown token, as BERT does."""
 
 
 class LibraryCall:
-    """``with LibraryCall(name):`` around calls into ``tokenizers``: what it raises names the file.
+    """A context manager that raises errors of ``tokenizers`` as ModelError with the name of the file.
 
-    Damaged files go through its checks and fail later, as bare Exception or as a panic that is not even that.
+    Damaged files pass the checks of the library and fail later, with a bare Exception or a panic, which is a
+    BaseException.
 
     Raises:
-        ModelError: the library raised something in there.
+        ModelError: the library raised an exception.
     """
 
     def __init__(self, name: object, fault: str = "damaged, or of a newer version of `tokenizers`") -> None:
@@ -39,7 +160,7 @@ class LibraryCall:
 
 
 class TokenizersCodec:
-    """Obeys :class:`uwaga.tokenizers.framed.Codec`."""
+    """A :class:`uwaga.tokenizers.framed.Codec` of the library ``tokenizers``."""
 
     def __init__(self, model: Tokenizer, name: str) -> None:
         self._model = model
@@ -51,32 +172,32 @@ class TokenizersCodec:
 
     @property
     def content(self) -> bytes:
-        """The ``tokenizer.json`` that says the same."""
+        """Serialisation as ``tokenizer.json``."""
         with self._call:
             return self._model.to_str().encode()
 
     @property
     def size(self) -> int:
-        """One more than the largest id."""
+        """Largest id plus one."""
         with self._call:
             return int(self._model.get_vocab_size(with_added_tokens=True))
 
     @property
     def kind(self) -> str:
-        """The algorithm: ``BPE``, ``Unigram``, ``WordPiece`` or ``WordLevel``."""
+        """Algorithm: ``BPE``, ``Unigram``, ``WordPiece`` or ``WordLevel``."""
         with self._call:
             return type(self._model.model).__name__
 
     @property
     def added(self) -> dict[str, int]:
-        """The ids of the tokens that text may spell."""
+        """Ids of the special tokens that may be spelt in texts."""
         with self._call:
             tokens = self._model.get_added_tokens_decoder()
         return {token.content: number for number, token in tokens.items()}
 
     @property
     def unknown(self) -> int | None:
-        """The id of characters that the vocabulary lacks, None where there is none."""
+        """Id of unknown characters, None if there is none."""
         with self._call:
             model = self._model.model
             piece = getattr(model, "unk_token", None)
@@ -86,51 +207,57 @@ class TokenizersCodec:
         return None if piece is None else self.number(piece)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text; a special token that the text spells is one id."""
+        """Return the ids of a text; a special token spelt in the text is one id."""
         return self._ids(text, framed=False)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without special tokens and ids that have no piece."""
+        """Return the text of ids, without special tokens and ids without a piece."""
         with self._call:
             text: str = self._model.decode(ids, skip_special_tokens=True)
         return text
 
     def piece(self, token: int) -> str | None:
-        """The piece of an id, None where it has none."""
+        """Return the piece of an id, None if it has none."""
         with self._call:
-            found: str | None = self._model.id_to_token(token)
-        return found
+            piece: str | None = self._model.id_to_token(token)
+        return piece
 
     def number(self, piece: str) -> int | None:
-        """The id of a piece, None where it has none."""
+        """Return the id of a piece, None if it has none."""
         with self._call:
-            found: int | None = self._model.token_to_id(piece)
-        return found
+            number: int | None = self._model.token_to_id(piece)
+        return number
 
     def add_special_tokens(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What the file itself puts before and behind a text.
+        """Return the ids that the file adds before and after a text.
 
         Raises:
-            ModelError: it does something else to it than that.
+            ModelError: its post-processor does something else.
         """
         inner, whole = self._ids(PROBE, framed=False), self._ids(PROBE, framed=True)
         for start in range(len(whole) - len(inner) + 1):
             if whole[start : start + len(inner)] == inner:
                 return tuple(whole[:start]), tuple(whole[start + len(inner) :])
-        raise ModelError(f"{self.name}: its post-processor does more than to frame a text: unsupported")
+        raise ModelError(
+            f"{self.name}: unsupported post-processor, which does more than add tokens around a text"
+        )
 
     def add(self, tokens: Iterable[Special]) -> None:
-        """Let text spell further tokens; those that the vocabulary lacks get ids behind its last."""
+        """Add special tokens that may be spelt in texts; those not in the vocabulary get new ids at its
+        end.
+        """
         from tokenizers import AddedToken
 
-        here = self.added
+        added = self.added
         for token in tokens:
-            if token.content not in here:
-                made = AddedToken(
+            if token.content not in added:
+                added_token = AddedToken(
                     token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=token.special
                 )
                 with self._call:
-                    (self._model.add_special_tokens if token.special else self._model.add_tokens)([made])
+                    (self._model.add_special_tokens if token.special else self._model.add_tokens)(
+                        [added_token]
+                    )
 
     def _ids(self, text: str, framed: bool) -> list[int]:
         with self._call:
@@ -139,10 +266,10 @@ class TokenizersCodec:
 
 
 def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
-    """A folder's ``tokenizer.json``, with what ``tokenizer_config.json`` says otherwise.
+    """Read ``tokenizer.json``, with the settings of ``tokenizer_config.json`` that override it.
 
     Raises:
-        ModelError: missing or damaged.
+        ModelError: the file is missing or damaged.
         MissingExtraError: ``tokenizers`` is not installed.
     """
     path = folder / TOKENIZER
@@ -167,7 +294,7 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
 def read_byte_level(
     vocabulary: Path, merges: Path, declared: Declared, special: Mapping[str, Special]
 ) -> TokenizersCodec:
-    """Byte-level BPE (Sennrich et al. 2016; Radford et al. 2019) from ``vocab.json`` and ``merges.txt``.
+    """Read byte-level BPE (Sennrich et al. 2016; Radford et al. 2019) from ``vocab.json`` and ``merges.txt``.
 
     Raises:
         ModelError: a file is missing or damaged, or the two disagree.
@@ -192,10 +319,10 @@ def read_byte_level(
 
 
 def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Special]) -> TokenizersCodec:
-    """WordPiece as BERT cuts it (Devlin et al. 2019) from ``vocab.txt``.
+    """Read BERT's WordPiece (Devlin et al. 2019) from ``vocab.txt``.
 
     Raises:
-        ModelError: missing, not UTF-8, or without the unknown token.
+        ModelError: the file is missing, not UTF-8, or lacks the unknown token.
     """
     library = _library(path)
     try:
@@ -210,7 +337,7 @@ def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Specia
     normaliser = _bert_settings(declared, {})
     with LibraryCall(path):
         model = library.Tokenizer(
-            library.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD)
+            library.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=MAX_WORD)
         )
         model.normalizer = library.normalizers.BertNormalizer(**normaliser)
         model.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
@@ -219,10 +346,10 @@ def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Specia
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:
-    """A mapping from pieces to ids, numbered without gaps from 0.
+    """Read a mapping from pieces to ids, numbered from 0 without gaps.
 
     Raises:
-        ModelError: missing, damaged, or numbered otherwise.
+        ModelError: the file is missing or damaged, or numbered otherwise.
     """
     values = read_json(path)
     numbers = [number for number in values.values() if type(number) is int]
@@ -234,7 +361,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
 def _with_special(
     codec: TokenizersCodec, declared: Declared, special: Mapping[str, Special]
 ) -> TokenizersCodec:
-    """The codec with its family's special tokens, those that the folder names, and those added later."""
+    """Add the special tokens of the model family, those that the folder declares, and those added later."""
     later = sorted(declared.numbered.items())
     codec.add(token for number, token in later if number < codec.size)
     codec.add({**special, **declared.named}.values())
@@ -249,7 +376,7 @@ def _with_special(
 
 
 def _bert_settings(declared: Declared, stored: Mapping[str, Any]) -> dict[str, bool | None]:
-    """How BERT normalises: ``tokenizer_config.json`` first, then ``tokenizer.json``, then its defaults."""
+    """Return BERT's normalisation: from ``tokenizer_config.json``, else ``tokenizer.json``, else defaults."""
     strip = declared.settings.get("strip_accents", stored.get("strip_accents"))
     return {
         "clean_text": stored.get("clean_text", True) is True,

@@ -1,4 +1,4 @@
-"""Places of a running batch: nothing is lost or doubled, nobody starves, many do not hold up a few."""
+"""Laws of the token budget: nothing is lost or doubled, no search starves, many do not delay a few."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.scheduling.fair_queue import FairQueue
-from uwaga.scheduling.token_budget import Claimant, Places
+from uwaga.scheduling.token_budget import SearchLease, TokenBudget
 
 QUIET = settings(max_examples=200, deadline=None)
 
@@ -25,33 +25,33 @@ class Batch:
 
     def __init__(self, most: int, reserved: int, share: float = 0.25) -> None:
         self.clock = Clock()
-        self.places = Places(most, reserved, share, self.clock)
+        self.budget = TokenBudget(most, reserved, share, self.clock)
         self.entered: list[tuple[str, int]] = []
         self.running: list[tuple[str, int]] = []
-        self.claimants: dict[str, Claimant] = {}
+        self.leases: dict[str, SearchLease] = {}
         self.sizes: dict[str, list[int]] = {}
         self.count: dict[str, int] = {}
 
-    def claim(self, name: str, sizes: list[int], client: str = "") -> None:
-        def let_in(count: int) -> None:
+    def enqueue(self, name: str, sizes: list[int], client: str = "") -> None:
+        def admit(count: int) -> None:
             first = self.count[name]
             self.count[name] += count
             those = [(name, first + at) for at in range(count)]
             self.entered += those
             self.running += those
 
-        self.claimants.setdefault(name, Claimant(client, let_in))
+        self.leases.setdefault(name, SearchLease(client, admit))
         self.sizes.setdefault(name, []).extend(sizes)
         self.count.setdefault(name, 0)
-        self.places.claim(self.claimants[name], sizes)
+        self.budget.enqueue(self.leases[name], sizes)
 
     def finish(self, at: int = 0) -> None:
         name, number = self.running.pop(at % len(self.running))
-        self.places.release(self.claimants[name], [self.sizes[name][number]])
+        self.budget.release(self.leases[name], [self.sizes[name][number]])
 
     def leave(self, name: str) -> None:
         self.running = [one for one in self.running if one[0] != name]
-        self.places.leave(self.claimants[name])
+        self.budget.leave(self.leases[name])
 
 
 @QUIET
@@ -61,10 +61,10 @@ def test_all_enter_once_in_their_order_and_no_place_is_lost(data: st.DataObject)
     gone: set[str] = set()
     for turn in range(data.draw(st.integers(1, 40))):
         what = data.draw(st.sampled_from(["claim", "claim", "finish", "leave", "again"]))
-        living = [name for name in batch.claimants if name not in gone]
+        living = [name for name in batch.leases if name not in gone]
         if what == "claim":
             sizes = data.draw(st.lists(st.integers(1, 100), min_size=1, max_size=8))
-            batch.claim(f"search {turn}", sizes, data.draw(st.sampled_from(["", "a", "b"])))
+            batch.enqueue(f"search {turn}", sizes, data.draw(st.sampled_from(["", "a", "b"])))
         elif what == "finish" and batch.running:
             batch.finish(data.draw(st.integers(0, 99)))
         elif what == "leave" and living:
@@ -72,14 +72,14 @@ def test_all_enter_once_in_their_order_and_no_place_is_lost(data: st.DataObject)
             gone.add(name)
             batch.leave(name)
         elif living:
-            batch.claim(data.draw(st.sampled_from(living)), [data.draw(st.integers(1, 30))])
-        assert batch.places.running == len(batch.running)
+            batch.enqueue(data.draw(st.sampled_from(living)), [data.draw(st.integers(1, 30))])
+        assert batch.budget.running == len(batch.running)
         used = [batch.sizes[name][number] for name, number in batch.running]
-        assert batch.places.used == sum(used)
+        assert batch.budget.used == sum(used)
         assert sum(used) <= 80 or len(used) == 1
     while batch.running:
         batch.finish(data.draw(st.integers(0, 99)))
-    assert (batch.places.waiting, batch.places.running, batch.places.used) == (0, 0, 0)
+    assert (batch.budget.waiting, batch.budget.running, batch.budget.used) == (0, 0, 0)
     assert len(set(batch.entered)) == len(batch.entered)
     for name, sizes in batch.sizes.items():
         own = [number for of, number in batch.entered if of == name]
@@ -89,17 +89,17 @@ def test_all_enter_once_in_their_order_and_no_place_is_lost(data: st.DataObject)
 
 def test_a_client_with_one_sentence_enters_at_once_beside_one_with_500() -> None:
     batch = Batch(most=100, reserved=20)
-    batch.claim("long", [10] * 500, "a")
+    batch.enqueue("long", [10] * 500, "a")
     assert batch.running == [("long", at) for at in range(10)]
-    batch.claim("short", [10], "b")
+    batch.enqueue("short", [10], "b")
     assert batch.running[-1] == ("short", 0)
 
 
 def test_where_all_is_full_it_enters_in_its_turn() -> None:
     batch = Batch(most=100, reserved=0)
-    batch.claim("long", [10] * 500, "a")
+    batch.enqueue("long", [10] * 500, "a")
     for at in range(3):
-        batch.claim(f"short {at}", [10], f"client {at}")
+        batch.enqueue(f"short {at}", [10], f"client {at}")
     assert len(batch.running) == 10
     for _ in range(5):
         batch.finish()
@@ -114,9 +114,9 @@ def running(batch: Batch, name: str) -> int:
 def test_long_ones_get_a_share_of_what_short_ones_have_had_lately() -> None:
     batch = Batch(most=200, reserved=20)
     for at in range(8):
-        batch.claim(f"short {at}", [10], f"client {at}")
-    batch.claim("long", [10] * 500, "a")
-    batch.claim("another", [10] * 500, "b")
+        batch.enqueue(f"short {at}", [10], f"client {at}")
+    batch.enqueue("long", [10] * 500, "a")
+    batch.enqueue("another", [10] * 500, "b")
     assert running(batch, "long") + running(batch, "another") == 2
     while batch.running[0][0].startswith("short"):
         batch.finish()
@@ -134,15 +134,15 @@ def test_long_ones_get_a_share_of_what_short_ones_have_had_lately() -> None:
 
 def test_long_ones_wait_for_a_moment_without_short_ones_but_never_for_ever() -> None:
     batch = Batch(most=200, reserved=20)
-    batch.claim("short 0", [10])
-    batch.claim("long", [10] * 50)
+    batch.enqueue("short 0", [10])
+    batch.enqueue("long", [10] * 50)
     assert running(batch, "long") == 1  # it begins at once
     batch.finish(1)
     assert running(batch, "long") == 0  # the steps are those of the short one alone
     batch.finish(0)
     assert running(batch, "long") == 1  # a moment without
     for turn in range(1, 40):  # short ones without a pause
-        batch.claim(f"short {turn}", [10])
+        batch.enqueue(f"short {turn}", [10])
         batch.clock.now += 0.03
         before = batch.count["long"]
         batch.finish(batch.running.index(next(one for one in batch.running if one[0] == "long")))
@@ -154,8 +154,8 @@ def test_long_ones_wait_for_a_moment_without_short_ones_but_never_for_ever() -> 
 
 def test_of_one_client_searches_take_turns_too() -> None:
     batch = Batch(most=10, reserved=0)
-    batch.claim("one", [10] * 3)
-    batch.claim("other", [10] * 3)
+    batch.enqueue("one", [10] * 3)
+    batch.enqueue("other", [10] * 3)
     for _ in range(6):
         batch.finish()
     assert [name for name, _ in batch.entered] == ["one", "one", "other", "one", "other", "other"]
@@ -163,10 +163,10 @@ def test_of_one_client_searches_take_turns_too() -> None:
 
 def test_a_large_one_is_not_overtaken_for_ever() -> None:
     batch = Batch(most=100, reserved=20)
-    batch.claim("a", [60])
-    batch.claim("b", [50])
-    batch.claim("large", [1000])
-    batch.claim("c", [5])
+    batch.enqueue("a", [60])
+    batch.enqueue("b", [50])
+    batch.enqueue("large", [1000])
+    batch.enqueue("c", [5])
     assert [name for name, _ in batch.running] == ["a", "b"]
     batch.finish()
     batch.finish()
@@ -176,25 +176,25 @@ def test_a_large_one_is_not_overtaken_for_ever() -> None:
 
 
 def test_threads_lose_nothing() -> None:
-    places, lock = Places(most=50, reserved=10), threading.Lock()
+    budget, lock = TokenBudget(most=50, reserved=10), threading.Lock()
     entered = [0] * 16
 
     def work(number: int) -> None:
         free = threading.Semaphore(0)
 
-        def let_in(count: int) -> None:
+        def admit(count: int) -> None:
             with lock:
                 entered[number] += count
             for _ in range(count):
                 free.release()
 
         for _ in range(20):
-            claimant = Claimant(str(number % 3), let_in)
-            places.claim(claimant, [5] * 4)
+            lease = SearchLease(str(number % 3), admit)
+            budget.enqueue(lease, [5] * 4)
             for _ in range(4):
                 free.acquire()
-                places.release(claimant, [5])
-            places.leave(claimant)
+                budget.release(lease, [5])
+            budget.leave(lease)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
     for thread in threads:
@@ -202,7 +202,7 @@ def test_threads_lose_nothing() -> None:
     for thread in threads:
         thread.join(60)
     assert entered == [80] * 16
-    assert (places.waiting, places.running, places.used) == (0, 0, 0)
+    assert (budget.waiting, budget.running, budget.used) == (0, 0, 0)
 
 
 @QUIET

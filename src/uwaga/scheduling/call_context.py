@@ -1,0 +1,87 @@
+"""The context of a call: client, deadline and cancellation, shared by all searches of the call."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from uwaga.errors import CancelledRequestError, DeadlineError, UwagaError
+
+
+class CallContext:
+    """Client, deadline and cancellation of a call; thread-safe.
+
+    Args:
+        client: any name; the time of a model is shared fairly between clients.
+        seconds: time limit from now; None for none.
+
+    Attributes:
+        deadline: by the clock of :func:`time.monotonic`; None for none.
+    """
+
+    def __init__(self, client: str = "", seconds: float | None = None) -> None:
+        self.client, self.seconds = client, seconds
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self._lock = threading.Lock()
+        self._ended: UwagaError | None = None
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the deadline, 0 after it; None without a deadline."""
+        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+
+    @property
+    def error(self) -> UwagaError | None:
+        """The reason to give the call up: expired or cancelled; None while it is active."""
+        if self._ended is None and self.left == 0.0:
+            self._ended = self.late()
+        return self._ended
+
+    def late(self) -> DeadlineError:
+        """Return the error for an expired deadline."""
+        return DeadlineError(f"not answered within {self.seconds:g} s: raise the deadline, or retry later")
+
+    def check(self) -> None:
+        """Check that the call is still active.
+
+        Raises:
+            DeadlineError: the deadline has passed.
+            CancelledRequestError: the call was cancelled.
+        """
+        if (error := self.error) is not None:
+            raise error
+
+    def cancel(self, error: UwagaError | None = None) -> None:
+        """Cancel the call; the registered callbacks are called once, in this thread.
+
+        Args:
+            error: raised to those who wait for the call; None for :class:`CancelledRequestError`.
+        """
+        with self._lock:
+            if self._ended is None:
+                self._ended = error or CancelledRequestError("the request was cancelled")
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def when_cancelled(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Register a callback for cancellation, called at once if the call is already cancelled.
+
+        Returns:
+            A function that removes the callback.
+        """
+        with self._lock:
+            cancelled = self._ended is not None
+            if not cancelled:
+                self._callbacks.append(callback)
+        if cancelled:
+            callback()
+
+        def remove() -> None:
+            with self._lock:
+                if callback in self._callbacks:
+                    self._callbacks.remove(callback)
+
+        return remove

@@ -1,0 +1,233 @@
+"""Dynamic batching for decoders without a running batch: waiting sentences are searched together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from uwaga.decoder import BeamRules, DecidedToken, Decoder, FinishedTarget, Ids, PhraseTables
+from uwaga.errors import CancelledRequestError, SettingsError
+from uwaga.search.beam_batch import BeamBatch
+from uwaga.search.options import SearchOptions
+from uwaga.search.phrases import Phrases
+from uwaga.search.rank import TableRanking
+
+
+@dataclass(frozen=True, eq=False)
+class PendingSentence:
+    """The arguments of ``BeamSearch.enter`` for one sentence that waits, with its ticket and number."""
+
+    ticket: DynamicTicket
+    number: int
+    source: Sequence[int]
+    limit: int
+    uncounted: int
+    forced: Sequence[int]
+    phrases: PhraseTables | None
+
+
+class DynamicBatch:
+    """A :class:`uwaga.decoder.RunningBatch` that decodes the waiting sentences of equal rules to their end.
+
+    Results are those of a search alone, as far as the decoder's rows don't depend on each other. If a batch
+    of several tickets fails, each ticket is searched alone, so that only the faulty one fails.
+
+    Args:
+        decoder: the model.
+        most: source tokens times beams of a batch.
+    """
+
+    def __init__(self, decoder: Decoder, most: int = 4096) -> None:
+        self._decoder, self._most = decoder, most
+        self._changed = threading.Condition()
+        self._waiting: list[PendingSentence] = []
+        self._closed = False
+        self._counters = (0, 0, 0)
+
+    @property
+    def counters(self) -> tuple[int, int, int]:
+        """See :attr:`uwaga.decoder.RunningBatch.counters`."""
+        return self._counters
+
+    def ticket(self, rules: BeamRules) -> DynamicTicket:
+        """See :meth:`uwaga.decoder.RunningBatch.ticket`.
+
+        Raises:
+            SettingsError: the rules ask for streaming.
+        """
+        if rules.streams:
+            raise SettingsError("this decoder has no running batch: stream without sharing the model")
+        return DynamicTicket(self, rules, self._changed)
+
+    def serve(self) -> None:
+        """See :meth:`uwaga.decoder.RunningBatch.serve`."""
+        while batch := self._collect():
+            self._search(batch)
+
+    def close(self) -> None:
+        """See :meth:`uwaga.decoder.RunningBatch.close`."""
+        with self._changed:
+            self._closed = True
+            tickets = {sentence.ticket for sentence in self._waiting}
+            self._waiting.clear()
+        for ticket in tickets:
+            ticket.fail(CancelledRequestError("the batch was closed"))
+        with self._changed:
+            self._changed.notify_all()
+
+    def add(self, sentences: Sequence[PendingSentence]) -> None:
+        """Add sentences of a ticket.
+
+        Raises:
+            CancelledRequestError: the batch was closed.
+        """
+        with self._changed:
+            if self._closed:
+                raise CancelledRequestError("the batch was closed")
+            self._waiting.extend(sentences)
+            self._changed.notify_all()
+
+    def remove(self, ticket: DynamicTicket) -> None:
+        """Remove the waiting sentences of a ticket."""
+        with self._changed:
+            self._waiting = [sentence for sentence in self._waiting if sentence.ticket is not ticket]
+            self._changed.notify_all()
+
+    def _collect(self) -> list[PendingSentence]:
+        """Wait for sentences and return the next batch; empty after :meth:`close`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            batch: list[PendingSentence] = []
+            rest, used = [], 0
+            for sentence in self._waiting:
+                size = len(sentence.source) * sentence.ticket.rules.beams
+                if not batch or (sentence.ticket.key == batch[0].ticket.key and used + size <= self._most):
+                    batch.append(sentence)
+                    used += size
+                else:
+                    rest.append(sentence)
+            self._waiting = rest
+            return sorted(batch, key=lambda sentence: -len(sentence.source))  # decoders take longest first
+
+    def _search(self, sentences: list[PendingSentence]) -> None:
+        try:
+            self._decode(sentences)
+        except Exception as error:
+            tickets = list(dict.fromkeys(sentence.ticket for sentence in sentences))
+            if len(tickets) == 1:
+                tickets[0].fail(error)
+                return
+            for ticket in tickets:
+                self._search([each for each in sentences if each.ticket is ticket and not ticket.has(each)])
+
+    def _decode(self, sentences: list[PendingSentence]) -> None:
+        if not sentences or all(sentence.ticket.ended for sentence in sentences):
+            return
+        batch = _batch(self._decoder, sentences)
+        batch.admit(len(sentences))
+        while (
+            batch.running.size
+            and not self._closed
+            and not all(sentence.ticket.ended for sentence in sentences)
+        ):
+            steps, rows, ended = self._counters
+            rows += len(batch.running) * sentences[0].ticket.rules.beams
+            done = batch.step().done
+            self._counters = steps + 1, rows, ended + len(done)
+            for at, targets in zip(done.tolist(), batch.finished(done), strict=True):
+                sentences[at].ticket.put(sentences[at], targets)
+        if self._closed:
+            for sentence in sentences:
+                sentence.ticket.fail(CancelledRequestError("the batch was closed"))
+
+
+class DynamicTicket:
+    """See :class:`uwaga.decoder.BatchTicket`."""
+
+    def __init__(self, batch: DynamicBatch, rules: BeamRules, changed: threading.Condition) -> None:
+        self._batch, self._changed = batch, changed
+        self.rules, self.ended = rules, False
+        self.key = rules.key
+        self._submitted = 0
+        self._done: list[tuple[int, list[FinishedTarget]]] = []
+        self._finished: set[int] = set()
+        self._error: Exception | None = None
+
+    def submit(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Ids,
+        uncounted: Ids,
+        forced: Ids,
+        phrases: Sequence[PhraseTables | None],
+    ) -> None:
+        rows = zip(sources, limits.tolist(), uncounted.tolist(), forced.tolist(), phrases, strict=True)
+        sentences = [PendingSentence(self, self._submitted + at, *row) for at, row in enumerate(rows)]
+        self._submitted += len(sentences)
+        self._batch.add(sentences)
+
+    def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._done or self._error or self.ended, seconds)
+            done, self._done = self._done, []
+            error, self._error = self._error, None
+        if error is not None:
+            raise error
+        return done, []
+
+    def leave(self) -> None:
+        self.ended = True
+        self._batch.remove(self)
+
+    def put(self, sentence: PendingSentence, targets: list[FinishedTarget]) -> None:
+        """Add the results of a finished sentence."""
+        with self._changed:
+            self._done.append((sentence.number, targets))
+            self._finished.add(sentence.number)
+            self._changed.notify_all()
+
+    def has(self, sentence: PendingSentence) -> bool:
+        """Return True if a sentence is finished."""
+        return sentence.number in self._finished
+
+    def fail(self, error: Exception) -> None:
+        """Let the ticket fail, unless all of its sentences are finished."""
+        with self._changed:
+            if not self.ended and len(self._finished) < self._submitted:
+                self._error = error
+        self.leave()
+
+
+def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch:
+    """Return a batch of the numpy search for sentences of equal rules."""
+    rules = sentences[0].ticket.rules
+    options = SearchOptions(
+        beam=rules.beams,
+        nbest=rules.nbest,
+        score_forced=rules.score_forced,
+        early_stopping=rules.early_stopping,
+        min_length=rules.min_length,
+        max_length=None,
+        force_end=rules.force_end,
+        start=rules.start,
+        banned=tuple(rules.banned.tolist()),
+        renormalise=rules.renormalise,
+    )
+    inside = rules.inside
+    phrases = [
+        None if each.phrases is None else Phrases.of_tables(each.phrases, inside) for each in sentences
+    ]
+    return BeamBatch(
+        decoder,
+        options,
+        [sentence.source for sentence in sentences],
+        [[token for token in sentence.forced if token >= 0] for sentence in sentences],
+        [sentence.limit for sentence in sentences],
+        rules.enough,
+        phrases if any(phrases) else None,
+        ranking=TableRanking(rules.divisors),
+        uncounted=np.array([sentence.uncounted for sentence in sentences], dtype=np.int64),
+    )

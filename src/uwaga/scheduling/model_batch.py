@@ -1,0 +1,126 @@
+"""One running batch per model for the searches of any number of threads.
+
+A searching thread hands its sentences to the batch and waits for the results. They are bit-identical to those
+of the model's own search, whatever else is in the batch.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+
+from uwaga.decoder import Batching, Decoder, RunningBatch
+from uwaga.errors import CancelledRequestError
+from uwaga.scheduling.dynamic_batch import DynamicBatch
+from uwaga.scheduling.token_budget import TokenBudget
+
+CLOSE_SECONDS = 2.0
+"""How long closing a batch waits for the threads that wait in it."""
+_exiting: list[bool] = []
+"""Not empty once the interpreter exits; no batch is started then."""
+_abandoned: list[object] = []
+"""Objects of the parent's threads in a forked child, kept because even freeing them is unsafe."""
+
+
+class ModelBatch:
+    """The running batch of a model, with its thread and its token budget.
+
+    The thread starts with the first search; a forked child starts its own. It ends with :meth:`close`, when
+    this object is freed, or at interpreter exit.
+
+    Args:
+        decoder: the model.
+        budget: makes the token budget.
+        nice: niceness added to the threads of a native batch, on Linux. Threads that hold the GIL while they
+            work are not niced.
+
+    Attributes:
+        budget: the token budget.
+        waiting: ids of the threads that wait for the batch.
+    """
+
+    def __init__(
+        self, decoder: Decoder, budget: Callable[[], TokenBudget] = TokenBudget, nice: int = 0
+    ) -> None:
+        self.decoder = decoder
+        self._make_budget, self._nice = budget, nice
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._batch: RunningBatch | None = None
+        self._end: weakref.finalize[..., ModelBatch] | None = None
+        self.budget = budget()
+        self.waiting: set[int] = set()
+
+    def running_batch(self) -> RunningBatch:
+        """Return the batch, started if it is not running.
+
+        Raises:
+            CancelledRequestError: the interpreter is exiting.
+        """
+        if self._process != os.getpid():
+            self._reset_after_fork()
+        with self._lock:
+            if _exiting:
+                raise CancelledRequestError("the interpreter is exiting")
+            if self._batch is None:
+                decoder: object = self.decoder
+                nice = 0
+                if isinstance(decoder, Batching):
+                    self._batch, nice = decoder.running_batch(), self._nice
+                else:
+                    self._batch = DynamicBatch(self.decoder)
+                thread = threading.Thread(
+                    target=_serve, args=(self._batch, nice), name="uwaga-batch", daemon=True
+                )
+                thread.start()
+                self._end = weakref.finalize(self, _close, self._batch, thread, os.getpid(), self.waiting)
+                atexit.register(_exiting.append, True)  # runs before the finalisers
+            return self._batch
+
+    def _reset_after_fork(self) -> None:
+        """Start afresh in a forked child: it has no serving thread, and its locks may be held."""
+        _abandoned.append((self._batch, self._end, self._lock, self.budget))
+        if self._end is not None:
+            self._end.detach()
+        self._lock, self._batch, self._end = threading.Lock(), None, None
+        self.budget, self.waiting, self._process = self._make_budget(), set(), os.getpid()
+
+    @property
+    def counters(self) -> tuple[int, int, int]:
+        """Number of steps, total rows of these steps, and finished sentences."""
+        return (0, 0, 0) if self._batch is None else self._batch.counters
+
+    def close(self) -> None:
+        """End the thread until the next search; waiting searches raise :class:`CancelledRequestError`."""
+        with self._lock:
+            end, self._end, self._batch = self._end, None, None
+        if end is not None:
+            end()
+
+
+def _serve(batch: RunningBatch, nice: int) -> None:
+    """Serve a batch in this thread; niceness is inherited by the threads that it starts."""
+    if nice and sys.platform == "linux":
+        this = threading.get_native_id()
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, this, os.getpriority(os.PRIO_PROCESS, this) + nice)
+    batch.serve()
+
+
+def _close(batch: RunningBatch, thread: threading.Thread, process: int, waiting: set[int]) -> None:
+    """Close a batch and wait until the threads waiting in it have returned."""
+    if process != os.getpid():
+        _abandoned.append(batch)
+        return
+    batch.close()
+    if thread is not threading.current_thread():
+        thread.join()
+    end = time.monotonic() + CLOSE_SECONDS
+    while waiting - {threading.get_ident()} and time.monotonic() < end:
+        time.sleep(0.001)

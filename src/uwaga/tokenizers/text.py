@@ -1,0 +1,162 @@
+"""Text before tokenisation: options, Unicode normalisation, sentence splitting and surface forms."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.errors import SettingsError
+from uwaga.settings.options import check_options, option
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceNormalizer
+
+    from uwaga.settings import TextSettings
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How a model expects its source texts; the search, which sees only tokens, has options of its own.
+
+    Raises:
+        SettingsError: a value is out of bounds.
+    """
+
+    split_above: int = field(
+        default=0,
+        metadata=option(
+            "Split lines of more source tokens than this into sentences; 1: any line, 0: only lines beyond "
+            "the model's limit",
+            minimum=0,
+        ),
+    )
+    """The end symbol is counted."""
+
+    lower_capitals: bool = field(
+        default=False,
+        metadata=option("Lower-case source sentences of two or more words that are all in capitals"),
+    )
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_options(self)
+
+
+def normalise(text: str, settings: TextSettings) -> str:
+    """Return a text as a tokeniser with these settings preserves it: ``decode(encode(text))``.
+
+    ``identity`` changes nothing. ``nfkc`` is SentencePiece's table of Unicode NFKC (compatibility
+    composition), which is part of the model file and so doesn't depend on the Unicode version of Python.
+    White space is preserved.
+    """
+    if settings.normalisation == "identity":
+        return text
+    normalised: str = _nfkc().normalize(text)
+    return normalised
+
+
+@cache
+def _nfkc() -> SentencePieceNormalizer:
+    from sentencepiece import SentencePieceNormalizer
+
+    return SentencePieceNormalizer(
+        rule_name="nfkc", add_dummy_prefix=False, escape_whitespaces=False, remove_extra_whitespaces=False
+    )
+
+
+def in_capitals(text: str) -> bool:
+    """Return True for a text of at least two words with upper-case and without lower-case letters."""
+    return text.isupper() and sum(word.isupper() for word in text.split()) >= 2
+
+
+WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
+"""Spaces of several bytes, after some of which sentencex 1.0 miscounts bytes and panics."""
+
+
+def split_sentences(line: str, language: str) -> list[str]:
+    """Split a line into sentences with sentencex; joined, they give the line again.
+
+    Args:
+        line: text without line breaks.
+        language: a code such as ``en`` or ``de_AT``; languages without rules of their own use general rules.
+    """
+    from sentencex import segment  # type: ignore[import-untyped]
+
+    code = language.replace("_", "-").split("-")[0].lower()
+    segments: list[str] = segment(code, WIDE_SPACE.sub(" ", line))
+    if line.isascii():
+        return segments
+    sentences, start = [], 0
+    for sentence in segments:
+        sentences.append(line[start : start + len(sentence)])
+        start += len(sentence)
+    return sentences
+
+
+def _unpunctuated(text: str) -> str:
+    """Return a text without final punctuation, unless it is all punctuation."""
+    end = len(text)
+    while end and (text[end - 1].isspace() or unicodedata.category(text[end - 1]).startswith("P")):
+        end -= 1
+    return text[:end] or text
+
+
+FORMS: Mapping[str, Callable[[str], str]] = {
+    "lower": str.lower,
+    "upper": str.upper,
+    "unpunctuated": _unpunctuated,
+}
+
+
+def surface(text: str, form: str) -> str:
+    """Return a text in a surface form: ``lower``, ``upper`` (all capitals) or ``unpunctuated``.
+
+    Raises:
+        SettingsError: there is no such form.
+    """
+    try:
+        return FORMS[form](text)
+    except KeyError:
+        raise SettingsError(f"data.augment: no form {form!r}; choose from {', '.join(FORMS)}") from None
+
+
+def choose_forms(shares: Mapping[str, float], draws: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the index into ``shares`` of the form of each pair, -1 for the unchanged text.
+
+    Args:
+        shares: probability of each form.
+        draws: (pairs,) uniform in [0, 1).
+
+    Returns:
+        (pairs,)
+
+    Raises:
+        SettingsError: the shares add up to more than 1.
+    """
+    check_shares(shares.values())
+    edges = np.cumsum(np.array(list(shares.values()), dtype=np.float64))  # (forms,)
+    chosen = np.searchsorted(edges, draws, side="right").astype(np.int64)  # (pairs,)
+    return np.where(chosen == len(shares), -1, chosen)
+
+
+def check_shares(shares: Iterable[float]) -> None:
+    """Check that the shares of the surface forms add up to at most 1.
+
+    Raises:
+        SettingsError: they add up to more.
+    """
+    if (total := sum(shares)) > 1.0 + 1e-9:
+        raise SettingsError(f"data.augment: the shares add up to {total:g}, more than 1")
+
+
+def augment(text: str, shares: Mapping[str, float], generator: np.random.Generator) -> str:
+    """Return a text in a surface form drawn with the given shares; takes one draw from the generator."""
+    (form,) = choose_forms(shares, generator.random(1)).tolist()
+    return text if form < 0 else surface(text, list(shares)[form])
