@@ -41,10 +41,10 @@ import uwaga
 from uwaga.alignment.words import split_words, word_spans
 from uwaga.evaluation.alignment_error import check_pairs, read_hand_alignments
 from uwaga.markup import Tag
-from uwaga.markup.fragments import Fragment
 from uwaga.markup.html import read_html
-from uwaga.markup.lifting import lift
-from uwaga.markup.placing import place
+from uwaga.markup.insert_tags import insert_tags
+from uwaga.markup.strip_tags import strip_tags
+from uwaga.markup.units import Fragment
 from uwaga.results.translation import WordAlignment
 
 LINKS = Path(__file__).resolve().parent / "alignments" / "multi30k-test2016.en-de.txt"
@@ -111,7 +111,7 @@ def well_formed(text: str) -> bool:
 
 def plain(text: str) -> str:
     found: Fragment = read_html(text)
-    return " ".join("".join(lift(inline).text + " " for inline in found.inlines).split())
+    return " ".join("".join(strip_tags(inline).text + " " for inline in found.inlines).split())
 
 
 def fragments(translator: Any, sentences: list[str]) -> dict[str, float]:
@@ -168,10 +168,10 @@ def words(translator: Any, pairs: list[tuple[str, str]], gold: list[Any]) -> dic
                     Tag("close", "</b>"),
                     source[end:],
                 )
-                made = place(lift(tagged), target, links)
+                made = insert_tags(strip_tags(tagged), target, links)
                 chosen = covered(made, target)
                 own = WordAlignment(tuple(spans), tuple(targets), tuple(sorted(one.sure)))
-                best = covered(place(lift(tagged), target, own), target)
+                best = covered(insert_tags(strip_tags(tagged), target, own), target)
                 right["placing"] += mistakes(inside, best, one.sure, one.possible) <= least
                 right["ours"] += mistakes(inside, chosen, one.sure, one.possible) <= least
                 copied = {there for there, here in favourite.items() if here in inside}

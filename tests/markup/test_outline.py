@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import uwaga
 from uwaga.errors import DataError, SettingsError
 from uwaga.markup.inline import plain_text
-from uwaga.markup.outline import XmlOutline, read_outlined
+from uwaga.markup.xml_text import XmlOutline
+from uwaga.markup.xml_text import read_xml as read_xml
 
 DOCUMENT = """<document>
   <meta>
@@ -28,7 +29,7 @@ TEXTS = [
 
 
 def texts(text, ignored=(), **outline):
-    fragment = read_outlined(text, frozenset(ignored), XmlOutline.of(**outline))
+    fragment = read_xml(text, frozenset(ignored), XmlOutline.of(**outline))
     return [plain_text(one) for one in fragment.inlines]
 
 
@@ -64,7 +65,7 @@ def test_elements_that_always_part_a_text():
 
 def test_what_is_around_an_element_that_parts_does_so_too():
     text = "a <b>c <p>d</p> e</b> f"
-    fragment = read_outlined(text, frozenset(), XmlOutline.of(splitting=["p"]))
+    fragment = read_xml(text, frozenset(), XmlOutline.of(splitting=["p"]))
     assert [plain_text(one) for one in fragment.inlines] == ["a", "c", "d", "e", "f"]
     assert fragment.written([(f"{plain_text(one)}!",) for one in fragment.inlines]) == (
         "a! <b>c! <p>d!</p> e!</b> f!"
@@ -73,7 +74,7 @@ def test_what_is_around_an_element_that_parts_does_so_too():
 
 def test_ignored_elements_are_kept_with_all_they_hold():
     text = "<d><p>Open the page <x>Settings <y>now</y></x>.</p><x>Save</x></d>"
-    fragment = read_outlined(text, frozenset({"x"}), XmlOutline())
+    fragment = read_xml(text, frozenset({"x"}), XmlOutline())
     assert [[one if isinstance(one, str) else one.raw for one in part] for part in fragment.inlines] == [
         ["Open the page ", "<x>Settings <y>now</y></x>", "."]
     ]
@@ -120,7 +121,7 @@ def test_a_text_comes_back_as_it_was_and_changed_texts_leave_it_well_formed(
     text, splitting, non_splitting, ignored, detect, lines
 ):
     outline = XmlOutline(detect, splitting, non_splitting - splitting, lines)
-    fragment = read_outlined(text, ignored, outline)
+    fragment = read_xml(text, ignored, outline)
     if lines:
         assert fragment.written(fragment.inlines) == text
     moved = [

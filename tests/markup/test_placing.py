@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from uwaga.alignment.words import word_spans
 from uwaga.markup import Inline, Tag, plain_text
-from uwaga.markup.lifting import lift
-from uwaga.markup.placing import place
+from uwaga.markup.insert_tags import insert_tags
+from uwaga.markup.strip_tags import strip_tags
 from uwaga.results.translation import WordAlignment
 
 KINDS = ("open", "close", "void", "kept")
@@ -84,9 +84,9 @@ def pairs_of(inline: Inline) -> list[tuple[Tag, Tag]]:
 @given(data=st.data())
 def test_any_alignment_keeps_every_tag_and_the_text(data: st.DataObject) -> None:
     inline = data.draw(inlines())
-    lifted = lift(inline)
+    stripped = strip_tags(inline)
     target = " ".join(data.draw(st.lists(WORDS, max_size=10)))
-    made = place(lifted, target, data.draw(alignments(lifted.text, target)))
+    made = insert_tags(stripped, target, data.draw(alignments(stripped.text, target)))
     tags = [part for part in made if isinstance(part, Tag)]
     assert Counter(tags) == Counter(part for part in inline if isinstance(part, Tag))
     assert blanks_aside("".join(part for part in made if isinstance(part, str))) == blanks_aside(target)
@@ -104,11 +104,11 @@ def stray(inline: Inline) -> bool:
 @settings(max_examples=300, deadline=None)
 @given(inline=inlines())
 def test_a_text_that_stays_as_it_is_keeps_its_tags_where_they_are(inline: Inline) -> None:
-    lifted = lift(inline)
-    spans = word_spans(lifted.text)
+    stripped = strip_tags(inline)
+    spans = word_spans(stripped.text)
     links = tuple((at, at) for at in range(len(spans)))
-    made = lift(place(lifted, lifted.text, WordAlignment(tuple(spans), tuple(spans), links)))
-    assert [words_before(lifted.text, mark.at) for mark in lifted.marks if mark.tag.kind == "void"] == [
+    made = strip_tags(insert_tags(stripped, stripped.text, WordAlignment(tuple(spans), tuple(spans), links)))
+    assert [words_before(stripped.text, mark.at) for mark in stripped.marks if mark.tag.kind == "void"] == [
         words_before(made.text, mark.at) for mark in made.marks if mark.tag.kind == "void"
     ] or inside_words(inline)
 
@@ -118,18 +118,18 @@ def words_before(text: str, at: int) -> int:
 
 
 def inside_words(inline: Inline) -> bool:
-    lifted = lift(inline)
+    stripped = strip_tags(inline)
     return any(
-        start < mark.at < end for start, end in word_spans(lifted.text) for mark in lifted.marks
+        start < mark.at < end for start, end in word_spans(stripped.text) for mark in stripped.marks
     ) or stray(inline)
 
 
 def diagonal(inline: Inline) -> str:
-    lifted = lift(inline)
-    target = " ".join(lifted.text.split())
-    spans = word_spans(lifted.text), word_spans(target)
+    stripped = strip_tags(inline)
+    target = " ".join(stripped.text.split())
+    spans = word_spans(stripped.text), word_spans(target)
     links = tuple((at, at) for at in range(len(spans[0])))
-    return shown(place(lifted, target, WordAlignment(tuple(spans[0]), tuple(spans[1]), links)))
+    return shown(insert_tags(stripped, target, WordAlignment(tuple(spans[0]), tuple(spans[1]), links)))
 
 
 B, E = opened("b"), closed("b")
@@ -155,10 +155,14 @@ def test_spaces_around_tags_are_the_sources(inline: Inline) -> None:
 
 
 def aligned(inline: Inline, target: str, links: str) -> str:
-    lifted = lift(inline)
+    stripped = strip_tags(inline)
     pairs = tuple((int(one), int(other)) for one, other in (link.split("-") for link in links.split()))
     return shown(
-        place(lifted, target, WordAlignment(tuple(word_spans(lifted.text)), tuple(word_spans(target)), pairs))
+        insert_tags(
+            stripped,
+            target,
+            WordAlignment(tuple(word_spans(stripped.text)), tuple(word_spans(target)), pairs),
+        )
     )
 
 
@@ -192,13 +196,13 @@ def test_a_pair_around_everything_stays_there() -> None:
 
 
 def test_without_an_alignment_the_order_decides() -> None:
-    lifted = lift(("a ", B, "b", E, " c"))
-    assert shown(place(lifted, "x y z", None)) == "x <b>y</b> z"
+    stripped = strip_tags(("a ", B, "b", E, " c"))
+    assert shown(insert_tags(stripped, "x y z", None)) == "x <b>y</b> z"
 
 
 def test_kept_pieces_move_with_their_neighbours() -> None:
     inline = ("Run ", Tag("kept", "<code>ls</code>", "ls"), " now")
-    assert lift(inline).text == "Run  now"
+    assert strip_tags(inline).text == "Run  now"
     assert plain_text(inline) == "Run ls now"
     assert aligned(inline, "Jetzt starten", "0-1 1-0") == "Jetzt starten <code>ls</code>"
 
@@ -215,11 +219,11 @@ def test_ten_thousand_tags_are_placed_in_a_moment(shape: str) -> None:
         inline = tuple(part for _ in range(count) for part in (E, "word ", B, " x"))
     else:
         inline = (*[B] * count, "two words", *[E] * count)
-    lifted = lift(inline)
-    spans = word_spans(lifted.text)
+    stripped = strip_tags(inline)
+    spans = word_spans(stripped.text)
     links = tuple((at, at) for at in range(len(spans)))
     started = time.process_time()
-    made = place(lifted, lifted.text, WordAlignment(tuple(spans), tuple(spans), links))
+    made = insert_tags(stripped, stripped.text, WordAlignment(tuple(spans), tuple(spans), links))
     assert time.process_time() - started < 20
     assert sum(isinstance(part, Tag) for part in made) == 2 * count
 
@@ -234,4 +238,4 @@ def test_a_pair_goes_by_how_likely_words_are_linked() -> None:
         (("the ", B, "red dog", E), "der <b>rote Hund</b>"),
         ((B, "the", E, " red dog"), "<b>der</b> rote Hund"),
     ):
-        assert shown(place(lift(inline), target, found)) == wanted
+        assert shown(insert_tags(strip_tags(inline), target, found)) == wanted

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from uwaga.documents import DocumentOptions, Unit, document_job, find_format, run_document_job
 from uwaga.documents.archive import open_document
-from uwaga.documents.document import DocumentSource, translatable, trimmed, written
+from uwaga.documents.document import DocumentSource
+from uwaga.markup.units import translatable, trimmed, written
 
 SWAPPED = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",

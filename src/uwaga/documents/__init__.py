@@ -1,6 +1,6 @@
 """Documents of many formats: taken apart into texts, translated, and put together with all else as it was."""
 
-from uwaga.documents.document import DocumentOptions, DocumentSource, Piece, Reading, Unit
+from uwaga.documents.document import DocumentOptions, DocumentSource, Reading
 from uwaga.documents.job import (
     DocumentJob,
     DocumentReport,
@@ -11,6 +11,7 @@ from uwaga.documents.job import (
 )
 from uwaga.documents.registry import DocumentFormat, find_format, formats
 from uwaga.documents.translating import inline_translator, translate_file
+from uwaga.markup.units import Piece, Unit
 
 __all__ = [
     "DocumentFormat",

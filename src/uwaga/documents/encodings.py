@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import re
+from xml.parsers import expat
 
+from uwaga.documents.document import DocumentSource
 from uwaga.errors import DataError, SettingsError, shown
 
 MARKS = (
@@ -13,7 +16,19 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-BLOCK = 1 << 16
+STATED = re.compile(
+    rb"""<meta[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9._:-]+)|^\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""",
+    re.IGNORECASE,
+)
+LOOKED = 4096
+"""Bytes in which a page states its encoding; the standard asks for 1024."""
+SUPERSETS = {"iso8859-1": "cp1252", "ascii": "cp1252"}
+"""What browsers read these as."""
+NO_MARK = {"utf-16", "utf-16-le", "utf-16-be", "utf-32"}
+"""A page that states one of these in bytes that could be read is in UTF-8 (WHATWG encoding, 4.2)."""
+DEEPEST = 256
+"""Most XML elements inside each other."""
+XML_STATED = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 
 
 def marked_encoding(content: bytes) -> tuple[bytes, str | None]:
@@ -79,3 +94,87 @@ def decode_text(content: bytes, encoding: str | None, where: str) -> tuple[str, 
     mark, marked = marked_encoding(content)
     name = marked or (known_encoding(encoding, where) if encoding else "utf-8")
     return decode(content[len(mark) :], name, where), name, mark
+
+
+def html_text(source: DocumentSource) -> tuple[str, str, bytes]:
+    """The text of a page, its encoding and its byte order mark.
+
+    Raises:
+        DataError: a byte is not of the encoding.
+        SettingsError: the user names an encoding that nobody knows.
+    """
+    mark, encoding = marked_encoding(source.content)
+    if encoding is None and source.options.encoding:
+        encoding = known_encoding(source.options.encoding, source.name)
+    if encoding is None:
+        encoding = _stated(source)
+    content = source.content[len(mark) :]
+    if encoding == "cp1252" and any(byte in content for byte in b"\x81\x8d\x8f\x90\x9d"):
+        encoding = "iso8859-1"
+    return decode(content, encoding, source.name), encoding, mark
+
+
+def _stated(source: DocumentSource) -> str:
+    found = STATED.search(source.content[:LOOKED])
+    if found is None:
+        return "utf-8"
+    try:
+        name = known_encoding((found[1] or found[2]).decode("ascii"), source.name)
+    except SettingsError:
+        return "utf-8"
+    return "utf-8" if name in NO_MARK else SUPERSETS.get(name, name)
+
+
+def xml_text(source: DocumentSource) -> tuple[str, str, bytes]:
+    """The text of a well-formed XML document, its encoding and its byte order mark.
+
+    Raises:
+        DataError: it is not well-formed (names line and column), declares entities of its own, is nested
+            beyond measure or not in the encoding that it states.
+    """
+    _check(source)
+    mark, encoding = marked_encoding(source.content)
+    if encoding is None:
+        stated = XML_STATED.match(source.content[:1024])
+        encoding = known_encoding(stated[1].decode("ascii"), source.name) if stated else "utf-8"
+        if encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+            raise DataError(f"{source.name}: says it is UTF-16, but has no byte order mark")
+    return decode(source.content[len(mark) :], encoding, source.name), encoding, mark
+
+
+def _check(source: DocumentSource) -> None:
+    parser = expat.ParserCreate()
+    depth = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            raise DataError(
+                f"{source.name}: line {parser.CurrentLineNumber}: more than {DEEPEST} elements within each "
+                "other; no document needs so many"
+            )
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def entity(name: str, *_: object) -> None:
+        raise DataError(
+            f"{source.name}: line {parser.CurrentLineNumber} declares the entity {shown(name)}; entities are "
+            "never followed, for they could read other files or grow without bound: write the text itself "
+            "in their place"
+        )
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.EntityDeclHandler = entity
+    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    try:
+        parser.Parse(source.content, True)
+    except expat.ExpatError as error:
+        raise DataError(
+            f"{source.name}: line {error.lineno}, column {error.offset + 1}: no well-formed XML: "
+            f"{expat.ErrorString(error.code)}"
+        ) from None
+    except (LookupError, ValueError) as error:
+        raise DataError(f"{source.name}: cannot be read: {shown(str(error))}") from None

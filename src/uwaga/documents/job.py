@@ -9,16 +9,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from uwaga.documents.archive import open_document
-from uwaga.documents.document import (
-    DocumentOptions,
-    DocumentSource,
-    Piece,
-    Reader,
-    Reading,
-    Unit,
-    translatable,
-    written,
-)
+from uwaga.documents.document import DocumentOptions, DocumentSource, Reader, Reading
 from uwaga.documents.registry import DocumentFormat, find_format
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.files.atomic import new_file
@@ -26,6 +17,7 @@ from uwaga.files.regular import read_regular
 from uwaga.files.resume import Journal, open_journal
 from uwaga.files.zip import Archive, ArchiveWriter
 from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.units import Piece, Unit, translatable, written
 
 LARGEST = 1 << 28
 """Bytes of a document that is no archive."""

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from uwaga.documents.document import Piece, Unit, joined, peeled, text_unit, translatable
 from uwaga.documents.plurals import plural_categories
 from uwaga.markup import Inline
+from uwaga.markup.inline import joined
+from uwaga.markup.units import Piece, Unit, peeled, text_unit, translatable
 
 ORDER = ("zero", "one", "two", "few", "many", "other")
 BETWEEN = re.compile(r"[\s,]*")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from uwaga.documents.document import DocumentSource, Piece, Reader, Reading
-from uwaga.documents.xml import xml_text
+from uwaga.documents.document import DocumentSource, Reader, Reading
+from uwaga.documents.encodings import xml_text
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
-from uwaga.markup.tag_attributes import attributes
+from uwaga.markup.units import Piece
+from uwaga.markup.xml import attributes
 
 CONTENT_TYPES = "[Content_Types].xml"
 RELATIONS = "_rels/.rels"

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from uwaga.documents.document import DocumentSource, Piece, Unit, joined, translatable, trimmed
+from uwaga.documents.document import DocumentSource
 from uwaga.documents.plurals import plural_expression, singular_forms
 from uwaga.errors import DataError, shown
 from uwaga.markup import Inline, plain_text
+from uwaga.markup.inline import joined
+from uwaga.markup.units import Piece, Unit, translatable, trimmed
 
 CHARSET = re.compile(rb"Content-Type:[^\"]*?charset=([A-Za-z0-9._-]+)", re.IGNORECASE)
 KEYWORD = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d{1,2})\])?[ \t]*(?=")')

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from uwaga.documents.document import DocumentSource, Piece, Reading, text_unit
-from uwaga.documents.elements import write_xml
-from uwaga.documents.tags import xml_tokens
-from uwaga.documents.xml import unescape, xml_text
+from uwaga.documents.document import DocumentSource, Reading
+from uwaga.documents.encodings import xml_text
 from uwaga.errors import DataError
 from uwaga.markup import Inline, plain_text
+from uwaga.markup.units import Piece, text_unit
+from uwaga.markup.xml import unescape, write_xml, xml_tokens
 
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 

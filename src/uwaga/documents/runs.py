@@ -12,12 +12,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from uwaga.documents.document import Piece, balanced, joined, nested_unit
-from uwaga.documents.elements import Element, elements
-from uwaga.documents.tags import xml_tokens
-from uwaga.documents.xml import escape, unescape
 from uwaga.markup import Inline, Tag
-from uwaga.markup.inline import TagKind
+from uwaga.markup.inline import TagKind, joined
+from uwaga.markup.units import Piece, balanced, text_unit
+from uwaga.markup.xml import Element, elements, escape, unescape, xml_tokens
 
 EMPTY = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
 """Properties without any inside them."""
@@ -90,7 +88,7 @@ def paragraph(text: str, one: Element, names: RunNames) -> Piece:
     base = formats.most_common(1)[0][0] if formats else ""
     inline = balanced(_tagged(items, base, reader.formats))
     inner = {key: list(paragraphs(key, names)) for key in reader.nested}
-    return nested_unit(raw, inline, inner, lambda made: _write(made, reader.formats.get(base, ""), names))
+    return text_unit(raw, inline, lambda made: _write(made, reader.formats.get(base, ""), names), inner)
 
 
 class _RunReader:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uwaga.documents.document import DocumentOptions, joined
+from uwaga.documents.document import DocumentOptions
 from uwaga.documents.job import (
     BATCH,
     DocumentReport,
@@ -17,6 +17,7 @@ from uwaga.documents.job import (
     run_document_job,
 )
 from uwaga.markup import Inline, Tag
+from uwaga.markup.inline import joined
 from uwaga.markup.placeholders import kept_placeholders
 
 if TYPE_CHECKING:

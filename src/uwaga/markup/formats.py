@@ -1,30 +1,45 @@
-"""The formats that a string may be in."""
+"""The formats that a string may have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
+from uwaga.markup.units import Fragment
+
 if TYPE_CHECKING:
-    from uwaga.markup.fragments import Fragment
+    from uwaga.markup.xml_text import XmlOutline
 
 Format = Literal["text", "html", "xml", "markdown"]
 
 
-def reader(name: Format) -> Callable[[str, frozenset[str]], Fragment]:
-    """What takes a string of a format apart; imported when it is asked for.
+def read_fragment(
+    text: str,
+    format: Format,  # noqa: A002 (the name of the option)
+    ignored: frozenset[str] = frozenset(),
+    outline: XmlOutline | None = None,
+) -> Fragment:
+    """Read a string in a format; the module of the format is imported now.
 
     Args:
-        name: any but ``text``, which has nothing to take apart.
-    """
-    if name == "xml":
-        from uwaga.markup.xml import read_xml
+        text: the string.
+        format: its format; ``text`` has no markup.
+        ignored: for html and xml, names of elements that are never translated, in lower case.
+        outline: for xml, which elements separate texts; None where the string is one text.
 
-        return read_xml
-    if name == "markdown":
+    Raises:
+        DataError: XML that is not well-formed, or declares a document type or entities.
+        MissingExtraError: Markdown needs a library that is not installed.
+    """
+    if format == "html":
+        from uwaga.markup.html import read_html
+
+        return read_html(text, ignored)
+    if format == "xml":
+        from uwaga.markup.xml_text import read_xml
+
+        return read_xml(text, ignored, outline)
+    if format == "markdown":
         from uwaga.markup.markdown import read_markdown
 
-        return read_markdown
-    from uwaga.markup.html import read_html
-
-    return read_html
+        return read_markdown(text)
+    return Fragment.plain(text)

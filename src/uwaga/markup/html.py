@@ -1,190 +1,340 @@
-"""HTML in a string: its blocks as texts with tags, everything else as it was written, soup too.
+"""HTML, a page or a fragment: blocks as texts with inline tags, and the attributes that people read.
 
-No tree is built. A tag that nothing closes, and a close without its open, stand at places of their own; what
-looks like a tag and is none is text. Outside ``pre`` runs of white space are one space, as a browser has it.
+No tree is built, and malformed HTML is accepted: every tag comes back as it was written. Runs of white space
+are one space, as in a browser. Scanning takes time linear in the length of the text, whatever it is.
 """
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Iterator
-from html import unescape
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
-from uwaga.markup.fragments import Attribute, Fragment, TextUnit, escaping
-from uwaga.markup.inline import Tag, TagKind
-from uwaga.markup.matching import matched
-from uwaga.markup.tag_attributes import ATTRIBUTE, INSIDE, html_attributes
+from uwaga.markup.inline import Inline, Tag, joined, plain_text
+from uwaga.markup.units import Fragment, Piece, escaping, text_unit, unpaired_void, writer
+from uwaga.markup.xml import ATTRIBUTE, html_attributes
 
-# ruff: noqa: SIM905 (names are easier to read as one text)
+# ruff: noqa: SIM905 (a list of names is easier to read as one text)
 
 INLINE = frozenset(
     "a abbr acronym b bdi bdo big br cite data del dfn em font i img ins label mark nobr q ruby rb rp rt s "
     "small span strike strong sub sup time u wbr".split()
 )
-"""Elements inside sentences; all others part them."""
-ALONE = frozenset("area base br col embed hr img input link meta param source track wbr".split())
-LEFT_ALONE = frozenset(
-    "code kbd samp var tt math svg script style pre template textarea noembed noframes object canvas".split()
-)
-RAW = frozenset(("script", "style", "textarea", "noembed", "noframes"))
-"""Elements whose content is no markup."""
-SENTENCE = frozenset("code kbd samp var tt math svg".split())
-"""Of those left alone the ones that are words of a sentence."""
-READ = ("alt", "title", "placeholder", "aria-label", "aria-description")
+"""Elements inside sentences; all others separate texts."""
+VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+KEPT = frozenset("code kbd samp var tt math svg object canvas".split())
+"""Elements inside a sentence that are never translated."""
+RAW = frozenset("script style xmp textarea noembed noframes plaintext".split())
+"""Elements that are never translated and whose content is no markup."""
+SKIPPED = RAW | frozenset("pre template listing".split())
+"""Elements between texts that are never translated."""
+READ = frozenset("title alt placeholder aria-label aria-description label summary abbr".split())
 """Attributes that people read."""
-TOKEN = re.compile(
-    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[!?][^<>]*>"
-    rf"|<(?P<slash>/?)(?P<name>[A-Za-z][^\s/<>]*){INSIDE}>",
-    re.DOTALL,
+META = frozenset(
+    "description keywords abstract subject og:title og:description og:site_name og:image:alt twitter:title "
+    "twitter:description twitter:image:alt dc.title dc.description application-name "
+    "apple-mobile-web-app-title".split()
 )
+"""Names of ``meta`` elements whose content people read."""
+BUTTONS = frozenset(("submit", "button", "reset"))
+
+START = re.compile(r"<(/?)([A-Za-z][^\s/<>]*)")
+DECLARATION = re.compile(r"<[!?][^<>]*>")
+REST = re.compile(r"[^<>]*>?")
+UNQUOTED = re.compile(r"[^\"'<>]*")
 SPACES = re.compile(r"[ \t\r\n\f]+")
-UNTRANSLATED = re.compile(r"(?:^|\s)(?:notranslate|skiptranslate)(?:\s|$)")
+NAME = re.compile(r"</?\s*([^\s/>]*)")
+NO_CLASS = re.compile(r"(?:^|\s)(?:notranslate|skiptranslate)(?:\s|$)")
+ENDLESS_NUMBER = re.compile(r"&#\d{1000,};?")
+"""A character reference that is too long for Python's ``html.unescape``."""
+
+TokenKind = Literal["open", "close", "empty", "raw", "other"]
 
 
-class _Token(NamedTuple):
-    """A tag, comment or declaration."""
+class Token(NamedTuple):
+    """A tag, comment or declaration; a ``raw`` token is a whole element, and ``inner`` ends its first tag."""
 
+    kind: TokenKind
     name: str
-    kind: TagKind
-    raw: str
     start: int
     end: int
+    inner: int
 
 
 def read_html(text: str, ignored: frozenset[str] = frozenset()) -> Fragment:
-    """A string of HTML taken apart.
+    """Read a string of HTML.
 
     Args:
         text: a fragment or a page.
-        ignored: names of further elements to leave alone.
+        ignored: names of further elements that are never translated, in lower case.
     """
-    return _Reading(text, ignored).fragment()
+    return Fragment(tuple(html_pieces(text, ignored)))
 
 
-class _Reading:
-    """A string on its way: the parts of the text that is open, and what is done."""
+def html_pieces(text: str, ignored: frozenset[str] = frozenset()) -> Iterator[Piece]:
+    """Yield the pieces of a page or fragment."""
+    return _Page(text, ignored).pieces()
+
+
+def unescape(raw: str) -> str:
+    """Replace character references as a browser does."""
+    if "&" not in raw:
+        return raw
+    return html.unescape(ENDLESS_NUMBER.sub("\ufffd", raw) if "&#" in raw else raw)
+
+
+class _Page:
+    """The parts of the block that is open, and where it began."""
 
     def __init__(self, text: str, ignored: frozenset[str]) -> None:
-        self._text = text
-        self._ignored = ignored | LEFT_ALONE
-        self._open: list[str | Tag] = []
+        self._text, self._ignored = text, ignored | KEPT | SKIPPED
+        self._parts: list[str | Tag] = []
+        self._words: list[str] = []  # as they are written
+        self._inner: dict[str, list[Piece]] = {}
         self._begun = 0
-        self._done: list[str | Tag | TextUnit] = []
-        self._attributes: dict[str, list[Attribute]] = {}
-        self._endless: set[str] = set()
 
-    def fragment(self) -> Fragment:
-        at = 0
-        while (token := _next_tag(self._text, at)) is not None:
-            self._words(at, token.start)
-            at = self._end_of_kept(token) or token.end
-            if at > token.end:
-                self._keep(token, at)
-            elif token.name in INLINE or not token.name:
-                self._note(token)
-                self._open.append(Tag(token.kind, token.raw, "\n" if token.name == "br" else ""))
+    def pieces(self) -> Iterator[Piece]:
+        text = self._text
+        tokens = list(html_tokens(text))
+        closes = _closing_tags(tokens)
+        at = number = 0
+        while number < len(tokens):
+            token = tokens[number]
+            self._add_words(at, token.start)
+            raw, at = text[token.start : token.end], token.end
+            last = self._end_of_untranslated(token, raw, number, closes)
+            if last is not None:
+                number, at = last, tokens[last].end
+                raw = text[token.start : at]
+                if token.name in KEPT or token.name in INLINE:
+                    inside = text[token.inner : tokens[last].start]
+                    self._parts.append(Tag("kept", raw, "" if "<" in inside else unescape(inside)))
+                else:
+                    yield from self._block(token.start)
+                    yield raw
+                    self._begun = at
+            elif token.kind == "other" or token.name in INLINE:
+                self._add_tag(token, raw)
             else:
-                self._close(token.start)
-                self._note(token)
-                self._done.append(Tag(token.kind, token.raw))
-                self._begun = token.end
-        self._words(at, len(self._text))
-        self._close(len(self._text))
-        return Fragment(tuple(self._done), self._attributes)
+                yield from self._block(token.start)
+                yield from _with_attributes(token, raw)
+                self._begun = at
+            number += 1
+        self._add_words(at, len(text))
+        yield from self._block(len(text))
 
-    def _keep(self, token: _Token, end: int) -> None:
-        """Leave an element alone, in its sentence or between two."""
-        raw = self._text[token.start : end]
-        inside = self._text[token.end : max(raw.rfind("<") + token.start, token.end)]
-        if token.name in SENTENCE or token.name in INLINE:
-            self._open.append(Tag("kept", raw, "" if "<" in inside else unescape(inside)))
-            return
-        self._close(token.start)
-        self._done.append(raw)
-        self._begun = end
+    def _end_of_untranslated(self, token: Token, raw: str, number: int, closes: dict[int, int]) -> int | None:
+        """Return the number of the token that ends an untranslated element; None for all other tokens."""
+        if token.kind == "raw":
+            return number
+        if token.kind != "open" or not (token.name in self._ignored or _is_untranslated(raw)):
+            return None
+        return closes.get(number)
 
-    def _words(self, start: int, end: int) -> None:
+    def _add_words(self, start: int, end: int) -> None:
         if start < end:
-            self._open.append(unescape(SPACES.sub(" ", self._text[start:end])))
+            raw = self._text[start:end]
+            self._words.append(raw)
+            self._parts.append(SPACES.sub(" ", unescape(raw)))
 
-    def _close(self, end: int) -> None:
-        """End the text that is open."""
+    def _add_tag(self, token: Token, raw: str) -> None:
+        if token.kind in ("open", "close"):
+            self._parts.append(Tag("open" if token.kind == "open" else "close", raw))
+        else:
+            self._parts.append(Tag("void", raw, "\n" if token.name == "br" else ""))
+        if raw not in self._inner:
+            pieces = list(_with_attributes(token, raw))
+            if pieces != [raw]:
+                self._inner[raw] = pieces
+
+    def _block(self, end: int) -> Iterator[Piece]:
         raw = self._text[self._begun : end]
-        inline = matched(self._open)
-        if any(isinstance(part, str) and not part.isspace() for part in inline):
-            words = TOKEN.sub("", raw)
-            self._done.append(TextUnit(inline, escaping(words, unescape)))
-        elif raw:
-            self._done += self._as_written(raw)
-        self._open, self._begun = [], end
+        if raw:
+            write = writer(escaping("".join(self._words), unescape))
+            yield text_unit(raw, matched(joined(self._parts)), write, self._inner)
+        self._parts, self._words, self._inner = [], [], {}
 
-    def _as_written(self, raw: str) -> Iterator[str | Tag]:
-        at = 0
-        for found in TOKEN.finditer(raw):
-            yield raw[at : found.start()]
-            yield Tag("void", found.group())
-            at = found.end()
-        yield raw[at:]
 
-    def _note(self, token: _Token) -> None:
-        """Note the texts in the attributes of a tag."""
-        if token.kind == "close" or "=" not in token.raw or token.raw in self._attributes:
-            return
-        named = html_attributes(token.raw)
-        read: tuple[str, ...] = READ
-        if token.name == "input" and named.get("type", "").lower() in ("submit", "button", "reset"):
-            read = (*READ, "value")
-        own = []
-        for found in ATTRIBUTE.finditer(token.raw):
-            group = found.lastindex or 0
-            value = found.group(group)
-            if found[1].lower() in read and group in (2, 3) and not value.isspace() and value:
-                quotes = {'"': "&quot;"} if group == 2 else {"'": "&#39;"}
-                escape = escaping(value, unescape, quotes)
-                own.append(Attribute(*found.span(group), unescape(value), escape))
-        if own:
-            self._attributes[token.raw] = own
+def html_tokens(text: str) -> Iterator[Token]:
+    """Yield the tags, comments and declarations of a text, in order.
 
-    def _end_of_kept(self, token: _Token) -> int | None:
-        """Where an element ends that is left alone; None of all others, and of one that nothing ends."""
-        if token.kind != "open" or token.name in self._endless:
+    A tag that is never closed ends before the next ``<``. An element of :data:`RAW` is one token up to its
+    closing tag, or to the end of the text.
+    """
+    finder = _Finder(text)
+    ends = _TagEnds(text, finder)
+    at = text.find("<")
+    while at >= 0:
+        token = _token(text, at, finder, ends)
+        if token is not None:
+            yield token
+        at = text.find("<", at + 1 if token is None else token.end)
+
+
+def _token(text: str, at: int, finder: _Finder, ends: _TagEnds) -> Token | None:
+    if text.startswith("<!--", at):
+        end = finder.end_of("-->", at + 2)
+        return _other(at, len(text) if end is None else end)
+    if text.startswith("<![CDATA[", at) and (end := finder.end_of("]]>", at)) is not None:
+        return _other(at, end)
+    if text[at + 1 : at + 2] in ("!", "?"):
+        declaration = DECLARATION.match(text, at)
+        return None if declaration is None else _other(at, declaration.end())
+    start = START.match(text, at)
+    if start is None:
+        # A slash begins what a browser takes for a comment; anything else is text.
+        return _other(at, _rest(text, at)) if text.startswith("</", at) else None
+    name = start[2].lower()
+    if start[1]:
+        end = _rest(text, start.end() - 1)
+        return Token("close", name, at, end, end) if text[end - 1] == ">" else _other(at, end)
+    end = ends.find(start.end())
+    if end is None:
+        return _other(at, _rest(text, start.end() - 1))
+    if name in VOID or text[end - 2] == "/":
+        return Token("empty", name, at, end, end)
+    if name in RAW:
+        return Token("raw", name, at, finder.end_of_element(name, end), end)
+    return Token("open", name, at, end, end)
+
+
+def _other(start: int, end: int) -> Token:
+    return Token("other", "", start, end, end)
+
+
+def _rest(text: str, at: int) -> int:
+    rest = REST.match(text, at + 1)
+    assert rest is not None
+    return rest.end()
+
+
+class _Finder:
+    """Finds strings in a text, and remembers which do not occur any more."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._gone: set[str] = set()
+
+    def end_of(self, string: str, at: int) -> int | None:
+        """Return the end of the next occurrence, None if there is none."""
+        start = -1 if string in self._gone else self._text.find(string, at)
+        if start < 0:
+            self._gone.add(string)
             return None
-        if token.name not in self._ignored and not _left_alone(token.raw):
-            return None
-        end = _end_of(self._text, token)
-        if end is None:
-            self._endless.add(token.name)
-        return end
+        return start + len(string)
+
+    def end_of_element(self, name: str, at: int) -> int:
+        """Return the end of the next closing tag of a name, or of the text."""
+        close = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(self._text, at)
+        end = None if close is None else self.end_of(">", close.end())
+        return len(self._text) if end is None else end
 
 
-def _next_tag(text: str, at: int) -> _Token | None:
-    found = TOKEN.search(text, at)
-    if found is None:
+class _TagEnds:
+    """Finds the ends of tags, past the quotes of their attributes.
+
+    Positions from which no end is reached are remembered: without that, a text of quotes that are never
+    closed would be scanned again from each of its tags.
+    """
+
+    def __init__(self, text: str, finder: _Finder) -> None:
+        self._text, self._finder = text, finder
+        self._dead: set[int] = set()
+
+    def find(self, at: int) -> int | None:
+        """Return the end of the tag whose name ends at a position; None for one that is never closed."""
+        visited: list[int] = []
+        while at not in self._dead:
+            visited.append(at)
+            plain = UNQUOTED.match(self._text, at)
+            assert plain is not None
+            stop = plain.end()
+            character = self._text[stop : stop + 1]
+            if character == ">":
+                return stop + 1
+            if not character or character == "<":
+                break
+            end = self._finder.end_of(character, stop + 1)
+            if end is None:
+                break
+            at = end
+        self._dead.update(visited)
         return None
-    name = (found["name"] or "").lower()
-    alone = not name or name in ALONE or found.group().endswith("/>")
-    kind: TagKind = "close" if found["slash"] else "void" if alone else "open"
-    return _Token(name, kind, found.group(), *found.span())
 
 
-def _left_alone(raw: str) -> bool:
-    """Whether a tag says that nothing in it is to be translated."""
+def _closing_tags(tokens: Sequence[Token]) -> dict[int, int]:
+    """Return the numbers of opening tags with those of the tags that close them, by their names."""
+    closes: dict[int, int] = {}
+    opened: dict[str, list[int]] = {}
+    for number, token in enumerate(tokens):
+        if token.kind == "open":
+            opened.setdefault(token.name, []).append(number)
+        elif token.kind == "close" and opened.get(token.name):
+            closes[opened[token.name].pop()] = number
+    return closes
+
+
+def matched(parts: Sequence[str | Tag]) -> Inline:
+    """Return the same parts, in which opening and closing tags that make no pair of one name are void.
+
+    A closing tag ends the nearest open tag of its name; tags opened between the two have no end.
+    """
+    paired: set[int] = set()
+    opened: list[tuple[int, str]] = []
+    counts: dict[str, int] = {}
+    for at, part in enumerate(parts):
+        if not isinstance(part, Tag) or part.kind not in ("open", "close"):
+            continue
+        match = NAME.match(part.raw)
+        name = match[1].lower() if match else ""
+        if part.kind == "open":
+            opened.append((at, name))
+            counts[name] = counts.get(name, 0) + 1
+        elif counts.get(name):
+            while opened:
+                start, other = opened.pop()
+                counts[other] -= 1
+                if other == name:
+                    paired |= {start, at}
+                    break
+    return unpaired_void(parts, paired)
+
+
+def _is_untranslated(raw: str) -> bool:
+    """Return whether a tag says that its content is not to be translated."""
     if "translate" not in raw:
         return False
-    named = html_attributes(raw)
-    return named.get("translate", "").lower() == "no" or bool(UNTRANSLATED.search(named.get("class", "")))
+    values = html_attributes(raw)
+    return values.get("translate", "").lower() == "no" or bool(NO_CLASS.search(values.get("class", "")))
 
 
-def _end_of(text: str, token: _Token) -> int | None:
-    depth, at = 1, token.end
-    if token.name in RAW:
-        found = re.compile(rf"</{re.escape(token.name)}\b[^>]*>", re.IGNORECASE).search(text, at)
-        return None if found is None else found.end()
-    while (one := _next_tag(text, at)) is not None:
-        at = one.end
-        if one.name == token.name:
-            depth += {"open": 1, "close": -1}.get(one.kind, 0)
-        if not depth:
-            return at
-    return None
+def _with_attributes(token: Token, raw: str) -> Iterator[Piece]:
+    """Yield a tag, the attributes of which that people read are units."""
+    at = 0
+    seen = set[str]()
+    names = _read_names(token, raw)
+    for attribute in ATTRIBUTE.finditer(raw) if names else ():
+        name, group = attribute[1].lower(), attribute.lastindex
+        if name not in names or name in seen or group not in (2, 3):
+            continue
+        seen.add(name)
+        value = attribute[group]
+        quotes = {'"': "&quot;"} if group == 2 else {"'": "&#39;"}
+        escape = escaping(value, unescape, quotes)
+        yield raw[at : attribute.start(group)]
+        yield text_unit(value, (unescape(value),), lambda made, escape=escape: escape(plain_text(made)))  # type: ignore[misc]
+        at = attribute.end(group)
+    yield raw[at:]
+
+
+def _read_names(token: Token, raw: str) -> frozenset[str]:
+    """Return the names of a tag's attributes that people read."""
+    if token.kind not in ("open", "empty") or "=" not in raw or token.name == "link" or _is_untranslated(raw):
+        return frozenset()
+    if token.name == "meta":
+        values = {name: value.lower() for name, value in html_attributes(raw).items()}
+        return frozenset({"content"} if (values.get("name") or values.get("property")) in META else ())
+    if token.name == "input" and html_attributes(raw).get("type", "").lower() in BUTTONS:
+        return READ | {"value"}
+    return READ

@@ -1,8 +1,8 @@
-"""A text with tags inside: what every format is read into and written from."""
+"""Text with tags inside: what every format is read into and written from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,13 +11,15 @@ TagKind = Literal["open", "close", "void", "kept"]
 
 @dataclass(frozen=True)
 class Tag:
-    """One tag inside a text.
+    r"""One tag inside a text.
 
-    ``kind``: ``open`` and ``close`` stand around words, and a ``close`` ends the nearest ``open`` before it
-    that nothing has ended; ``void`` stands at a place of its own, such as ``<br/>``; ``kept`` is a whole
-    piece that is never translated, tags and all, such as ``<code>ls -l</code>``.
-    ``raw`` is how the format writes it, and is written again as it is.
-    ``text`` is what a reader sees in its place: of ``kept`` its words, of all others nothing.
+    Attributes:
+        kind: ``open`` and ``close`` enclose words; a ``close`` ends the nearest ``open`` before it that has
+            no end yet. ``void`` has a place of its own, such as ``<br/>``. ``kept`` is a whole element that
+            is never translated, such as ``<code>ls -l</code>``.
+        raw: the tag as the format writes it; it is always written like that again.
+        text: what a reader sees in its place: the words of a ``kept`` element, ``"\n"`` for a line break,
+            otherwise nothing.
     """
 
     kind: TagKind
@@ -30,5 +32,23 @@ Inline = tuple[str | Tag, ...]
 
 
 def plain_text(inline: Sequence[str | Tag]) -> str:
-    """The text alone, what is kept as its reader sees it."""
+    """Return the text without its tags; untranslated elements as a reader sees them."""
     return "".join(part if isinstance(part, str) else part.text for part in inline)
+
+
+def joined(parts: Iterable[str | Tag]) -> Inline:
+    """Build an inline: adjacent stretches of text become one, empty ones are dropped."""
+    inline: list[str | Tag] = []
+    stretch: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            if part:
+                stretch.append(part)
+            continue
+        if stretch:
+            inline.append("".join(stretch))
+            stretch = []
+        inline.append(part)
+    if stretch:
+        inline.append("".join(stretch))
+    return tuple(inline)

@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from uwaga.markup.inline import Inline, Tag
-from uwaga.markup.lifting import separates
+from uwaga.markup.inline import Inline, Tag, joined
 from uwaga.markup.placeholders import UNITS, is_counted, is_quantity
-from uwaga.markup.placing import joined
+from uwaga.markup.strip_tags import separates
 from uwaga.results.translation import Span
 
 NAMES = ("Tom", "Paris", "Boston", "Maria", "Peter", "Berlin", "Anna", "London", "John")

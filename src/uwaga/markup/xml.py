@@ -1,117 +1,203 @@
-"""XML in a string, such as a segment of XLIFF: one text whose elements are all inline.
+"""XML by its tokens, without a tree, so that every byte outside the texts stays as it is.
 
-The string is checked first. Entities of its own and documents outside it are refused, never followed.
+The text must be well-formed; :func:`uwaga.documents.encodings.xml_text` and
+:func:`uwaga.markup.xml_text.check_xml` make sure of that.
 """
 
 from __future__ import annotations
 
 import re
-from html import unescape
-from xml.parsers import expat
+from collections.abc import Callable, Collection, Iterator
+from html.entities import name2codepoint
+from typing import Literal, NamedTuple
 
-from uwaga.errors import DataError, shown
-from uwaga.markup.fragments import Fragment, TextUnit, escaping
-from uwaga.markup.inline import Tag, TagKind
-from uwaga.markup.placing import joined
-from uwaga.markup.tag_attributes import INSIDE
+from uwaga.markup.inline import Inline, Tag, joined
+from uwaga.markup.units import FORBIDDEN, writer
 
-CODES = frozenset(("ph", "bpt", "ept", "it", "sub"))
-"""Elements of XLIFF 1.2 and TMX that hold what another format writes."""
-XML_TOKEN = re.compile(
-    r"<!--.*?-->|<!\[CDATA\[(?P<data>.*?)\]\]>|<\?.*?\?>"
-    rf"|<(?P<slash>/?)(?P<name>[^\s/<>!?]+){INSIDE}>",
+ATTRIBUTE = re.compile(r"""(?<=[\s"'])([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
+"""The name of an attribute, and its value in double quotes, in single quotes or in none."""
+TOKEN = re.compile(
+    r"(?P<comment><!--.*?-->)|(?P<cdata><!\[CDATA\[.*?\]\]>)"
+    r"|(?P<other><\?.*?\?>|<!(?:[^\[>\"']|\"[^\"]*\"|'[^']*'|\[.*?\]\s*(?=>))*>)"
+    r"""|</(?P<close>[^\s>/]+)\s*>|<(?P<open>[^\s>/!?]+)(?:[^"'<>]|"[^"]*"|'[^']*')*>""",
     re.DOTALL,
 )
-PROTECTED = re.compile(r"""\s(?:translate\s*=\s*["']no["']|mtype\s*=\s*["']protected["'])""")
-DOCUMENT = re.compile(r"\s*<(?:\?xml\s|!DOCTYPE)")
-"""What a whole document begins with; other instructions may stand in a fragment."""
-ROOT = "fragment"
+REFERENCE = re.compile(r"&(?:#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6})|([A-Za-z][\w.-]*));")
+PREDEFINED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+
+TokenKind = Literal["text", "open", "close", "empty", "comment", "cdata", "other"]
+Treatment = Literal["pair", "void", "kept"]
 
 
-def read_xml(text: str, ignored: frozenset[str] = frozenset()) -> Fragment:
-    """A string of XML taken apart.
+class Token(NamedTuple):
+    """A tag, or what stands between two; ``start`` and ``end`` are its place in the document."""
+
+    kind: TokenKind
+    name: str
+    start: int
+    end: int
+
+
+class Element(NamedTuple):
+    """An element: its tag goes from ``start`` to ``inner``, its content from there to ``inner_end``."""
+
+    name: str
+    start: int
+    inner: int
+    inner_end: int
+    end: int
+
+    def tag(self, text: str) -> str:
+        """Return the opening tag, as it is written."""
+        return text[self.start : self.inner]
+
+    def content(self, text: str) -> str:
+        """Return the content, as it is written."""
+        return text[self.inner : self.inner_end]
+
+
+def attributes(tag: str) -> dict[str, str]:
+    """Return the attributes of a tag, as they are written; the first of those with one name."""
+    values: dict[str, str] = {}
+    for name, double, single, bare in ATTRIBUTE.findall(tag):
+        values.setdefault(name, double or single or bare)
+    return values
+
+
+def html_attributes(tag: str) -> dict[str, str]:
+    """Return the attributes of a tag of HTML, their names in lower case."""
+    values: dict[str, str] = {}
+    for name, value in attributes(tag).items():
+        values.setdefault(name.lower(), value)
+    return values
+
+
+def xml_tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
+    """Yield the tokens of a part of a well-formed document; together they are that part.
 
     Args:
-        text: well-formed content of an element; a whole document too, if it declares nothing.
-        ignored: names of elements to leave alone, beside those that say it and the codes of XLIFF.
-
-    Raises:
-        DataError: it is not well-formed, or declares a document type or entities.
+        text: the document.
+        start: where the part begins.
+        end: where it ends; None for the end of the document.
     """
-    check_xml(text)
-    parts = [part for _, part in xml_parts(text, ignored)]
-    words = XML_TOKEN.sub("", text)
-    if not any(isinstance(part, str) and not part.isspace() for part in parts):
-        return Fragment((text,) if text else ())
-    return Fragment((TextUnit(joined(parts), escaping(words, unescape)),))
-
-
-def xml_parts(text: str, ignored: frozenset[str]) -> list[tuple[str, str | Tag]]:
-    """The words and tags of a string that is well-formed, each with how it is written.
-
-    Args:
-        text: the string.
-        ignored: names of elements to leave alone, beside those that say it and the codes of XLIFF.
-    """
-    parts: list[tuple[str, str | Tag]] = []
-    at = 0
-    while (found := XML_TOKEN.search(text, at)) is not None:
-        if found.start() > at:
-            parts.append((text[at : found.start()], unescape(text[at : found.start()])))
-        at = found.end()
-        name, raw = found["name"], found.group()
-        closes = bool(found["slash"])
-        kind: TagKind = "void" if not name or raw.endswith("/>") else "close" if closes else "open"
-        if kind == "open" and (_local(name) in CODES | ignored or PROTECTED.search(raw)):
-            at = _end(text, name, at)
-            raw = text[found.start() : at]
-            parts.append((raw, Tag("kept", raw)))
-        elif found["data"] is not None:
-            parts.append((raw, Tag("kept", raw, found["data"])))
+    stop = len(text) if end is None else end
+    at = start
+    for match in TOKEN.finditer(text, start, stop):
+        if match.start() > at:
+            yield Token("text", "", at, match.start())
+        at = match.end()
+        kind = match.lastgroup or "other"
+        if kind == "open" and text[at - 2] == "/":
+            yield Token("empty", match["open"].rstrip("/"), match.start(), at)
+        elif kind in ("open", "close"):
+            yield Token(kind, match[kind], match.start(), at)  # type: ignore[arg-type]
         else:
-            parts.append((raw, Tag(kind, raw)))
-    if at < len(text):
-        parts.append((text[at:], unescape(text[at:])))
-    return parts
+            yield Token(kind, "", match.start(), at)  # type: ignore[arg-type]
+    if at < stop:
+        yield Token("text", "", at, stop)
 
 
-def _local(name: str) -> str:
-    return name.rsplit(":", 1)[-1].lower()
+def elements(text: str, names: Collection[str], start: int = 0, end: int | None = None) -> Iterator[Element]:
+    """Yield the outermost elements of these names in a part of a document, in order."""
+    depth = 0
+    opened: Token | None = None
+    for token in xml_tokens(text, start, end):
+        if opened is None:
+            if token.name in names and token.kind == "open":
+                opened, depth = token, 1
+            elif token.name in names and token.kind == "empty":
+                yield Element(token.name, token.start, token.end, token.end, token.end)
+        elif token.name == opened.name and token.kind in ("open", "close"):
+            depth += 1 if token.kind == "open" else -1
+            if not depth:
+                yield Element(opened.name, opened.start, opened.end, token.start, token.end)
+                opened = None
 
 
-def _end(text: str, name: str, at: int) -> int:
-    """Where an element ends that has begun; the text is well-formed."""
-    depth = 1
-    while depth and (found := XML_TOKEN.search(text, at)) is not None:
-        at = found.end()
-        if found["name"] == name and not found.group().endswith("/>"):
-            depth += -1 if found["slash"] else 1
-    return at
+def child(text: str, parent: Element, *names: str) -> Element | None:
+    """Return the first of the outermost elements of these names inside another."""
+    return next(elements(text, names, parent.inner, parent.inner_end), None)
 
 
-def check_xml(text: str) -> None:
-    """Refuse what is no XML, or declares what could be followed.
+def xml_inline(text: str, start: int, end: int, treat: Callable[[Token, str], Treatment]) -> Inline:
+    """Read a part of a document as an inline.
 
-    Raises:
-        DataError: it is not well-formed, or declares a document type or entities.
+    Args:
+        text: the document.
+        start: where the part begins.
+        end: where it ends.
+        treat: returns for a tag, and how it is written, how to read its element: as a pair of tags around
+            words, as one void tag with all its content, or as one kept tag with all its content.
     """
-    parser = expat.ParserCreate(namespace_separator=None)
+    parts: list[str | Tag] = []
+    skipped: tuple[Token, str, int] | None = None
+    for token in xml_tokens(text, start, end):
+        raw = text[token.start : token.end]
+        if skipped is not None:
+            first, how, depth = skipped
+            if token.name == first.name and token.kind in ("open", "close"):
+                depth += 1 if token.kind == "open" else -1
+            skipped = (first, how, depth) if depth else None
+            if not depth:
+                parts.append(_whole(text[first.start : token.end], how))
+        elif token.kind == "text":
+            parts.append(unescape(raw))
+        elif token.kind == "cdata":
+            parts.append(raw[9:-3])
+        elif token.kind == "close":
+            parts.append(Tag("close", raw))
+        elif token.kind in ("open", "empty"):
+            how = treat(token, raw)
+            if token.kind == "empty":
+                parts.append(_whole(raw, how))
+            elif how == "pair":
+                parts.append(Tag("open", raw))
+            else:
+                skipped = (token, how, 1)
+        else:
+            parts.append(Tag("void", raw))
+    return joined(parts)
 
-    def refuse(*_: object) -> None:
-        raise DataError(
-            "the XML declares a document type; entities are never followed, for they could read other files "
-            "or grow without bound: take the declaration out and write the text itself"
-        )
 
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
-    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-    whole = text if DOCUMENT.match(text) else f"<{ROOT}>{text}</{ROOT}>"
-    try:
-        parser.Parse(whole, True)
-    except expat.ExpatError as error:
-        raise DataError(
-            f"no well-formed XML at line {error.lineno}: {expat.ErrorString(error.code)}: {shown(text)}; "
-            "format 'html' takes broken tags"
-        ) from None
-    except ValueError as error:
-        raise DataError(f"no XML: {error}") from None
+def _whole(raw: str, how: str) -> Tag:
+    if how != "kept":
+        return Tag("void", raw)
+    inner = raw[raw.find(">") + 1 : raw.rfind("<")] if not raw.endswith("/>") else ""
+    return Tag("kept", raw, "" if "<" in inner else unescape(inner))
+
+
+def write_xml(inline: Inline) -> str:
+    """Write an inline as XML."""
+    return writer(escape)(inline)
+
+
+def resolve(name: str) -> str | None:
+    """Return the character that a predefined entity of XML or HTML stands for, None for other entities."""
+    if name in PREDEFINED:
+        return PREDEFINED[name]
+    code = name2codepoint.get(name)
+    return None if code is None else chr(code)
+
+
+def unescape(raw: str) -> str:
+    """Replace character references; unknown entities stay as they are."""
+
+    def character(match: re.Match[str]) -> str:
+        decimal, hexadecimal, name = match.groups()
+        if name:
+            return resolve(name) or match[0]
+        code = int(decimal) if decimal else int(hexadecimal, 16)
+        return chr(code) if code <= 0x10FFFF and not 0xD800 <= code < 0xE000 else match[0]
+
+    return REFERENCE.sub(character, raw) if "&" in raw else raw
+
+
+def escape(text: str) -> str:
+    """Escape a text for XML or HTML; characters that XML cannot write are dropped."""
+    text = FORBIDDEN.sub("", text)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def escape_attribute(text: str, quote: str = '"') -> str:
+    """Escape a text for the value of an attribute in these quotes."""
+    return escape(text).replace(quote, "&quot;" if quote == '"' else "&#39;")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from uwaga.markup import Inline, Tag
-from uwaga.markup.lifting import lift
+from uwaga.markup.strip_tags import strip_tags
 from uwaga.markup.symbols import ATTEMPTS, Symbol, choose_symbols, find_symbols, missing, substitute
 from uwaga.results.translation import Translation
 
@@ -96,7 +96,7 @@ def _force(waiting: Sequence[int], run: Run, made: dict[int, Kept]) -> None:
 def _prefix(one: Kept) -> str | None:
     """The translation up to where the first lost symbol belongs, and this; None where nobody can tell."""
     symbol, alignment = one.symbols[one.lost[0]], one.translation.alignment
-    source = lift(one.inline).text
+    source = strip_tags(one.inline).text
     if alignment is None or len(source) > LONGEST_FORCED or "\n" in source or "\r" in source:
         return None
     start, end = find_symbols([symbol], source).get(symbol.text, [(0, 0)])[0]

@@ -51,7 +51,7 @@ def translate_formatted(plan: Plan, requests: Sequence[Request]) -> list[Transla
     Raises:
         DataError, SettingsError: as :func:`translate_requests`; or a text is not of its format.
     """
-    from uwaga.markup.fragments import Fragment  # most texts have nothing but words
+    from uwaga.markup.units import Fragment  # most texts have nothing but words
     from uwaga.translator.read import read
     from uwaga.translator.write import write
 
@@ -92,7 +92,7 @@ def translate_inlines(
     Raises:
         DataError, SettingsError: as :func:`translate_requests`.
     """
-    from uwaga.markup.lifting import lift
+    from uwaga.markup.strip_tags import strip_tags
     from uwaga.translator.keep import translate_kept
     from uwaga.translator.read import Messages, has_inner_tags, is_kept, with_placeholders
     from uwaga.translator.write import put_tags_back
@@ -105,24 +105,24 @@ def translate_inlines(
 
     def run(numbers: Sequence[int], parts: Sequence[Inline], forced: Sequence[str]) -> list[Translation]:
         """Translate texts without their tags; apart from the others those whose words must be aligned."""
-        lifted = [lift(part) for part in parts]
+        stripped = [strip_tags(part) for part in parts]
         # a forced beginning leads on from the prefix
         starts = [
             one if one.startswith(begun[at]) else begun[at] for at, one in zip(numbers, forced, strict=True)
         ]
         aligned = [
             plan.aligns and (any(map(is_kept, units[at])) or has_inner_tags(one))
-            for at, one in zip(numbers, lifted, strict=True)
+            for at, one in zip(numbers, stripped, strict=True)
         ]
         made: dict[int, Translation] = {}
         for wanted, way in ((False, plan), (True, plan.align_words)):
             own = [at for at, needed in enumerate(aligned) if needed is wanted]
             if own:
-                each = [lifted[at].text for at in own], [starts[at] for at in own]
+                each = [stripped[at].text for at in own], [starts[at] for at in own]
                 made |= zip(
                     own, translate_texts(way, *each, [unit_names[numbers[at]] for at in own]), strict=True
                 )
-        return [made[at] for at in range(len(lifted))]
+        return [made[at] for at in range(len(stripped))]
 
     made = [put_tags_back(inline, one) for inline, one in zip(units, translate_kept(units, run), strict=True)]
     messages.translated(made[len(texts) :])

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag, plain_text
-from uwaga.markup.formats import reader
-from uwaga.markup.fragments import Fragment, TextUnit
+from uwaga.markup.formats import read_fragment
 from uwaga.markup.icu import parse_message
-from uwaga.markup.lifting import Lifted
 from uwaga.markup.placeholders import Placeholders
+from uwaga.markup.strip_tags import StrippedText
+from uwaga.markup.units import Fragment
 from uwaga.translator.plan import Plan
 from uwaga.translator.write import TranslatedInline
 
@@ -25,13 +25,7 @@ def read(plan: Plan, text: object, name: str) -> Fragment | DataError:
     try:
         if not isinstance(text, str):
             raise DataError(f"{name} is not a string but {type(text).__name__}")
-        if plan.request.format == "text":
-            return Fragment((TextUnit((text,), str),))
-        if plan.request.outline is not None:
-            from uwaga.markup.outline import read_outlined
-
-            return read_outlined(text, plan.ignored, plan.request.outline)
-        return reader(plan.request.format)(text, plan.ignored)
+        return read_fragment(text, plan.request.format, plan.ignored, plan.request.outline)
     except DataError as error:
         if plan.request.on_error == "raise":
             raise DataError(f"{name}: {error}") from None
@@ -65,11 +59,11 @@ def is_kept(part: str | Tag) -> bool:
     return isinstance(part, Tag) and part.kind == "kept"
 
 
-def has_inner_tags(lifted: Lifted) -> bool:
+def has_inner_tags(stripped: StrippedText) -> bool:
     """Return True if a tag stands anywhere but around the whole text, so that words must be aligned."""
-    text = lifted.text
+    text = stripped.text
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
-    return any(start < mark.at < end for mark in lifted.marks)
+    return any(start < mark.at < end for mark in stripped.marks)
 
 
 class Messages:

@@ -14,7 +14,7 @@ from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings.options import check_one_of
 
 if TYPE_CHECKING:
-    from uwaga.markup.outline import XmlOutline
+    from uwaga.markup.xml_text import XmlOutline
     from uwaga.terms.apply import GivenGlossary, GlossaryMode
 
 Split = Literal["auto", "sentences", "never"]
@@ -100,11 +100,11 @@ class Request:
             raise SettingsError(f"ignore_tags needs the format html or xml: {self.format} has no such tags")
         if self.outline is None:
             return
-        from uwaga.markup.outline import XmlOutline
+        from uwaga.markup.xml_text import XmlOutline
 
         if not isinstance(self.outline, XmlOutline):
             raise SettingsError(
-                f"outline must be a uwaga.markup.outline.XmlOutline, not {shown(self.outline)}"
+                f"outline must be a uwaga.markup.xml_text.XmlOutline, not {shown(self.outline)}"
             )
         if self.format != "xml":
             raise SettingsError(f"outline needs the format xml: {self.format} has no elements to divide")

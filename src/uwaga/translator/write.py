@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from uwaga.errors import DataError, shown
 from uwaga.markup import Inline, Tag, plain_text
-from uwaga.markup.fragments import Fragment
-from uwaga.markup.lifting import Lifted, lift
-from uwaga.markup.placing import joined, place
+from uwaga.markup.inline import joined
+from uwaga.markup.insert_tags import insert_tags
 from uwaga.markup.realign import realign
+from uwaga.markup.strip_tags import StrippedText, strip_tags
 from uwaga.markup.symbols import missing, restore
+from uwaga.markup.units import Fragment
 from uwaga.results.translation import Translation, WordAlignment
 from uwaga.translator.keep import Kept
 from uwaga.translator.request import OnError, failed
@@ -77,10 +78,10 @@ def put_tags_back(inline: Inline, one: Kept) -> TranslatedInline:
     if translation.error is not None:
         copied = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
         return TranslatedInline(copied, translation)
-    lifted = lift(one.inline)
+    stripped = strip_tags(one.inline)
     keeps = any(isinstance(part, Tag) and part.kind == "kept" for part in inline)
     good = [other for other in translation.alternatives if not missing(one.symbols, other.text)]
-    ways = [_placed(lifted, one, other) for other in (translation, *good)]
+    ways = [_placed(stripped, one, other) for other in (translation, *good)]
     marked = [_with_ends(way, inline) for way in ways]
     if not keeps:
         return TranslatedInline(marked[0], translation, tuple(marked[1:]))
@@ -92,7 +93,7 @@ def put_tags_back(inline: Inline, one: Kept) -> TranslatedInline:
         warnings.append(f"{len(translation.alternatives) - len(good)} alternatives lacked what is kept")
     source = plain_text(inline)
     texts = [
-        replace(other, text=text, source=source, alignment=_realigned(other, text, lifted, source, one))
+        replace(other, text=text, source=source, alignment=_realigned(other, text, stripped, source, one))
         for other, text in zip((translation, *good), map(plain_text, ways), strict=True)
     ]
     told = (*translation.warnings, *warnings)
@@ -101,18 +102,18 @@ def put_tags_back(inline: Inline, one: Kept) -> TranslatedInline:
 
 
 def _realigned(
-    translation: Translation, text: str, lifted: Lifted, source: str, one: Kept
+    translation: Translation, text: str, stripped: StrippedText, source: str, one: Kept
 ) -> WordAlignment | None:
     """The alignment of a translation with symbols, for what these stand for."""
     if translation.alignment is None:
         return None
-    texts = (lifted.text, source), (translation.text, text)
+    texts = (stripped.text, source), (translation.text, text)
     return realign(translation.alignment, *texts, one.symbols, one.dropped)
 
 
-def _placed(lifted: Lifted, one: Kept, translation: Translation) -> Inline:
+def _placed(stripped: StrippedText, one: Kept, translation: Translation) -> Inline:
     words = [symbol.text for symbol in one.symbols]
-    return restore(place(lifted, translation.text, translation.alignment, words), one.symbols)
+    return restore(insert_tags(stripped, translation.text, translation.alignment, words), one.symbols)
 
 
 def _with_ends(found: Inline, inline: Inline) -> Inline:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import (
-    DocumentSource,
-    Piece,
-    Reading,
-    Unit,
-    joined,
-    peeled,
-    text_unit,
-    translatable,
-)
-from uwaga.documents.elements import Element, Treatment, elements, write_xml, xml_inline
+from uwaga.documents.document import DocumentSource, Reading
+from uwaga.documents.encodings import xml_text
 from uwaga.documents.plurals import plural_categories
 from uwaga.documents.registry import DocumentFormat
-from uwaga.documents.tags import Token, xml_tokens
-from uwaga.documents.xml import xml_text
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
-from uwaga.markup.tag_attributes import attributes
+from uwaga.markup.inline import joined
+from uwaga.markup.units import Piece, Unit, peeled, text_unit, translatable
+from uwaga.markup.xml import (
+    Element,
+    Token,
+    Treatment,
+    attributes,
+    elements,
+    write_xml,
+    xml_inline,
+    xml_tokens,
+)
 
 NAMES = ("string", "string-array", "plurals", "array")
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))|(\s+)", re.DOTALL)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.document import Piece, Reader
+from uwaga.documents.document import Reader
 from uwaga.documents.office import parts, xml_reader
 from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.runs import DRAWING, WORD, paragraphs
 from uwaga.files.zip import Archive
+from uwaga.markup.units import Piece
 
 PARTS = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
 DRAWN = re.compile(r"word/(?:charts/chart\d+|diagrams/data\d+|diagrams/drawing\d+)\.xml")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.document import DocumentSource, Piece, Reader, Reading, text_unit
-from uwaga.documents.elements import elements, write_xml
-from uwaga.documents.html_encoding import html_text
-from uwaga.documents.html_pieces import html_pieces
+from uwaga.documents.document import DocumentSource, Reader, Reading
+from uwaga.documents.encodings import html_text
 from uwaga.documents.office import xml_reader
 from uwaga.documents.registry import DocumentFormat
-from uwaga.documents.xml import unescape
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
+from uwaga.markup.html import html_pieces
+from uwaga.markup.units import Piece, text_unit
+from uwaga.markup.xml import elements, unescape, write_xml
 
 PAGES = (".xhtml", ".html", ".htm")
 CONTAINER = "META-INF/container.xml"

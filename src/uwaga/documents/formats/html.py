@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from uwaga.documents.document import DocumentSource, Reading
-from uwaga.documents.html_encoding import html_text
-from uwaga.documents.html_pieces import html_pieces
+from uwaga.documents.encodings import html_text
 from uwaga.documents.registry import DocumentFormat
+from uwaga.markup.html import html_pieces
 
 
 def read(source: DocumentSource) -> Reading:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from uwaga.documents.document import DocumentSource, Piece, Reading, text_unit
+from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode_text, marked_encoding
 from uwaga.documents.property_list import read_property_list
 from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
 from uwaga.markup import Inline, plain_text
+from uwaga.markup.units import Piece, text_unit
 
 SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 KEY = re.compile(r'"((?:[^"\\]|\\.)*)"|[A-Za-z0-9_.$:/-]+', re.DOTALL)

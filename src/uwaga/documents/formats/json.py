@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from uwaga.documents.document import DocumentSource, Piece, Reading
+from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces
 from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
 from uwaga.markup import Inline, plain_text
+from uwaga.markup.units import Piece
 
 PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(ORDER)})", re.DOTALL)
 """A key of i18next for one form of a plural."""

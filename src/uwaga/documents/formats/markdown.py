@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import DocumentSource, Piece, Reading, text_unit
+from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.formats.yaml import yaml_pieces
-from uwaga.documents.html_pieces import html_pieces
-from uwaga.documents.markdown_blocks import TextBlock, text_blocks
-from uwaga.documents.markdown_inline import read_inline, write_block
-from uwaga.documents.markdown_parser import MarkdownParser
 from uwaga.documents.messages import KeyChoice
 from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
+from uwaga.markup.markdown import markdown_pieces
+from uwaga.markup.units import Piece
 
 HEAD = re.compile(r"(---[ \t]*\r?\n)(.*?)(^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
 TOML = re.compile(r"\+\+\+[ \t]*\r?\n.*?^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -54,22 +52,7 @@ def read(source: DocumentSource) -> Reading:
 def _pieces(text: str, keys: Sequence[str]) -> Iterator[Piece]:
     head, body = front_matter(text, keys)
     yield from head
-    parser = MarkdownParser()
-    at = 0
-    for block in text_blocks(parser, body):
-        yield body[at : block.start]
-        if block.kind == "html":
-            yield from html_pieces(body[block.start : block.end])
-        else:
-            yield _unit(parser, body, block)
-        at = block.end
-    yield body[at:]
-
-
-def _unit(parser: MarkdownParser, body: str, block: TextBlock) -> Piece:
-    raw = body[block.start : block.end]
-    inline = read_inline(parser, block)
-    return text_unit(raw, inline, lambda made: write_block(parser, block, made))
+    yield from markdown_pieces(body)
 
 
 FORMAT = DocumentFormat("markdown", (".md", ".markdown", ".mdown", ".mkd"), read)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.document import DocumentSource, Piece, Reader, Reading, balanced, joined, nested_unit
-from uwaga.documents.elements import Element, Treatment, elements, write_xml, xml_inline
+from uwaga.documents.document import DocumentSource, Reader, Reading
+from uwaga.documents.encodings import xml_text
 from uwaga.documents.registry import DocumentFormat
-from uwaga.documents.tags import Token
-from uwaga.documents.xml import xml_text
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
 from uwaga.markup import Inline, Tag
+from uwaga.markup.inline import joined
+from uwaga.markup.units import Piece, balanced, text_unit
+from uwaga.markup.xml import Element, Token, Treatment, elements, write_xml, xml_inline
 
 BLOCKS = ("text:p", "text:h")
 LEFT = ("text:tracked-changes", "office:scripts", "office:font-face-decls", "office:automatic-styles")
@@ -63,7 +64,7 @@ def _block(text: str, one: Element) -> Piece:
         for part in inline
         if isinstance(part, Tag) and part.kind == "void" and ("<text:p" in part.raw or "<text:h" in part.raw)
     }
-    return nested_unit(one.content(text), balanced(inline), inner, write_xml)
+    return text_unit(one.content(text), balanced(inline), write_xml, inner)
 
 
 FORMAT = DocumentFormat("odt", (".odt", ".ott", ".odp", ".ods"), members=members)

@@ -12,22 +12,14 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from uwaga.documents.document import (
-    DocumentSource,
-    Piece,
-    Reading,
-    Unit,
-    balanced,
-    joined,
-    text_unit,
-    translatable,
-    trimmed,
-)
+from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.registry import DocumentFormat
-from uwaga.documents.wrapping import balance
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.inline import joined
+from uwaga.markup.units import Piece, Unit, balanced, text_unit, translatable, trimmed
+from uwaga.markup.wrapping import balance
 
 LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
 LINE_END = re.compile(r"\r\n|\n|\r")

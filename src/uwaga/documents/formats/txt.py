@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from uwaga.documents.document import DocumentSource, Piece, Reading, text_unit
+from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.registry import DocumentFormat
-from uwaga.documents.wrapping import fill
 from uwaga.markup import Inline, plain_text
+from uwaga.markup.units import Piece, text_unit
+from uwaga.markup.wrapping import fill
 
 LINE = re.compile(r"([^\n\r]*)(\r\n|\n|\r|$)")
 ITEM = re.compile(r"[ \t]*(?:[-*+•–—]|\(?(?:\d{1,3}|[A-Za-z])[.)])[ \t]")

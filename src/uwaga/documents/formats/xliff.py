@@ -5,14 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import DocumentSource, Piece, Reading, Unit, joined, peeled, translatable
-from uwaga.documents.elements import Element, Treatment, child, elements, write_xml, xml_inline
+from uwaga.documents.document import DocumentSource, Reading
+from uwaga.documents.encodings import xml_text
 from uwaga.documents.registry import DocumentFormat
-from uwaga.documents.tags import Token, xml_tokens
-from uwaga.documents.xml import escape_attribute, xml_text
 from uwaga.errors import DataError
 from uwaga.markup import Inline
-from uwaga.markup.tag_attributes import attributes
+from uwaga.markup.inline import joined
+from uwaga.markup.units import Piece, Unit, peeled, translatable
+from uwaga.markup.xml import (
+    Element,
+    Token,
+    Treatment,
+    attributes,
+    child,
+    elements,
+    escape_attribute,
+    write_xml,
+    xml_inline,
+    xml_tokens,
+)
 
 PAIRS = frozenset(("g", "mrk", "pc"))
 BEGUN = frozenset(("new", "needs-translation", "initial", ""))

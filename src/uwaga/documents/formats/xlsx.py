@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.document import Piece, Reader, text_unit
-from uwaga.documents.elements import child, elements, write_xml
+from uwaga.documents.document import Reader
 from uwaga.documents.office import parts, xml_reader
 from uwaga.documents.registry import DocumentFormat
 from uwaga.documents.runs import DRAWING, SHEET, paragraph, paragraphs
-from uwaga.documents.xml import unescape
 from uwaga.files.zip import Archive
+from uwaga.markup.units import Piece, text_unit
+from uwaga.markup.xml import child, elements, unescape, write_xml
 
 STRINGS = re.compile(r"xl/sharedStrings\.xml|xl/worksheets/sheet\d+\.xml|xl/comments/?\w*\d*\.xml")
 DRAWN = re.compile(r"xl/(?:drawings/drawing\d+|charts/chart\d+|diagrams/data\d+)\.xml")

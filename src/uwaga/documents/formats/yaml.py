@@ -12,12 +12,13 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from uwaga.documents.document import DocumentSource, Piece, Reading
+from uwaga.documents.document import DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces
 from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError, reason
 from uwaga.markup import Inline, plain_text
+from uwaga.markup.units import Piece
 
 DEEPEST = 100
 TEXT = "tag:yaml.org,2002:str"

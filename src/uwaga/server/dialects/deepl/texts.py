@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.errors import SettingsError
-from uwaga.markup.outline import XmlOutline
+from uwaga.markup.xml_text import XmlOutline
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
 from uwaga.server.admission import DEEPL

@@ -1,4 +1,4 @@
-"""Tags lifted from a text, and what is remembered of where they stood."""
+"""Tags stripped from a text, and what is remembered of where they stood."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Lifted:
+class StrippedText:
     """A text without its tags, and these in their order."""
 
     text: str
     marks: tuple[Mark, ...]
 
 
-def lift(inline: Sequence[str | Tag]) -> Lifted:
+def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     """Take all tags out of a text, pieces that are kept too.
 
     Where a line break or an image alone divides two words, a space takes its place.
@@ -56,7 +56,7 @@ def lift(inline: Sequence[str | Tag]) -> Lifted:
         texts.append(after)
         length += len(after) + divides
         spaced = after[-1].isspace() if after else spaced or divides
-    return Lifted("".join(texts), tuple(marks))
+    return StrippedText("".join(texts), tuple(marks))
 
 
 def separates(tag: Tag) -> bool:

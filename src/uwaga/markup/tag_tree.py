@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from uwaga.markup.lifting import Mark
+from uwaga.markup.strip_tags import Mark
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Node:
         return self.closes > self.opens
 
 
-def nest(marks: Sequence[Mark]) -> Node:
+def tag_tree(marks: Sequence[Mark]) -> Node:
     """The tree of all tags, below a root that is none (``opens`` -1).
 
     A close ends the nearest open before it that nothing has ended. An open that nothing ends, and a close

@@ -7,15 +7,15 @@ from itertools import groupby
 
 from uwaga.alignment.words import word_spans
 from uwaga.markup.inline import Inline, Tag
-from uwaga.markup.intervals import Words, choose_places
-from uwaga.markup.lifting import Lifted, Mark
-from uwaga.markup.nesting import in_order, nest
+from uwaga.markup.strip_tags import Mark, StrippedText
+from uwaga.markup.tag_tree import in_order, tag_tree
+from uwaga.markup.word_ranges import Words, choose_places
 from uwaga.markup.words import is_unspaced, word_links
 from uwaga.results.translation import WordAlignment
 
 
-def place(
-    lifted: Lifted, translation: str, alignment: WordAlignment | None, same: Collection[str] = ()
+def insert_tags(
+    stripped: StrippedText, translation: str, alignment: WordAlignment | None, same: Collection[str] = ()
 ) -> Inline:
     """The translation with the tags of its source.
 
@@ -24,22 +24,22 @@ def place(
     so. The text is the translation's, but for such white space.
 
     Args:
-        lifted: the source and its tags.
+        stripped: the source and its tags.
         translation: of the source.
         alignment: of source and translation; any will do, and None.
         same: words that mean themselves and nothing else, each once in both texts.
     """
-    if not lifted.marks:
+    if not stripped.marks:
         return (translation,) if translation else ()
-    sources, targets = word_spans(lifted.text), word_spans(translation)
-    links = word_links(lifted.text, translation, alignment, sources, targets, same)
-    root = nest(lifted.marks)
-    choose_places(root, lifted.marks, Words.of(sources, links, len(targets)))
+    sources, targets = word_spans(stripped.text), word_spans(translation)
+    links = word_links(stripped.text, translation, alignment, sources, targets, same)
+    root = tag_tree(stripped.marks)
+    choose_places(root, stripped.marks, Words.of(sources, links, len(targets)))
     edges = [0, *(place for span in targets for place in span), len(translation)]
     gaps = [translation[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
     texts = [translation[start:end] for start, end in targets]
     groups = {
-        gap: [lifted.marks[number] for number, _ in group]
+        gap: [stripped.marks[number] for number, _ in group]
         for gap, group in groupby(in_order(root), key=lambda one: one[1])
     }
     made: list[str | Tag] = []
@@ -47,7 +47,7 @@ def place(
         here = groups.get(number, [])
         if here:
             sides = texts[number - 1][-1:] if number else "", texts[number][:1] if number < len(texts) else ""
-            own = _own_edges(here, number, len(targets), lifted, sources)
+            own = _own_edges(here, number, len(targets), stripped, sources)
             made += _spaced(here, blank, own, sides)
         else:
             made.append(blank)
@@ -69,7 +69,7 @@ def joined(parts: Sequence[str | Tag]) -> Inline:
 
 
 def _own_edges(
-    here: Sequence[Mark], gap: int, words: int, lifted: Lifted, sources: Sequence[tuple[int, int]]
+    here: Sequence[Mark], gap: int, words: int, stripped: StrippedText, sources: Sequence[tuple[int, int]]
 ) -> list[bool]:
     """Of each tag whether it stood at this end of the source too, so that white space there is its own."""
     if not sources or 0 < gap < words:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from uwaga.markup.lifting import Mark
-from uwaga.markup.nesting import Node
+from uwaga.markup.strip_tags import Mark
+from uwaga.markup.tag_tree import Node
 from uwaga.markup.words import LINKED, Links, overlapping
 from uwaga.results.translation import Span
 
@@ -105,7 +105,7 @@ def choose_places(root: Node, marks: Sequence[Mark], words: Words) -> None:
     """Set ``low`` and ``high`` of every node.
 
     Args:
-        root: of the tags, from :func:`uwaga.markup.nesting.nest`.
+        root: of the tags, from :func:`uwaga.markup.tag_tree.tag_tree`.
         marks: the tags.
         words: of the text and its translation.
     """

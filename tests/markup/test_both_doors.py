@@ -1,0 +1,135 @@
+"""A string and a document of the same format have the same units."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+from document_laws import unchanged
+
+import uwaga
+from uwaga.documents import DocumentOptions, DocumentSource, find_format
+from uwaga.markup import plain_text
+from uwaga.markup.formats import read_fragment
+from uwaga.markup.units import Unit, written
+
+CONTENTS = [
+    "Two words",
+    "One <b>bold</b> word",
+    "<textarea>Leave <b>this</b></textarea> but not this",
+    "<xmp>Leave <b>this</b></xmp> but not this",
+    '<table summary="A summary"><tr><td abbr="Short">A cell</td></tr></table>',
+    "<script>if (a<b) alert('x')</script>After it",
+    "<style>p > a {}</style><title>A title</title>",
+    'A <img alt="A picture" src=x> here',
+    "<code>ls -l</code> lists <span translate=no>Foo <i>Bar</i></span> files",
+    'First line<br>second <a href="x" title="A link">line</a><br/>third',
+    "5 &lt; 6 &amp; caf&eacute; &#8212; x",
+    "<pre>a  b</pre><object>inside</object> after",
+    "Unclosed <b>bold <i>words</b> here</i>",
+    "a <p class='x and more",
+    "<!-- a comment -->Words <![CDATA[data]]> end",
+    "<ul><li>One item<li>Another item</ul>",
+    '<input type=submit value="Send it"><input value="no"><input placeholder="Your name">',
+    '<meta name="description" content="What it is"><link title="no">',
+    "<svg><text>no</text></svg><option label='A label'>An option",
+    "<listing>no</listing><noembed>no</noembed><template>no</template>yes",
+    "",
+    " 42 ",
+    "<plaintext>Leave <b>this</b> to the end",
+    "<div class=notranslate>No <b>word</b></div> a word",
+    "Ends <b",
+]
+WRAPPERS = [
+    "{}",
+    "<p>{}</p>",
+    "<html><body>\n{}\n</body></html>",
+    "<div>{}<p>Another paragraph</p></div>",
+    "<b>{}</b>",
+    "Before {} after",
+    "<td>\n  {}<br>x</td>",
+    "{0}<p>{0}",
+]
+HTML = [wrapper.format(content) for wrapper, content in product(WRAPPERS, CONTENTS)]
+MARKDOWN = [
+    "# A heading\n\nSome *words* and `code`,\nin two lines.\n\n- An item\n- Another\n",
+    "| a | b |\n|---|---|\n| one | two \\| three |\n",
+    "<div>\n<p>Some <b>html</b></p>\n</div>\n\n> A quote\r\n> goes on\r\n",
+    "Line one  \nline two[^1] costs $x_1 * y_2$ :smile:\n\n[^1]: The footnote's text here\n",
+    "Term\n: Its definition\n: Another one\n",
+    "old\rlines\rend\n\n# x\ry",
+]
+
+
+def pieces_of(name: str, text: str) -> list[str | Unit]:
+    source = DocumentSource(name, text.encode(), DocumentOptions())
+    return list(find_format(Path(name)).read(source).pieces)
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "texts"), [("a.html", "html", HTML), ("a.md", "markdown", MARKDOWN)]
+)
+def test_a_string_and_a_document_have_the_same_units(name, format, texts):
+    assert name != "a.html" or len(set(texts)) >= 190
+    for text in texts:
+        fragment = read_fragment(text, format)
+        pieces = pieces_of(name, text)
+        inlines = [inline for piece in pieces if isinstance(piece, Unit) for inline in piece.inlines]
+        assert fragment.inlines == inlines, text
+        assert fragment.written(fragment.inlines) == text
+        assert (
+            "".join(
+                piece if isinstance(piece, str) else written(piece, unchanged(piece.inlines))
+                for piece in pieces
+            )
+            == text
+        )
+
+
+def words(text: str, format: str) -> list[str]:
+    return [plain_text(inline) for inline in read_fragment(text, format).inlines]
+
+
+def test_content_that_is_no_markup_is_left_alone():
+    for name in ("textarea", "xmp", "script", "style", "noembed", "noframes"):
+        assert words(f"a word <{name}>x <b>y</{name}> z", "html") == ["a word", "z"]
+        assert words(f"a word <{name}>x <b>y", "html") == ["a word"]
+
+
+def test_a_line_break_ends_a_segment():
+    text = "My <b>address:<br>Second</b> line"
+    assert words(text, "html") == ["My address:", "Second line"]
+    fragment = read_fragment(text, "html")
+    made = fragment.written(
+        [(*one[:-1], one[-1].upper()) if isinstance(one[-1], str) else one for one in fragment.inlines]
+    )
+    assert made.count("<b>") == made.count("</b>") == made.count("<br>") == 1
+    assert made.index("<b>") < made.index("<br>") < made.index("</b>")
+
+
+def test_markdown_extensions_stay():
+    text = (
+        "Line[^1] costs $x_1 * y_2$ :smile: or $5 and $10.\n\n[^1]: The text here\n\nTerm\n: Its definition\n"
+    )
+    fragment = read_fragment(text, "markdown")
+    assert words(text, "markdown") == [
+        "Line[^1] costs $x_1 * y_2$ :smile: or $5 and $10.",
+        "The text here",
+        "Term",
+        "Its definition",
+    ]
+    made = fragment.written(
+        [tuple(part.upper() if isinstance(part, str) else part for part in one) for one in fragment.inlines]
+    )
+    assert made == (
+        "LINE[^1] COSTS $x_1 * y_2$ :smile: OR $5 AND $10.\n\n[^1]: THE TEXT HERE\n\nTERM\n: ITS DEFINITION\n"
+    )
+
+
+def test_the_translator_reads_strings_so():
+    made = (
+        uwaga.Translator.load()
+        .translate("<p>Good morning!<br>The house is old.</p><textarea>The house</textarea>", format="html")
+        .text
+    )
+    assert made.count("<br>") == 1
+    assert made.endswith("</p><textarea>The house</textarea>")
