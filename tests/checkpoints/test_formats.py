@@ -291,8 +291,8 @@ def test_info_says_what_load_loads(tmp_path, kind):
         loaded = uwaga.load(
             tmp_path / "m",
             device="cpu",
-            source_language=pair[0] if several else None,
-            target_language=pair[1] if several else None,
+            source=pair[0] if several else None,
+            target=pair[1] if several else None,
         )
         assert loaded.decoding.beam == said.decoding["beam"]
         assert several or loaded.languages == found.languages.stated

@@ -83,8 +83,8 @@ def test_a_model_of_one_pair():
     with pytest.raises(SettingsError, match="here: translates en to de only, to 'fr' it cannot"):
         resolve_languages(("en", "de"), "en", "fr", "here")
     with pytest.raises(SettingsError, match="translates en to de only, from 'de'"):
-        uwaga.load("bundled", device="cpu", source_language="de", target_language="en")
-    assert uwaga.load(device="cpu", source_language="en").languages == ("en", "de")
+        uwaga.load("bundled", device="cpu", source="de", target="en")
+    assert uwaga.load(device="cpu", source="en").languages == ("en", "de")
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def marian(tmp_path_factory):
 
 def test_marian_puts_the_mark_before_texts(marian, tmp_path):
     plain = uwaga.load(marian, device="cpu")
-    french = uwaga.load(marian, device="cpu", target_language="fra")
+    french = uwaga.load(marian, device="cpu", target="fra")
     assert french.languages == ("en", "fra")
     wanted = plain.translate([f">>fra<< {text}" for text in TEXTS])
     assert [one.text for one in french.translate(TEXTS)] == [one.text for one in wanted]
@@ -106,7 +106,7 @@ def test_marian_puts_the_mark_before_texts(marian, tmp_path):
     assert tokens.count(">>fra<<") == tokens.count("</s>") + 1 > 1  # each of the sentences has it
     assert french.source.model_bytes != plain.source.model_bytes
     with pytest.raises(SettingsError, match="no target language 'xyz'; the model has deu fra"):
-        uwaga.load(marian, device="cpu", target_language="xyz")
+        uwaga.load(marian, device="cpu", target="xyz")
     text = "\n".join(TEXTS)
     (tmp_path / "in").write_text(text)
     run = CliRunner().invoke(app, ["translate", "-m", str(marian), "--to", "fra", "-i", str(tmp_path / "in")])

@@ -41,7 +41,7 @@ def expected(model, peer, symbols, **options):
 def test_texts_equal_transformers(tmp_path, kind):
     model, peer = whole(tmp_path / "m", kind)
     source, target = PAIRS.get(kind, (None, None))
-    ours = uwaga.load(tmp_path / "m", device="cpu", source_language=source, target_language=target)
+    ours = uwaga.load(tmp_path / "m", device="cpu", source=source, target=target)
     wanted = expected(model, peer, ours.decoder.symbols)
     assert [ours.source.add_special_tokens(ours.source.encode(text)) for text in TEXTS] == peer(
         TEXTS
@@ -54,7 +54,7 @@ def test_texts_equal_transformers(tmp_path, kind):
 
 def test_the_target_language_is_forced_before_a_prefix(tmp_path):
     model, peer = whole(tmp_path / "m", "mbart50")
-    ours = uwaga.load(tmp_path / "m", device="cpu", source_language="de", target_language="fr_XX")
+    ours = uwaga.load(tmp_path / "m", device="cpu", source="de", target="fr_XX")
     french = peer.convert_tokens_to_ids("fr_XX")
     prefix = ours.target.encode("the dog")
     found = ours.translate(TEXTS[:3], prefix="the dog")
@@ -70,10 +70,10 @@ def test_many_to_one_needs_no_target_language(tmp_path):
     whole(tmp_path / "m", "mbart50")
     english = tokenisers.newer("mbart50").peer.convert_tokens_to_ids("en_XX")
     edit(tmp_path / "m/generation_config.json", forced_bos_token_id=english)
-    ours = uwaga.load(tmp_path / "m", device="cpu", source_language="de_DE")
+    ours = uwaga.load(tmp_path / "m", device="cpu", source="de_DE")
     assert ours.languages == ("de_DE", "en_XX")
     assert ours.translate("Hi").tokens[0] == "en_XX"
-    other = uwaga.load(tmp_path / "m", device="cpu", source_language="de_DE", target_language="fr_XX")
+    other = uwaga.load(tmp_path / "m", device="cpu", source="de_DE", target="fr_XX")
     assert other.translate("Hi").tokens[0] == "fr_XX"
 
 
@@ -82,17 +82,17 @@ def test_languages_must_be_said_and_known(tmp_path, kind):
     whole(tmp_path / "m", kind)
     source, target = PAIRS[kind]
     with pytest.raises(SettingsError, match="several languages"):
-        uwaga.load(tmp_path / "m", device="cpu", target_language=target).translate("Hi")
+        uwaga.load(tmp_path / "m", device="cpu", target=target).translate("Hi")
     if kind != "mbart":  # whose start is a language
         with pytest.raises(SettingsError, match="several languages"):
-            uwaga.load(tmp_path / "m", device="cpu", source_language=source).translate("Hi")
+            uwaga.load(tmp_path / "m", device="cpu", source=source).translate("Hi")
     with pytest.raises(SettingsError, match="no language 'xx_XX'"):
-        uwaga.load(tmp_path / "m", device="cpu", source_language=source, target_language="xx_XX")
+        uwaga.load(tmp_path / "m", device="cpu", source=source, target="xx_XX")
 
 
 def test_the_command_line_translates_and_summarises(tmp_path):
     model, peer = whole(tmp_path / "m", "nllb")
-    ours = uwaga.load(tmp_path / "m", device="cpu", source_language="deu_Latn", target_language="fra_Latn")
+    ours = uwaga.load(tmp_path / "m", device="cpu", source="deu_Latn", target="fra_Latn")
     wanted = expected(model, peer, ours.decoder.symbols)[0]
     arguments = ["translate", "--model", str(tmp_path / "m"), "--device", "cpu", TEXTS[0]]
     result = CliRunner().invoke(app, [*arguments, "--from", "deu_Latn", "--to", "fra_Latn"])

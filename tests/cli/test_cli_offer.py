@@ -57,7 +57,7 @@ def at_a_terminal(monkeypatch, typed):
 
 def test_what_is_missing_is_downloaded_if_somebody_agrees(server, monkeypatch, capsys):
     at_a_terminal(monkeypatch, "y\ny\ny\n")
-    wanted = LoadOptions(source_language="qaa", target_language="qab")
+    wanted = LoadOptions(source="qaa", target="qab")
     translator, bundled = chosen.load_for_texts(None, wanted, None)
     assert len(translator.models) == 2 and not bundled
     assert translator.route == ("qaa", "en", "qab")

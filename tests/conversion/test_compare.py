@@ -85,7 +85,7 @@ def test_exporting_writes_what_the_writer_below_it_writes(tmp_path):
         loaded.source,
         loaded.target,
         loaded.decoding,
-        loaded.text,
+        loaded.model.text,
         loaded.languages,
     )
     assert notes == expected

@@ -87,7 +87,7 @@ def test_two_languages_choose_models_one_after_the_other(source: Path, machine: 
 
 
 def test_a_worker_that_chooses_other_models_is_refused(machine: Path) -> None:
-    spec = TranslationSpec((), LoadOptions(source_language="qaa", target_language="qab"), {})
+    spec = TranslationSpec((), LoadOptions(source="qaa", target="qab"), {})
     assert TranslationSpec.from_dict(spec.to_dict()) == spec
     own = worker_fingerprint(spec)
     assert len(own.models) == 2

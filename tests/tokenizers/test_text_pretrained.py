@@ -201,7 +201,7 @@ def test_languages_that_are_lacking_or_unclear():
         mbart.with_language("xx_XX")
     with pytest.raises(SettingsError, match=r"142 more \(`uwaga info` lists them\)"):
         nllb.with_language("klingon")
-    with pytest.raises(SettingsError, match=r"multilingual: choose with source_language .*--from"):
+    with pytest.raises(SettingsError, match=r"multilingual: choose with source .*--from"):
         READERS["nllb"](older("nllb").folder, older("nllb").ids).source.add_special_tokens([5])
 
 

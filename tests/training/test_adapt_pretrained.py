@@ -136,7 +136,7 @@ def test_families_are_trained_and_written_as_they_were(tmp_path: Path, kind: str
     made = train(settings)
     assert made is not None
     source, target = languages or (None, None)
-    loaded = uwaga.load(made, device="cpu", source_language=source, target_language=target)
+    loaded = uwaga.load(made, device="cpu", source=source, target=target)
     assert loaded.translate("the dog", max_length=9) is not None
     theirs = type(model).from_pretrained(made)
     before, after = dict(model.named_parameters()), dict(theirs.named_parameters())

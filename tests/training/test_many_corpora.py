@@ -128,7 +128,7 @@ def check_languages(folder: Path, engine: Literal["torch", "native"]) -> None:
     assert said("abc", target="en") == said("abc", target="eng") == copied
     with pytest.raises(SettingsError, match="no target language 'pl'; the model has eng rev"):
         translator.translate("abc", target="pl")
-    translator = uwaga.load(folder, engine=engine, target_language="rev")
+    translator = uwaga.load(folder, engine=engine, target="rev")
     assert said("abc") == tagged
 
 

@@ -11,7 +11,7 @@ import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.errors import ModelError, SettingsError
-from uwaga.translator.by_language import choose_models, language_pair
+from uwaga.translator.model_selection import choose_models, language_pair
 
 JOINT = tiny.tokeniser()
 TEXTS = ["I want to buy a car.", "", "Where is the station? It is not far from here.\n\nHi"]
@@ -43,7 +43,7 @@ def test_a_pair_of_languages_is_the_model_that_translates_it(machine):
     expected = uwaga.load(place)
     for translator in (
         uwaga.load(source="qaa", target="qab"),
-        uwaga.load(source_language="qaa", target_language="qab"),
+        uwaga.load(source="qaa", target="qab"),
         uwaga.load("qaa-qab"),
         uwaga.load("qaa_QM-qab_Latn"),
         uwaga.load(["qaa-qab"]),
@@ -118,7 +118,7 @@ def test_a_model_that_translates_twice_is_loaded_once(machine):
     whole(place, "m2m100")
     direct = uwaga.load(source="fr", target="ro")
     assert isinstance(direct, uwaga.Translator) and direct.languages == ("fr", "ro")
-    expected = uwaga.load(place, source_language="fr", target_language="ro")
+    expected = uwaga.load(place, source="fr", target="ro")
     assert direct.translate("Hi", max_length=5) == expected.translate("Hi", max_length=5)
     pivot = uwaga.load(source="fra_Latn", target="ro_RO", via="it")
     assert pivot.route == ("fr", "it", "ro")
@@ -194,8 +194,8 @@ def test_languages_that_only_a_card_lists_are_not_believed(machine):
         ({"via": "en"}, "via chooses among installed models"),
         ({"name": "bundled", "via": "en"}, "via chooses among installed models"),
         ({"name": "en-de", "source": "en"}, "names both languages already"),
-        ({"source": "en", "source_language": "de"}, "source is 'en' and source_language 'de'"),
-        ({"source": 5, "target": "de"}, "source_language must be the code"),
+        ({"source": "en", "source_language": "de"}, "did you mean 'source'"),
+        ({"source": 5, "target": "de"}, "source must be"),
     ],
     ids=str,
 )

@@ -156,7 +156,7 @@ def test_bad_calls_are_refused(generator, peer):
     with pytest.raises(ModelError, match=r"'gpt2' is a decoder-only model"):
         uwaga.MaskFiller.load(peer[0], device="cpu")
     with pytest.raises(SettingsError, match="'gpt2' takes no languages"):
-        uwaga.load(peer[0], device="cpu", target_language="de")
+        uwaga.load(peer[0], device="cpu", target="de")
 
 
 def run(*words, lines=None):

@@ -26,9 +26,7 @@ def test_a_call_chooses_as_loading_does(tmp_path, kind, engine):
     whole(tmp_path / "m", kind)
     free = uwaga.load(tmp_path / "m", engine=engine, device="cpu")
     for source, target in (PAIRS[kind], OTHERS[kind]):
-        fixed = uwaga.load(
-            tmp_path / "m", engine=engine, device="cpu", source_language=source, target_language=target
-        )
+        fixed = uwaga.load(tmp_path / "m", engine=engine, device="cpu", source=source, target=target)
         assert fixed.languages == (source, target)
         expected = fixed.translate(TEXTS, beam=2, max_length=9)
         assert free.translate(TEXTS, source=source, target=target, beam=2, max_length=9) == expected
@@ -63,8 +61,8 @@ def test_what_is_known_is_listed_and_what_must_be_chosen_is_said(tmp_path):
     with pytest.raises(SettingsError, match="no language 'xx'"):
         translator.translate("Hi", source="en", target="xx")
     with pytest.raises(SettingsError, match="no language 'xx'"):
-        uwaga.load(tmp_path / "m", device="cpu", target_language="xx")
-    half = uwaga.load(tmp_path / "m", device="cpu", source_language="en")
+        uwaga.load(tmp_path / "m", device="cpu", target="xx")
+    half = uwaga.load(tmp_path / "m", device="cpu", source="en")
     assert half.translate("Hi", target="de", max_length=5) == translator.translate(
         "Hi", source="en", target="de", max_length=5
     )

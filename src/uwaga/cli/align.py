@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -118,11 +119,11 @@ def align(
         _by_aligner(files or [], words, output)
         return
     from uwaga.translator import Translator
-    from uwaga.translator.loading import LoadOptions, named_by
+    from uwaga.translator.loading import LoadOptions, load_named, named_by
 
     wanted = LoadOptions(device, dtype, threads, engine, source, target, None, memory, adapter)
     name = model or named_by(adapter, None)
-    translator = Translator.load(name, *wanted)
+    translator = Translator(load_named(name, wanted))
     if choose:
         _choose(translator, name, files or [], gold, words)
     else:
@@ -154,13 +155,13 @@ def _by_models(
     from uwaga.alignment import grow_diagonal
     from uwaga.cli.lines import lines_out
     from uwaga.cli.meter import meter
+    from uwaga.translator import Translator
+    from uwaga.translator.loading import load_named
 
     reverse = None
     if both is not None:
-        turned_round = wanted._replace(
-            source_language=wanted.target_language, target_language=wanted.source_language, adapter=None
-        )
-        reverse = type(translator).load(both, *turned_round)
+        turned_round = replace(wanted, source=wanted.target, target=wanted.source, adapter=None)
+        reverse = Translator(load_named(both, turned_round))
     with lines_out(output) as write, meter(files[0] if files else None, "aligning") as advance:
         for chunk, pairs in pairs_of(files):
             made = translator.align(pairs, words=words.value, first=chunk.first)

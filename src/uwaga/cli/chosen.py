@@ -31,8 +31,8 @@ def load_for_texts(
         ModelError, SettingsError, MissingExtraError: as :func:`uwaga.load`.
     """
     from uwaga.translator import Translator
-    from uwaga.translator.by_language import choose_for
-    from uwaga.translator.loading import named_by
+    from uwaga.translator.loading import load_named, named_by
+    from uwaga.translator.model_selection import choose_for
 
     if not names and wanted.adapter is not None:
         names = [str(named_by(wanted.adapter, None))]
@@ -43,7 +43,7 @@ def load_for_texts(
             raise
         chosen = choose_for(names, wanted, via or None)
     if chosen is None:
-        return Translator.load(names, *wanted), list(names or ()) in ([], ["bundled"])
+        return Translator(load_named(names, wanted)), list(names or ()) in ([], ["bundled"])
     if len(chosen.legs) > 1:
         typer.echo(f"note: {chosen}, one after the other", err=True)
     return chosen.load(wanted), all(leg.model.kind == "bundled" for leg in chosen.legs)

@@ -56,7 +56,7 @@ def fill(
     chunks = chunks_of(text, input_)
     from uwaga.translator import MaskFiller
 
-    filler = MaskFiller.load(model, device, dtype, threads)
+    filler = MaskFiller.load(model, device=device, dtype=dtype, threads=threads)
     unit = "text" if text else "line"
     with lines_out(output) as write, meter(input_, "filling") as advance:
         for chunk in chunks:

@@ -95,7 +95,9 @@ def generate(
     chunks = chunks_of(prompt, input_)
     from uwaga.translator import TextGenerator
 
-    generator = TextGenerator.load(model, device, dtype, threads, engine, memory)
+    generator = TextGenerator.load(
+        model, device=device, dtype=dtype, threads=threads, engine=engine, memory=memory
+    )
     options = generator.decoding.for_stream(search) if stream else generator.options(**search)
     unit = "prompt" if prompt else "line"
     with lines_out(output) as write, meter(input_, "continuing") as advance:

@@ -33,8 +33,8 @@ Verb = TypeVar("Verb", bound=Callable[..., None])
 FLAGS = {
     "beam": ("--beam", "-b"),
     "nbest": ("--nbest", "-n"),
-    "source_language": ("--from",),
-    "target_language": ("--to",),
+    "source": ("--from",),
+    "target": ("--to",),
 }
 """Options that are not simply named ``--`` and their field's name."""
 

@@ -58,10 +58,10 @@ def score(
 
     chunks = pairs_of(files or [])
     from uwaga.translator import Translator
-    from uwaga.translator.loading import LoadOptions, named_by
+    from uwaga.translator.loading import LoadOptions, load_named, named_by
 
     options = LoadOptions(device, dtype, threads, engine, source, target, None, memory, adapter)
-    translator = Translator.load(model or named_by(adapter, None), *options)
+    translator = Translator(load_named(model or named_by(adapter, None), options))
     with lines_out(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
             scores = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)

@@ -86,8 +86,8 @@ def shortlist(
         device="cpu",
         dtype=dtype,
         threads=threads,
-        source_language=source_language,
-        target_language=target_language,
+        source=source_language,
+        target=target_language,
     )
     with counter(len(corpus.learnt), "reading") as advance:
         counted = count_shortlist(translator, corpus.learnt, frequent, per_word, advance)

@@ -11,7 +11,7 @@ from uwaga.checkpoints.alignment_head import write_head
 from uwaga.checkpoints.rewrite import rewrite
 from uwaga.errors import ModelError, SettingsError
 from uwaga.library.hub import find_model
-from uwaga.translator.loading import LoadOptions, load_translator
+from uwaga.translator.loading import LoadOptions, load_model
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.formats.huggingface.export_config import ExportFormat
@@ -35,7 +35,7 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
         SettingsError: the format cannot say how the model decodes.
         MissingExtraError: torch is not installed.
     """
-    loaded = load_translator(folder, LoadOptions("cpu", "float32", engine="torch"))
+    loaded = load_model(folder, LoadOptions("cpu", "float32", engine="torch"))
     # Behind the loading, which says what to install where torch is missing.
     from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
 

@@ -44,8 +44,8 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
         SettingsError: the model is no Transformer in torch, or lacks what is to be edited.
     """
     from uwaga.models.interventions import with_interventions
+    from uwaga.translator.loading import with_threads
     from uwaga.translator.parallel_scoring import parallel_scorer
-    from uwaga.translator.torch_threads import with_threads
 
     given = torch_transformer(translator)
     model = with_interventions(given, interventions)

@@ -345,9 +345,7 @@ def _suffixes(spec: TranslationSpec) -> tuple[str, str]:
     languages = formats.describe(find_model(spec.models[0])).languages
     codes = [
         chosen or (available[0] if len(available) == 1 else "")
-        for chosen, available in zip(
-            (spec.load.source_language, spec.load.target_language), languages or ((), ()), strict=True
-        )
+        for chosen, available in zip((spec.load.source, spec.load.target), languages or ((), ()), strict=True)
     ]
     return codes[0] or "src", codes[1] or "tgt"
 

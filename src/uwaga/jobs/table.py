@@ -59,7 +59,7 @@ def batch_job(
         ModelError: there is no such model.
         MissingExtraError: a needed library is not installed.
     """
-    if spec.load.source_language == AUTO:
+    if spec.load.source == AUTO:
         raise SettingsError(
             "--from auto is not supported, because a table may mix languages: name the language with --from"
         )

@@ -19,8 +19,8 @@ from uwaga.jobs.distillation import TargetChoice, choose_target
 from uwaga.library.hub import find_model
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, SearchOverrides
-from uwaga.translator.by_language import ChosenModels, choose_for
-from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, named_by
+from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_named, named_by
+from uwaga.translator.model_selection import ChosenModels, choose_for
 from uwaga.translator.request import Request, Split
 from uwaga.translator.translator import Translator
 
@@ -81,7 +81,7 @@ class TranslationSpec:
     """
 
     models: tuple[str, ...] = ()
-    load: LoadOptions = LoadOptions()  # noqa: RUF009 (immutable)
+    load: LoadOptions = field(default_factory=LoadOptions)
     search: SearchOverrides = field(default_factory=SearchOverrides)
     split: Split = "auto"
     batch_tokens: int | None = None
@@ -93,7 +93,7 @@ class TranslationSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the specification as JSON values."""
-        load = self.load._asdict()
+        load = asdict(self.load)
         load |= {name: str(value) for name, value in load.items() if isinstance(value, Path)}
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {**values, "load": load, "choice": self.choice and asdict(self.choice)}
@@ -107,7 +107,7 @@ class TranslationSpec:
 
     def with_threads(self, threads: int) -> TranslationSpec:
         """Return the same specification with another number of threads, on which no result depends."""
-        return replace(self, load=self.load._replace(threads=threads))
+        return replace(self, load=replace(self.load, threads=threads))
 
     def settings(self) -> dict[str, Setting]:
         """Return the options that affect the result, not threads, memory and batches; files by their SHA-256.
@@ -121,8 +121,8 @@ class TranslationSpec:
             **({} if self.choice is None else asdict(self.choice)),
             **search,
             "split": self.split,
-            "from": self.load.source_language,
-            "to": self.load.target_language,
+            "from": self.load.source,
+            "to": self.load.target,
             "via": self.via,
             "precision": self.load.dtype,
             "engine": self.load.engine,
@@ -152,7 +152,7 @@ class TranslationSpec:
         """Return the installed models that the two languages select; None if a model is named or bundled.
 
         Raises:
-            ModelError, SettingsError: as :func:`uwaga.translator.by_language.choose_for`.
+            ModelError, SettingsError: as :func:`uwaga.translator.model_selection.choose_for`.
         """
         return choose_for(self._names() or None, self.load, self.via or None)
 
@@ -189,7 +189,9 @@ class TranslationSpec:
     def _translator(self) -> tuple[Translator, Request]:
         names, route = self._names(), self.route()
         try:
-            loaded = Translator.load(names or None, *self.load) if route is None else route.load(self.load)
+            loaded = (
+                Translator(load_named(names or None, self.load)) if route is None else route.load(self.load)
+            )
         except SettingsError as error:
             if self.choice is not None and "must share their vocabularies" in str(error):
                 raise SettingsError(f"{error}, or add --pool to search with each alone") from None

@@ -242,8 +242,8 @@ def loader(threads: int, mapped: bool) -> Loader:
                     threads=threads if one.threads is None else one.threads,
                     shortlist=one.shortlist,
                     memory=memory,
-                    source_language=one.source,
-                    target_language=one.target,
+                    source=one.source,
+                    target=one.target,
                 )
             except SettingsError:
                 if memory == "fast":

@@ -192,10 +192,7 @@ class FramedTokeniser:
         close = difflib.get_close_matches(language, codes, n=3, cutoff=0.4) if language else []
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         rest = f" and {len(codes) - SHOWN} more (`uwaga info` lists them)" if len(codes) > SHOWN else ""
-        return (
-            f"{hint}choose with source_language and target_language (--from and --to) from "
-            f"{' '.join(codes[:SHOWN])}{rest}"
-        )
+        return f"{hint}choose with source and target (--from and --to) from {' '.join(codes[:SHOWN])}{rest}"
 
 
 CLEANING = (

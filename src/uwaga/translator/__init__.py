@@ -1,7 +1,8 @@
 """Text in, translations out: the face of uwaga."""
 
 from uwaga.translator.attended import AttendedText
-from uwaga.translator.kinds import load
+from uwaga.translator.load import load
+from uwaga.translator.loading import LoadOptions
 from uwaga.translator.mask_filler import Encoding, Filling, MaskFiller
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request
@@ -14,6 +15,7 @@ __all__ = [
     "Continuation",
     "Encoding",
     "Filling",
+    "LoadOptions",
     "MaskFiller",
     "Model",
     "Request",

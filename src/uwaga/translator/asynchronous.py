@@ -18,7 +18,7 @@ from uwaga.scheduling.batching_decoder import ModelBatches
 from uwaga.scheduling.call_context import CallContext
 from uwaga.scheduling.fair_queue import FairWorkers
 from uwaga.settings.options import check_whole
-from uwaga.translator.kinds import load
+from uwaga.translator.load import load
 from uwaga.translator.request import Request, build_requests
 from uwaga.translator.translator import Translator
 
@@ -115,7 +115,7 @@ class AsyncTranslator:
 
     @overload
     async def translate(
-        self, text: str, *, client: str = ..., deadline: float | None = ..., **fields: Any
+        self, text: str, *, client: str = ..., deadline: float | None = ..., **options: Any
     ) -> Translation: ...
 
     @overload
@@ -125,7 +125,7 @@ class AsyncTranslator:
         *,
         client: str = ...,
         deadline: float | None = ...,
-        **fields: Any,
+        **options: Any,
     ) -> list[Translation]: ...
 
     async def translate(
@@ -134,7 +134,7 @@ class AsyncTranslator:
         *,
         client: str = "",
         deadline: float | None = None,
-        **fields: Any,
+        **options: Any,
     ) -> Translation | list[Translation]:
         """Translate a text, or several; see :meth:`uwaga.translator.Translator.translate`.
 
@@ -142,7 +142,7 @@ class AsyncTranslator:
             text: one text, or any number of them.
             client: the name of the client: clients are served in turn.
             deadline: in how many seconds the translation is due; None for any time.
-            **fields: as of ``Translator.translate``.
+            **options: as of ``Translator.translate``.
 
         Raises:
             BusyError: too many requests are waiting.
@@ -150,7 +150,7 @@ class AsyncTranslator:
             CancelledRequestError: the translator was closed.
             TextTooLongError, SettingsError, DataError: as of ``Translator.translate``.
         """
-        made = await self.run(build_requests(text, fields), client=client, deadline=deadline)
+        made = await self.run(build_requests(text, options), client=client, deadline=deadline)
         return made[0] if isinstance(text, str) else made
 
     async def run(
@@ -174,7 +174,7 @@ class AsyncTranslator:
         return await self.call(work, client=client, deadline=deadline)
 
     def stream(
-        self, text: str, *, client: str = "", deadline: float | None = None, **fields: Any
+        self, text: str, *, client: str = "", deadline: float | None = None, **options: Any
     ) -> AsyncGenerator[str, None]:
         """Translate a text and yield its translation piece by piece as it grows.
 
@@ -184,7 +184,7 @@ class AsyncTranslator:
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
         """
-        [request] = build_requests(text, fields)
+        [request] = build_requests(text, options)
         return self.run_stream(request, client=client, deadline=deadline)
 
     async def run_stream(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
+from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
 from uwaga.decoder import Decoder
 from uwaga.engine import NativeModel, trim_heap
@@ -18,13 +20,15 @@ from uwaga.engine.model import MAX_THREADS
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
-from uwaga.settings.options import check_one_of, check_whole, check_word
+from uwaga.settings.options import check_one_of, check_options, given_options, option
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Model
 from uwaga.translator.scoring import step_scorer
 
 if TYPE_CHECKING:
+    from torch.nn import Module
+
     from uwaga.models.base import Seq2Seq
     from uwaga.models.masked import MaskedEncoder
 
@@ -40,43 +44,106 @@ GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device files of which there is one where torch may find a GPU."""
 
 Named = TypeVar("Named")
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+CALLS = ("encode", "start", "step", "features", "logits", "forward")
+"""What loaded models are asked for."""
 Name = str | Path | None | Checkpoint
 """What a user calls a model, or a model that has been read already."""
 
 
-class LoadOptions(NamedTuple):
-    """What a user asks for, as :meth:`Translator.load` has it."""
+@dataclass(frozen=True)
+class LoadOptions:
+    """How to load a model: where and in what it computes, its languages, and the files beside it.
 
-    device: str = "auto"
-    dtype: str = "auto"
-    threads: int = 0
-    engine: str = "auto"
-    source_language: str | None = None
-    target_language: str | None = None
-    shortlist: str | Path | None = None
-    memory: str = "fast"
-    adapter: str | Path | None = None
+    Raises:
+        SettingsError: a value is impossible; names the option.
+    """
 
-    def check(self) -> None:
-        """Refuse what no model can be asked for.
+    device: str = field(
+        default="auto", metadata=option("auto, cpu, cuda or cuda:N", section="Model and machine")
+    )
+    """``auto`` is a GPU if there is one, or else the CPU."""
 
-        Raises:
-            SettingsError: names the value and those there are.
-        """
+    dtype: str = field(
+        default="auto",
+        metadata=option(
+            "Number format to compute in: auto, float32, bfloat16, float16 (torch) or int8 (native engine)",
+            section="Model and machine",
+        ),
+    )
+    """``auto`` is the format of an int8 folder, and float32 for all other models."""
+
+    threads: int = field(
+        default=0,
+        metadata=option(
+            "CPU threads; 0 is all cores", section="Model and machine", minimum=0, maximum=MAX_THREADS
+        ),
+    )
+    """0 is all cores that the process may use."""
+
+    engine: str = field(
+        default="auto",
+        metadata=option(
+            "auto, native (CPU; Transformers) or torch (every model)", section="Model and machine"
+        ),
+    )
+    """``auto`` is the native engine if it runs the model. The native engine gives the same bits in any batch
+    and with any number of threads; torch the same tokens, in float32."""
+
+    source: str | None = field(default=None, metadata=option("Language of the sources", section="Languages"))
+    """Code of the language as the model names it (``en_XX``, ``eng_Latn``); None if it states or needs none,
+    or if each request chooses."""
+
+    target: str | None = field(
+        default=None, metadata=option("Language of the translations", section="Languages")
+    )
+
+    shortlist: str | Path | None = field(
+        default=None,
+        metadata=option(
+            "Vocabulary shortlist made by uwaga shortlist for this model; none for all words",
+            section="Model and machine",
+        ),
+    )
+    """A file of ``uwaga shortlist``, or Marian's: a sentence is translated with the words that the list has
+    for its tokens, which is faster. None is the list beside a Marian model, ``"none"`` no list. For the
+    native engine alone."""
+
+    memory: str = field(
+        default="fast",
+        metadata=option(
+            "fast, or shared: the weights of an int8 folder stay in their file, for several processes",
+            section="Model and machine",
+        ),
+    )
+    """``fast`` copies the weights into memory of the process, in pages of 2 MB if the system has them.
+    ``shared`` maps those of an int8 folder, so that processes share them; the file must not be changed while
+    it is in use."""
+
+    adapter: str | Path | None = field(
+        default=None,
+        metadata=option("Folder of a low-rank adapter, merged into the model", section="Model and machine"),
+    )
+    """The adapter names its model: without a name, that model is loaded."""
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        check_options(self)
         check_one_of("dtype", self.dtype, DTYPES)
         check_one_of("engine", self.engine, ENGINES)
         check_one_of("memory", self.memory, MEMORIES)
-        check_whole("threads", self.threads, 0, MAX_THREADS)
-        if not isinstance(self.device, str) or not DEVICE.fullmatch(self.device):
+        if not DEVICE.fullmatch(self.device):
             raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {shown(self.device)}")
-        check_word("source_language", self.source_language, "the code of a language, such as 'en'")
-        check_word("target_language", self.target_language, "the code of a language, such as 'en'")
-        if self.shortlist is not None and not isinstance(self.shortlist, (str, Path)):
-            raise SettingsError(
-                f"shortlist must be the path of a file, or {NO_SHORTLIST!r}, not {shown(self.shortlist)}"
-            )
-        if self.adapter is not None and not isinstance(self.adapter, (str, Path)):
-            raise SettingsError(f"adapter must be the path of a folder, not {shown(self.adapter)}")
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> LoadOptions:
+        """Return the options of a call, given by name; None is an option's default.
+
+        Raises:
+            SettingsError: a name is unknown, or a value is impossible.
+        """
+        return cls(**given_options(cls, options, "loading"))
 
 
 def model_names(names: Iterable[str | Path]) -> list[str]:
@@ -142,11 +209,39 @@ def read_model(
     return checkpoint
 
 
-def load_translator(name: Name, wanted: LoadOptions) -> Model:
+def load_named(name: str | Path | Sequence[str | Path] | None, wanted: LoadOptions) -> Model:
+    """One model, or an ensemble of several; errors are those of :meth:`Translator.load`."""
+    if name is None or isinstance(name, (str, Path)):
+        return load_model(name, wanted)
+    names = model_names(name)
+    if len(names) < 2:
+        return load_model(names[0] if names else None, wanted)
+    return _together(names, wanted)
+
+
+def _together(names: Sequence[str], wanted: LoadOptions) -> Model:
+    from uwaga.models.ensemble import Ensemble
+
+    members = [load_model(name, wanted) for name in names]
+    first = members[0]
+    for name, member in zip(names, members, strict=True):
+        for side, ours, theirs in (
+            ("source", first.source, member.source),
+            ("target", first.target, member.target),
+        ):
+            if ours.model_bytes != theirs.model_bytes:
+                raise SettingsError(
+                    f"{name}: its {side} tokeniser is not that of {names[0]}; "
+                    "the models of an ensemble must share their vocabularies"
+                )
+    ensemble = Ensemble([member.decoder for member in members], names)
+    return first.with_decoder(ensemble)
+
+
+def load_model(name: Name, wanted: LoadOptions) -> Model:
     """One model and its scorer; errors are those of :meth:`Translator.load`."""
-    wanted.check()
     checkpoint = read_model(name, "translate", wanted.memory, wanted.adapter)
-    languages = checkpoint.languages.chosen(wanted.source_language, wanted.target_language)
+    languages = checkpoint.languages.chosen(wanted.source, wanted.target)
     stated = languages.stated
     if not languages.needs():  # or else each call chooses
         direction = languages.direction()
@@ -190,7 +285,6 @@ def load_generator(name: Name, wanted: LoadOptions) -> tuple[Decoder, Subwords, 
     Raises:
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.TextGenerator.load`.
     """
-    wanted.check()
     checkpoint = read_model(name, "generate", wanted.memory)
     decoder: Decoder
     if _natively(checkpoint, wanted):
@@ -206,7 +300,6 @@ def load_filler(name: Name, wanted: LoadOptions) -> tuple[MaskedEncoder, FramedT
     Raises:
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.MaskFiller.load`.
     """
-    wanted.check()
     checkpoint = read_model(name, "fill", wanted.memory)
     assert isinstance(checkpoint.source, FramedTokeniser)
     return cast("MaskedEncoder", _on_torch(checkpoint, wanted)), checkpoint.source
@@ -242,9 +335,33 @@ def _native(checkpoint: Checkpoint, wanted: LoadOptions) -> Decoder:
         return engine
     if wanted.shortlist is None:
         return engine if checkpoint.shortlist is None else engine.with_shortlist(checkpoint.shortlist())
-    from uwaga.translator.shortlisting import limited
-
     return limited(engine, checkpoint.source, checkpoint.target, Path(wanted.shortlist))
+
+
+def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) -> NativeModel:
+    """The same model with the shortlist of a file.
+
+    Raises:
+        SettingsError: the model does not run on the native engine.
+        ModelError: as :func:`uwaga.checkpoints.formats.uwaga.shortlist.read_shortlist`.
+    """
+    model = native_of(decoder)
+    shortlist = read_shortlist(path, source, target, model.source_vocabulary, model.vocabulary)
+    return model.with_shortlist(shortlist)
+
+
+def native_of(decoder: Decoder) -> NativeModel:
+    """The decoder, if it is the native engine's.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    if not isinstance(decoder, NativeModel):
+        raise SettingsError(
+            "shortlists are the native engine's alone, and this model runs on torch: leave out the "
+            "shortlist, or engine and device"
+        )
+    return decoder
 
 
 def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEncoder:
@@ -270,8 +387,6 @@ def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEn
     dtype: Any = "float32" if wanted.dtype == "auto" else wanted.dtype
     model = to_torch(checkpoint, device, dtype)
     if wanted.threads:
-        from uwaga.translator.torch_threads import with_threads
-
         with_threads(model, wanted.threads)
     return model
 
@@ -296,3 +411,41 @@ def _device(device: str, has_gpu: bool, gpus: int) -> str:
         usable = gpus if has_gpu else 0
         raise SettingsError(f"device {device!r}: this machine has {usable} usable GPUs; use cpu")
     return device
+
+
+def with_threads(model: Module, threads: int) -> None:
+    """Let a model's calls run on so many threads, whatever the process does elsewhere.
+
+    torch keeps the number for each thread that calls it, so a call sets it and puts back what its own
+    thread had. (Of the libraries below torch one keeps it for the process: calls of two models at the same
+    time may lend each other their numbers, which changes the time that they take and nothing else.)
+
+    Args:
+        model: the model.
+        threads: threads of one call.
+    """
+    model.threads = threads  # type: ignore[assignment]  # a number, beside the weights
+    for name in CALLS:
+        call = getattr(model, name, None)
+        if call is not None:
+            setattr(model, name, _limited(call, threads))
+    from torch import nn
+
+    head: Any = getattr(model, "head", None)
+    if isinstance(head, nn.Module):
+        with_threads(head, threads)
+
+
+def _limited(call: Callable[Given, Made], threads: int) -> Callable[Given, Made]:
+    import torch
+
+    @wraps(call)
+    def limited(*args: Given.args, **named: Given.kwargs) -> Made:
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            return call(*args, **named)
+        finally:
+            torch.set_num_threads(before)
+
+    return limited

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -79,32 +79,22 @@ class MaskFiller:
         return f"MaskFiller({self.model.described})"
 
     @classmethod
-    def load(
-        cls,
-        name: str | Path,
-        device: str = "auto",
-        dtype: str = "auto",
-        threads: int = 0,
-        memory: str = "fast",
-    ) -> MaskFiller:
+    def load(cls, name: str | Path, **options: Any) -> MaskFiller:
         """Load a BERT model.
 
         Args:
             name: a model folder or a Hugging Face name.
-            device: where to compute: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
-            dtype: what to compute in: ``float32``, ``float16``, ``bfloat16`` or
-                ``auto``, which is float32.
-            threads: CPU threads of a call; 0 is all cores that the process may use.
-            memory: ``fast``; the other, ``shared``, is for int8 folders, of which these models have none.
+            **options: ``device``, ``dtype`` (not int8) and ``threads`` of
+                :class:`uwaga.translator.LoadOptions`.
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.
-            SettingsError: an impossible device, dtype, memory or number of threads.
+            SettingsError: an impossible option.
             MissingExtraError: torch is not installed.
         """
         from uwaga.translator.loading import LoadOptions, load_filler
 
-        return cls(*load_filler(name, LoadOptions(device, dtype, threads, memory=memory)))
+        return cls(*load_filler(name, LoadOptions.of(options)))
 
     @overload
     def fill(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first

@@ -94,37 +94,22 @@ class TextGenerator:
         return f"TextGenerator({summary(self.decoder)})"
 
     @classmethod
-    def load(
-        cls,
-        name: str | Path,
-        device: str = "auto",
-        dtype: str = "auto",
-        threads: int = 0,
-        engine: str = "auto",
-        memory: str = "fast",
-    ) -> TextGenerator:
+    def load(cls, name: str | Path, **options: Any) -> TextGenerator:
         """Load a GPT-2 model.
 
         Args:
             name: a model folder, an int8 one too, or a Hugging Face name.
-            device: where to compute: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
-            dtype: what to compute in: ``float32``, ``float16`` (torch's alone), ``bfloat16``, ``int8`` (the
-                native engine's alone) or ``auto``, which is what an int8 folder holds and float32 for others.
-            threads: CPU threads of a call; 0 is all cores that the process may use.
-            engine: ``native``, in C++ on the CPU; ``torch``, which runs on every device; ``auto`` is native
-                wherever it can be.
-            memory: ``fast`` copies the weights to memory of the process's own, on pages of 2 MB where the
-                system has them. ``shared`` leaves those of an int8 folder in their file, mapped, so that
-                processes that use one model share them; nobody may cut it short or write to it meanwhile.
+            **options: ``device``, ``dtype``, ``threads``, ``engine`` and ``memory`` of
+                :class:`uwaga.translator.LoadOptions`.
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.
-            SettingsError: an impossible device, dtype, engine, memory or number of threads.
+            SettingsError: an impossible option.
             MissingExtraError: the model needs torch or `tokenizers`, which is not installed.
         """
         from uwaga.translator.loading import LoadOptions, load_generator
 
-        return cls(*load_generator(name, LoadOptions(device, dtype, threads, engine, memory=memory)))
+        return cls(*load_generator(name, LoadOptions.of(options)))
 
     @overload
     def generate(self, prompt: str, **options: Any) -> Continuation: ...

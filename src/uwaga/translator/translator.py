@@ -68,57 +68,26 @@ class Translator:
             self.languages = LanguagePair(source, target, (source,), (target,))
 
     @classmethod
-    def load(
-        cls,
-        name: str | Path | Sequence[str | Path] | None = None,
-        device: str = "auto",
-        dtype: str = "auto",
-        threads: int = 0,
-        engine: str = "auto",
-        source_language: str | None = None,
-        target_language: str | None = None,
-        shortlist: str | Path | None = None,
-        memory: str = "fast",
-        adapter: str | Path | None = None,
-    ) -> Translator:
+    def load(cls, name: str | Path | Sequence[str | Path] | None = None, **options: Any) -> Translator:
         """Load a model, or several that translate together.
 
         Args:
             name: a model folder, a Hugging Face name (``owner/model``), or None for the bundled model.
-                Several are an ensemble: their probabilities are averaged at every step. They must share
-                their tokenisers; languages and decoding settings are the first one's.
-            device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
-            dtype: what to compute in: ``float32``, ``float16``, ``bfloat16`` or ``int8``. ``auto`` is what
-                an int8 folder holds and float32 for all others. float16 is torch's alone, int8 the native
-                engine's.
-            threads: CPU threads; 0 is all cores that the process may use.
-            engine: ``native``, in C++ on the CPU, for Transformers; ``torch``, which runs every model on
-                every device; ``auto`` is native wherever it can be. The native engine gives the same bits
-                in any batch and with any number of threads; torch the same tokens, in float32.
-            source_language: code of the language to translate from unless a call says otherwise, as the model
-                calls it (``en_XX``, ``eng_Latn``); None where it states or needs none, or each call chooses.
-            target_language: code of the language to translate to, likewise.
-            shortlist: a file that ``uwaga shortlist`` has made for this model, or Marian's: each sentence
-                becomes only what the list of its own tokens lets it, which is faster. None is the one beside
-                a model of Marian's, ``"none"`` not even that. The native engine's alone.
-            memory: ``fast`` copies the weights to memory of the process's own, on pages of 2 MB where the
-                system has them. ``shared`` leaves those of an int8 folder in their file, mapped, so that
-                processes that use one model share them; nobody may cut it short or write to it meanwhile.
-            adapter: the folder of a low-rank adapter, merged into the model; it names one itself.
+                Several are an ensemble: their probabilities are averaged at every step. They must share their
+                tokenisers; languages and search options are those of the first.
+            **options: fields of :class:`uwaga.translator.LoadOptions` by name: ``device``, ``dtype``,
+                ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``.
 
         Raises:
-            ModelError: there is no such model, or it or the shortlist is incomplete or damaged, or the
-                shortlist is another model's.
-            SettingsError: an impossible device, dtype, memory or number of threads, models of different
-                tokenisers, or a language that the model lacks.
+            ModelError: there is no such model; or it or the shortlist is incomplete, damaged, or of another
+                kind.
+            SettingsError: an impossible option, models of different tokenisers, or a language that the model
+                lacks.
             MissingExtraError: the model needs torch, which is not installed.
         """
-        from uwaga.translator.ensembles import load_named
-        from uwaga.translator.loading import LoadOptions
+        from uwaga.translator.loading import LoadOptions, load_named
 
-        languages = source_language, target_language
-        wanted = LoadOptions(device, dtype, threads, engine, *languages, shortlist, memory, adapter)
-        return cls(load_named(name, wanted))
+        return cls(load_named(name, LoadOptions.of(options)))
 
     def __repr__(self) -> str:
         return f"Translator({'; '.join(map(repr, self.models))})"
@@ -217,12 +186,12 @@ class Translator:
         return Translator(*(model.searched_by(wrap) for model in self.models))
 
     @overload
-    def translate(self, text: str, **fields: Any) -> Translation: ...
+    def translate(self, text: str, **options: Any) -> Translation: ...
 
     @overload
-    def translate(self, text: Iterable[str], **fields: Any) -> list[Translation]: ...
+    def translate(self, text: Iterable[str], **options: Any) -> list[Translation]: ...
 
-    def translate(self, text: str | Iterable[str], **fields: Any) -> Translation | list[Translation]:
+    def translate(self, text: str | Iterable[str], **options: Any) -> Translation | list[Translation]:
         """Translate a text, or several.
 
         Each line of a text is translated by itself and line breaks are kept. A line longer than the model
@@ -233,7 +202,7 @@ class Translator:
 
         Args:
             text: one text, or any number of them: a list, a generator.
-            **fields: the fields of a :class:`uwaga.translator.request.Request`: ``source``, ``target``,
+            **options: the fields of a :class:`uwaga.translator.request.Request`: ``source``, ``target``,
                 ``format``, ``prefix`` (one for all texts or one each), ``glossary``, ``glossary_mode``,
                 ``split``, ``placeholders``, ``ignore_tags``, ``outline``, ``on_error``; and the options of
                 the search by name. What is missing or None is as the model's own settings say.
@@ -265,7 +234,7 @@ class Translator:
             SettingsError: an unknown or impossible option.
             DataError: a text is not valid Unicode, or not of its format; or the glossary is damaged.
         """
-        requests = build_requests(text, fields)
+        requests = build_requests(text, options)
         made = list(self.run(requests, window=max(len(requests), 1)))
         return made[0] if isinstance(text, str) else made
 
@@ -300,7 +269,7 @@ class Translator:
             for at in range(len(part)):
                 yield made[at]
 
-    def stream(self, text: str, **fields: Any) -> Generator[str, None, bool]:
+    def stream(self, text: str, **options: Any) -> Generator[str, None, bool]:
         """Translate a text and yield its translation piece by piece as it grows.
 
         Joined, the pieces are ``translate(text, beam=1, ...).text``; with ``sample``, that of the same seed.
@@ -308,7 +277,7 @@ class Translator:
 
         Args:
             text: one text.
-            **fields: as of :meth:`translate`, for a single hypothesis.
+            **options: as of :meth:`translate`, for a single hypothesis.
 
         Returns:
             a generator of the pieces; it returns True if a limit cut the translation.
@@ -316,7 +285,7 @@ class Translator:
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
-        [request] = build_requests(text, fields)
+        [request] = build_requests(text, options)
         return self.run_stream(request)
 
     def run_stream(self, request: Request) -> Generator[str, None, bool]:

@@ -88,7 +88,7 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
 def _load(name: str, threads: int, source: str | None, target: str | None) -> Translator:
     from uwaga.translator import Translator
 
-    return Translator.load(name, threads=threads, source_language=source, target_language=target)
+    return Translator.load(name, threads=threads, source=source, target=target)
 
 
 def dual_cross_entropy(forward: NDArray[np.float64], backward: NDArray[np.float64]) -> NDArray[np.float32]:

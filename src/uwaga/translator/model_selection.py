@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
 from uwaga.errors import NotInstalledError, SettingsError, shown
 from uwaga.languages.codes import same_language
 from uwaga.library.routes import PIVOT, RouteStep, find_route
-from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_translator, read_model
+from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_model, read_model
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class ChosenModels:
         steps = []
         for leg, checkpoint in zip(self.legs, self.checkpoints, strict=True):
             if leg.model.place not in loaded:
-                own = wanted._replace(source_language=leg.source, target_language=leg.target)
-                loaded[leg.model.place] = Translator(load_translator(checkpoint, own))
+                own = replace(wanted, source=leg.source, target=leg.target)
+                loaded[leg.model.place] = Translator(load_model(checkpoint, own))
             steps.append(loaded[leg.model.place].between(leg.source, leg.target))
         return steps[0].then(*steps[1:])
 
@@ -81,9 +81,8 @@ def choose_for(
     Raises:
         ModelError, SettingsError: as :func:`choose_models`; or something is named twice.
     """
-    wanted.check()
     named = [name] if isinstance(name, (str, Path)) else list(name) if isinstance(name, Sequence) else []
-    languages = (wanted.source_language, wanted.target_language)
+    languages = (wanted.source, wanted.target)
     pair = language_pair(named[0]) if len(named) == 1 else None
     if pair is not None and wanted.adapter is not None:
         raise SettingsError(

@@ -1,0 +1,82 @@
+"""One function that loads whatever a model folder holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from uwaga.errors import SettingsError
+from uwaga.translator.loading import (
+    LoadOptions,
+    load_filler,
+    load_generator,
+    load_model,
+    load_named,
+    named_by,
+    read_model,
+)
+from uwaga.translator.mask_filler import MaskFiller
+from uwaga.translator.model_selection import choose_for
+from uwaga.translator.text_generator import TextGenerator
+from uwaga.translator.translator import Translator
+
+
+@overload
+def load(name: None = ..., *, via: str | Sequence[str] | None = ..., **options: Any) -> Translator: ...
+
+
+@overload
+def load(
+    name: str | Path | Sequence[str | Path], *, via: str | Sequence[str] | None = ..., **options: Any
+) -> Any: ...
+
+
+def load(
+    name: str | Path | Sequence[str | Path] | None = None,
+    *,
+    via: str | Sequence[str] | None = None,
+    **options: Any,
+) -> Translator | TextGenerator | MaskFiller:
+    """Load a model, whatever it does.
+
+    If types matter, use ``Translator.load``, ``TextGenerator.load`` or ``MaskFiller.load``.
+
+    Args:
+        name: a model folder, a Hugging Face name, several of them (an ensemble of translators), None for
+            the bundled model, or a pair of languages (``en-pt``) for the best installed model. None with
+            ``source`` and ``target`` is that too.
+        via: without a name, the language to translate through, or several in their order.
+        **options: fields of :class:`uwaga.translator.LoadOptions` by name: ``device``, ``dtype``,
+            ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``.
+
+    Returns:
+        a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``Translator`` for all others.
+
+    Raises:
+        ModelError: there is no such model, or none for the languages; it or the shortlist is damaged.
+        SettingsError: an impossible option, models of different tokenisers, or a language that is missing.
+        MissingExtraError: the model needs torch or another library that is not installed.
+    """
+    wanted = LoadOptions.of(options)
+    name = named_by(wanted.adapter, name)
+    chosen = choose_for(name, wanted, via)
+    if chosen is not None:
+        return chosen.load(wanted)
+    if name is not None and not isinstance(name, (str, Path)):
+        return Translator(load_named(name, wanted))
+    checkpoint = read_model(name, memory=wanted.memory, adapter=wanted.adapter)
+    if checkpoint.task == "translate":
+        return Translator(load_model(checkpoint, wanted))
+    what = f"a model of the family {checkpoint.family!r}"
+    if wanted.source is not None or wanted.target is not None:
+        raise SettingsError(f"{name}: {what} takes no languages")
+    if wanted.shortlist is not None:
+        raise SettingsError(f"{name}: {what} takes no shortlist")
+    if wanted.adapter is not None:
+        raise SettingsError(f"{name}: {what} takes no adapter")
+    if checkpoint.task == "generate":
+        return TextGenerator(*load_generator(checkpoint, wanted))
+    if wanted.engine == "native":
+        raise SettingsError(f"{name}: {what} runs on torch; leave engine out")
+    return MaskFiller(*load_filler(checkpoint, wanted))
