@@ -19,9 +19,8 @@ from hypothesis import given, settings
 from typer.testing import CliRunner
 
 from uwaga.cleaning import CleaningReport, CleaningSettings, blocks, clean
-from uwaga.cleaning.page import report_page
-from uwaga.cleaning.report import Example, Toll
-from uwaga.cleaning.settings import explained
+from uwaga.cleaning.report import Example, RuleCount, report_page
+from uwaga.cleaning.settings import settings_template
 from uwaga.cli.main import app
 from uwaga.errors import DataError, MissingExtraError, SettingsError
 from uwaga.settings.parsing import load_yaml
@@ -78,11 +77,16 @@ def test_every_line_is_kept_as_it_is_or_told_of(tmp_path):
     assert [(lines[int(number) - 1]) for _, number, _ in gone] == [line for _, _, line in gone]
     numbers = {int(number) for _, number, _ in gone}
     assert kept.split("\n")[:-1] == [line for at, line in enumerate(lines, 1) if at not in numbers]
-    for toll in report.tolls:
-        assert toll.pairs == sum(name == toll.name for name, _, _ in gone)
-        for one in toll.examples:
-            assert [toll.name, str(one.line), lines[one.line - 1]] in gone
-    assert {toll.name for toll in report.tolls} >= {*PLAIN, "missing column", "empty source", "NUL character"}
+    for count in report.counts:
+        assert count.pairs == sum(name == count.name for name, _, _ in gone)
+        for one in count.examples:
+            assert [count.name, str(one.line), lines[one.line - 1]] in gone
+    assert {count.name for count in report.counts} >= {
+        *PLAIN,
+        "missing column",
+        "empty source",
+        "NUL character",
+    }
 
 
 @pytest.mark.slow
@@ -103,7 +107,7 @@ def test_the_size_of_blocks_changes_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "STEP", 7)
     again = run(path)
     assert first[1:] == again[1:]
-    assert first[0].tolls == again[0].tolls
+    assert first[0].counts == again[0].counts
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
@@ -126,7 +130,7 @@ def test_other_formats_become_tsv(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     report = clean([path], [tmp_path / "o.tsv"], CleaningSettings.of(["length"]))
     assert (tmp_path / "o.tsv").read_text() == "a b\tc d\ne\tf\n"
-    assert [toll.name for toll in report.tolls if toll.pairs] == ["missing column"]
+    assert [count.name for count in report.counts if count.pairs] == ["missing column"]
 
 
 def test_more_columns_stay(tmp_path):
@@ -140,7 +144,7 @@ def test_bad_bytes_and_long_lines_are_faults(tmp_path):
     report = clean([path], [tmp_path / "o"], CleaningSettings.of(["length"]))
     kept = (tmp_path / "o").read_text()
     assert kept == "a\tb\nc\td\n"
-    assert {toll.name: toll.pairs for toll in report.tolls if toll.pairs} == {
+    assert {count.name: count.pairs for count in report.counts if count.pairs} == {
         "bad UTF-8": 1,
         "line over 1 MiB": 1,
     }
@@ -210,7 +214,7 @@ def test_bad_settings_say_what_is_wrong(values, match):
 @pytest.mark.parametrize("languages", [("", ""), ("en", "de")])
 def test_the_explained_settings_are_settings(languages):
     chosen = CleaningSettings.of(None, languages)
-    again = CleaningSettings.read(load_yaml(explained(chosen)), "x")
+    again = CleaningSettings.read(load_yaml(settings_template(chosen)), "x")
     assert again.to_dict() == chosen.to_dict()
 
 
@@ -275,7 +279,7 @@ def test_scores_of_models_in_both_directions(tmp_path):
     kept = [line for line, score in zip(lines, found, strict=True) if score <= limit]
     out = tmp_path / "o"
     report = clean([path], [out], scored(max=limit))
-    assert out.read_text().splitlines() == kept and report.tolls[-1].pairs == 2
+    assert out.read_text().splitlines() == kept and report.counts[-1].pairs == 2
     clean([path], [out], scored(share=0.5))
     assert out.read_text().splitlines() == kept
     for values, match in (
@@ -289,8 +293,8 @@ def test_scores_of_models_in_both_directions(tmp_path):
 @given(HOSTILE, HOSTILE)
 @settings(deadline=None, max_examples=80)
 def test_the_page_shows_any_text_as_text(source, target):
-    toll = Toll("length", "too long", 1, [Example(7, source, target)])
-    text = report_page(CleaningReport(source, {"languages": ["en", "de"], "rules": {}}, [toll], 10, 9, 1.0))
+    count = RuleCount("length", "too long", 1, [Example(7, source, target)])
+    text = report_page(CleaningReport(source, {"languages": ["en", "de"], "rules": {}}, [count], 10, 9, 1.0))
     page = Page(text)
     assert page.shows(source) and page.shows(target)
     assert page.shows("10 lines read, 9 pairs kept (90.00%)")

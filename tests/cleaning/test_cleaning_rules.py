@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.cleaning.key_set import KeySet
 from uwaga.cleaning.pairs import PairBlock, Side, mixed
 from uwaga.cleaning.rule import RULES, OrderedRule
-from uwaga.cleaning.rules.score import dual_cross_entropy
+from uwaga.cleaning.rules.duplicates import KeySet
+from uwaga.cleaning.rules.models import dual_cross_entropy
 from uwaga.cleaning.settings import CleaningSettings
 from uwaga.cleaning.spool import smallest
 

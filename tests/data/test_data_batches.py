@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.data import plans
-from uwaga.data.arrangement import STRIPS, arrange, best_strips, split
 from uwaga.data.batches import Batch, Batches, prefetch
 from uwaga.data.corpus import read_corpus
 from uwaga.data.mixture import Mixture
+from uwaga.data.plans import STRIPS, arrange, best_strips, split
 from uwaga.data.rows import Column, Forms, JoinedColumn
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store

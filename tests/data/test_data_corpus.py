@@ -17,7 +17,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.data.corpus import CorpusReport, Pair, read_pairs
+from uwaga.data.corpus import Pair, read_pairs
+from uwaga.data.report import CorpusReport
 from uwaga.errors import DataError, MissingExtraError
 from uwaga.files.lines import read_lines
 from uwaga.settings import DataSettings

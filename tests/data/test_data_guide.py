@@ -13,8 +13,7 @@ from tiny_models import tokeniser
 from uwaga.alignment.words import split_words
 from uwaga.data.batches import Batches
 from uwaga.data.corpus import read_corpus
-from uwaga.data.guide import piece_widths, word_places
-from uwaga.data.links import LinkFile
+from uwaga.data.guide import LinkFile, piece_widths, word_places
 from uwaga.data.mixture import Mixture
 from uwaga.data.store_writer import build_store
 from uwaga.errors import DataError

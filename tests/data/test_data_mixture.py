@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from uwaga.data import plans, store_writer
 from uwaga.data.batches import Batches
 from uwaga.data.corpus import read_corpus
-from uwaga.data.mixture import Mixture, tempered
-from uwaga.data.permutation import make_key, permuted
+from uwaga.data.mixture import Mixture, make_key, permuted, tempered
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids
 from uwaga.errors import DataError, SettingsError

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from uwaga.data.prefetch import prefetch
+from uwaga.data.batches import prefetch
 
 
 def workers() -> int:

@@ -22,7 +22,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.data.corpus import CorpusReport, Pair, read_corpus
+from uwaga.data.corpus import Pair, read_corpus
+from uwaga.data.report import CorpusReport
 from uwaga.data.sources import find_sources
 from uwaga.errors import DataError
 from uwaga.files import store

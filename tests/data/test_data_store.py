@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from uwaga.data import store_writer
-from uwaga.data.corpus import CorpusReport, read_corpus
+from uwaga.data.corpus import read_corpus
+from uwaga.data.report import CorpusReport
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store
 from uwaga.errors import DataError, SettingsError

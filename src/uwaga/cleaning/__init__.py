@@ -1,4 +1,4 @@
-"""Cleaning of parallel corpora: rules, each with its toll, over any number of pairs in little memory."""
+"""Cleaning of parallel corpora: rules, each with its count, over any number of pairs in little memory."""
 
 from uwaga.cleaning.clean import clean
 from uwaga.cleaning.report import CleaningReport

@@ -12,8 +12,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.cleaning.characters import SPACE, kinds
-from uwaga.cleaning.pairs import Counts, PairBlock, Side
+from uwaga.cleaning.pairs import SPACE, Counts, PairBlock, Side, character_bits
 from uwaga.data.report import Fault
 from uwaga.data.sources import Row, find_sources
 from uwaga.errors import DataError
@@ -204,7 +203,7 @@ def _decoded(raw: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uin
 
 def _blank(texts: Side) -> NDArray[np.bool_]:
     """(pairs,) which hold nothing but white space."""
-    blank: NDArray[np.bool_] = texts.count((kinds()[texts.codes] & SPACE) == 0) == 0
+    blank: NDArray[np.bool_] = texts.count((character_bits()[texts.codes] & SPACE) == 0) == 0
     return blank
 
 

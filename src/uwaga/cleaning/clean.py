@@ -12,11 +12,11 @@ from typing import IO
 import numpy as np
 
 from uwaga.cleaning.blocks import FAULTS, LineBlock, Lines, Verdicts, read_block
-from uwaga.cleaning.judge import FIRST_RULE, Judged, Judges
 from uwaga.cleaning.report import CleaningReport, Collector
 from uwaga.cleaning.rule import AnyScoredRule
 from uwaga.cleaning.settings import CleaningSettings
 from uwaga.cleaning.spool import Scores, Spool
+from uwaga.cleaning.workers import FIRST_RULE, JudgedBlock, RuleWorkers
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.atomic import new_file
 from uwaga.files.lines import check_compression, compressed
@@ -65,7 +65,7 @@ def clean(
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(_output(path)) for path in places]
         apart = stack.enter_context(_output(rejected)) if rejected else None
-        judges = stack.enter_context(Judges(settings, jobs))
+        judges = stack.enter_context(RuleWorkers(settings, jobs))
         done = 0
         for block, verdicts in _scored(judges, corpus.blocks(), settings):
             collector.add(block, verdicts)
@@ -81,7 +81,9 @@ def clean(
     return report
 
 
-def _scored(judges: Judges, blocks: Iterator[LineBlock], settings: CleaningSettings) -> Iterator[Judged]:
+def _scored(
+    judges: RuleWorkers, blocks: Iterator[LineBlock], settings: CleaningSettings
+) -> Iterator[JudgedBlock]:
     """The judged blocks, after the rule that scores too, where there is one."""
     stream = judges.judged(blocks)
     rule = judges.scored
@@ -92,18 +94,18 @@ def _scored(judges: Judges, blocks: Iterator[LineBlock], settings: CleaningSetti
     verdict = FIRST_RULE + len(settings.rules) - 1
     if rule.share is None:
         for block, verdicts in stream:
-            _condemn_by_score(block, verdicts, rule, verdict)
+            _reject_by_score(block, verdicts, rule, verdict)
             yield block, verdicts
         return
     with Spool() as spool:
         for block, verdicts in stream:
-            spool.add(block, verdicts, _condemn_by_score(block, verdicts, rule, verdict))
+            spool.add(block, verdicts, _reject_by_score(block, verdicts, rule, verdict))
         for block, verdicts, gone in spool.best(rule.share):
             verdicts[np.flatnonzero(verdicts == 0)[gone]] = verdict
             yield block, verdicts
 
 
-def _condemn_by_score(
+def _reject_by_score(
     block: LineBlock,
     verdicts: Verdicts,
     rule: AnyScoredRule,
@@ -187,7 +189,7 @@ def _check_some_left(report: CleaningReport) -> None:
         return
     if not report.read:
         raise DataError(f"{report.name}: no sentence pair in it")
-    most = max(report.tolls, key=lambda toll: toll.pairs)
+    most = max(report.counts, key=lambda count: count.pairs)
     raise DataError(
         f"{report.name}: none of {report.read} lines is left; {most.name!r} took {most.pairs} of them, "
         f"for example "

@@ -3,14 +3,104 @@
 from __future__ import annotations
 
 import unicodedata
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.cleaning.characters import CODE_POINTS, DIGIT, LETTER, SPACE, digits, kinds, unstable
-from uwaga.cleaning.characters import NO_DIGIT as NONE
+CODE_POINTS = 0x110000
+LETTER, SPACE, TERMINAL, BAD, DIGIT = 1, 2, 4, 8, 16
+"""Bits of :func:`character_bits`: a letter or a mark on one, white space, a sentence's end, no text, a digit
+but 0."""
+NO_DIGIT = 255
+
+_TERMINALS = ".?!…。！？؟।｡"
+_CLASSES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Mn", "Mc", "Me"}
+_ASSIGNED = 0x32400
+"""Beyond it Unicode has only selectors and tags (from 0xE0000 on) and characters for private use."""
+_TAGS, _TAGS_END = 0xE0000, 0xE0200
+_PRIVATE = 0xF0000
+_JAMO, _JAMO_END = 0x1100, 0x1200
+
+
+@cache
+def character_bits() -> NDArray[np.uint8]:
+    """(code points,) the bits of every character.
+
+    Bad are control characters but the tab, what is for private use, surrogates, and the replacement character
+    U+FFFD, which stands where a converter has lost one. What Unicode has not assigned yet is not bad: it may
+    be an emoji of next year.
+    """
+    table = np.zeros(CODE_POINTS, np.uint8)
+    for code in (*range(_ASSIGNED), *range(_TAGS, _TAGS_END)):
+        character = chr(code)
+        category = unicodedata.category(character)
+        if category in _CLASSES:
+            table[code] |= LETTER
+        elif category in ("Cc", "Co", "Cs"):
+            table[code] |= BAD
+        if character.isspace():
+            table[code] |= SPACE
+    table[_PRIVATE:] |= BAD
+    table[[0xFFFD, *range(0xFDD0, 0xFDF0)]] |= BAD
+    table[[ord(mark) for mark in _TERMINALS]] |= TERMINAL
+    table[(np.arange(CODE_POINTS) & 0xFFFE) == 0xFFFE] |= BAD  # the last two of each plane are none
+    table[ord("\t")] &= ~np.uint8(BAD)
+    table[(digits() != NO_DIGIT) & (digits() != 0)] |= DIGIT
+    return table
+
+
+@cache
+def digits() -> NDArray[np.uint8]:
+    """(code points,) the value of each decimal digit of any script, :data:`NO_DIGIT` elsewhere."""
+    table = np.full(CODE_POINTS, NO_DIGIT, np.uint8)
+    for code in range(_ASSIGNED):
+        if (value := unicodedata.decimal(chr(code), None)) is not None:
+            table[code] = value
+    return table
+
+
+ANY_SCRIPT, OF_SCRIPT = 1, 2
+"""Bits of :func:`script_letters`: a letter of some script, and of one of those asked for."""
+
+
+@cache
+def script_letters(scripts: tuple[str, ...]) -> NDArray[np.uint8]:
+    """(code points,) the bits of every letter; marks that go with letters of any script have none.
+
+    Args:
+        scripts: how Unicode's names of the letters begin, such as ``LATIN``.
+    """
+    table = np.zeros(CODE_POINTS, np.uint8)
+    wanted = set(scripts)
+    for code in np.flatnonzero(character_bits() & LETTER).tolist():
+        character = chr(code)
+        if unicodedata.category(character) not in ("Mn", "Me"):
+            fits = unicodedata.name(character, "").partition(" ")[0] in wanted
+            table[code] = ANY_SCRIPT | OF_SCRIPT if fits else ANY_SCRIPT
+    return table
+
+
+@cache
+def unstable() -> NDArray[np.bool_]:
+    """(code points,) whether a character may become more, fewer or another kind when forms are unified."""
+    table = np.zeros(CODE_POINTS, np.bool_)
+    for code in (*range(_ASSIGNED), *range(_TAGS, _TAGS_END)):
+        character = chr(code)
+        unified = unicodedata.normalize("NFKC", character).casefold()
+        joins = unicodedata.combining(character) != 0 or unicodedata.category(character) == "Mc"
+        table[code] = len(unified) != 1 or joins
+        if not table[code] and unified != character:
+            table[code] = is_word(code) != is_word(ord(unified))
+    table[_JAMO:_JAMO_END] = True
+    return table
+
+
+def is_word(code: int) -> bool:
+    """Whether a character is a letter or a digit."""
+    return bool(character_bits()[code] & LETTER) or bool(digits()[code] != NO_DIGIT)
+
 
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -90,31 +180,31 @@ class Side:
         return np.diff(self.offsets)
 
     @cached_property
-    def kinds(self) -> NDArray[np.uint8]:
-        """(characters,) the bits that :func:`~uwaga.cleaning.characters.kinds` has of each."""
-        return kinds()[self.codes]
+    def bits(self) -> NDArray[np.uint8]:
+        """(characters,) the bits that :func:`~uwaga.cleaning.pairs.character_bits` has of each."""
+        return character_bits()[self.codes]
 
     def count(self, chosen: Mask) -> Counts:
         """(pairs,) how many characters of each text are in a mask (characters,)."""
         return np.diff(np.searchsorted(np.flatnonzero(chosen), self.offsets))
 
-    def of_kind(self, bits: int) -> Counts:
+    def count_bits(self, bits: int) -> Counts:
         """(pairs,) how many characters of each text have one of some bits."""
-        return self.count(self.has_kind(bits))
+        return self.count(self.has_bits(bits))
 
     @cached_property
     def letters(self) -> Counts:
         """(pairs,) letters of each."""
-        return self.of_kind(LETTER)
+        return self.count_bits(LETTER)
 
     @cached_property
     def spaces(self) -> Mask:
         """(characters,) which are white space."""
-        return self.has_kind(SPACE)
+        return self.has_bits(SPACE)
 
-    def has_kind(self, bits: int) -> Mask:
+    def has_bits(self, bits: int) -> Mask:
         """(characters,) which have one of some bits."""
-        chosen: Mask = (self.kinds & np.uint8(bits)) != 0
+        chosen: Mask = (self.bits & np.uint8(bits)) != 0
         return chosen
 
     @cached_property
@@ -151,14 +241,14 @@ class Side:
     @cached_property
     def digits(self) -> Side:
         """The decimal digits but 0 of each, whatever their script."""
-        chosen = self.has_kind(DIGIT)
+        chosen = self.has_bits(DIGIT)
         offsets = np.concatenate([[0], np.cumsum(self.count(chosen))])
         return Side(digits()[self.codes[chosen]].astype(np.uint32) + ord("0"), offsets)
 
     @cached_property
     def word_characters(self) -> Counts:
         """(pairs,) letters and digits of each."""
-        return self.count(((self.kinds & LETTER) != 0) | (digits()[self.codes] != NONE))
+        return self.count(((self.bits & LETTER) != 0) | (digits()[self.codes] != NO_DIGIT))
 
     @cached_property
     def folded(self) -> Side:
@@ -166,7 +256,7 @@ class Side:
         whole = unicodedata.normalize("NFKC", self.joined).casefold()
         codes = _codes(whole)
         ends = codes == ord("\n")
-        kept = ends | ((kinds()[codes] & LETTER) != 0) | (digits()[codes] != NONE)
+        kept = ends | ((character_bits()[codes] & LETTER) != 0) | (digits()[codes] != NO_DIGIT)
         codes = codes[kept]
         places = np.flatnonzero(codes == ord("\n"))
         starts = np.concatenate([[0], places[:-1] + 1]).astype(np.int64)[: len(self)]

@@ -27,7 +27,7 @@ class Rule(ABC, Generic[Settings]):
     """What goes, as reports and help say it."""
     settings_type: ClassVar[type[StrictModel]]
     needs_languages: ClassVar[bool] = False
-    dear: ClassVar[bool] = False
+    expensive: ClassVar[bool] = False
     """Whether it pays to show it none but the pairs that are left."""
     default: ClassVar[bool] = True
     """Whether the rule is asked where nobody says which are."""
@@ -49,7 +49,9 @@ class Rule(ABC, Generic[Settings]):
 
 
 class OrderedRule(Rule[Settings]):
-    """Judges by what came before: keys are made in any process, and looked at in the order of the lines."""
+    """RuleWorkers by what came before: keys are made in any process, and looked at in the order of the
+    lines.
+    """
 
     @abstractmethod
     def keys(self, pairs: PairBlock) -> Keys:

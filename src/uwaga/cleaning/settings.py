@@ -42,7 +42,7 @@ class CleaningSettings:
             SettingsError: an unknown rule or setting, or a rule that needs languages and is not told.
         """
         if rules is None:
-            rules = usual_rules(languages)
+            rules = default_rules(languages)
         if not isinstance(rules, Mapping):
             rules = dict.fromkeys(rules)
         found = {}
@@ -96,7 +96,7 @@ class CleaningSettings:
         return {"languages": list(self.languages), "rules": rules}
 
 
-def usual_rules(languages: tuple[str, str]) -> list[str]:
+def default_rules(languages: tuple[str, str]) -> list[str]:
     """The names of the rules that are asked unless somebody names others."""
     known = all(languages)
     return [name for name, kind in RULES.items() if kind.default and (known or not kind.needs_languages)]
@@ -123,7 +123,7 @@ def check_known(names: Iterable[str], where: str) -> None:
         _rule(name, where)
 
 
-def explained(settings: CleaningSettings) -> str:
+def settings_template(settings: CleaningSettings) -> str:
     """A settings file of YAML with every rule and setting; rules that are not asked are comments."""
     lines = [f"languages: [{', '.join(repr(one) for one in settings.languages)}]", "rules:"]
     names = [*settings.rules, *(name for name in RULES if name not in settings.rules)]

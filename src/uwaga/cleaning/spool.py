@@ -1,4 +1,4 @@
-"""Judged blocks on disk until all have a score, where a share of the best is to be kept."""
+"""JudgedBlock blocks on disk until all have a score, where a share of the best is to be kept."""
 
 from __future__ import annotations
 

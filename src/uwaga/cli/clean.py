@@ -115,13 +115,13 @@ def clean(
         uwaga clean crawl.tsv -o clean.tsv --settings clean.yaml --rejected rejected.tsv
     """
     from uwaga.cleaning.clean import clean as clean_corpus
-    from uwaga.cleaning.settings import explained
+    from uwaga.cleaning.settings import settings_template
     from uwaga.cli.meter import amount
     from uwaga.engine.cpu import usable_cores
 
     chosen = _settings(settings, (source, target), rules, without, set_ or [])
     if explain:
-        typer.echo(explained(chosen), nl=False)
+        typer.echo(settings_template(chosen), nl=False)
         return
     if not inputs or not output:
         raise SettingsError("give the corpus, and --output for what is kept (or --explain)")
@@ -142,7 +142,7 @@ def _settings(
     changes: list[str],
 ) -> CleaningSettings:
     """What the file says, changed as the options say."""
-    from uwaga.cleaning.settings import CleaningSettings, check_known, load_cleaning, usual_rules
+    from uwaga.cleaning.settings import CleaningSettings, check_known, default_rules, load_cleaning
     from uwaga.settings import change_setting
 
     values: dict[str, Any] = dict(load_cleaning(path)) if path else {}
@@ -154,7 +154,7 @@ def _settings(
         asked = _names(rules)
     elif asked is None:
         known = values.get("languages") or ("", "")
-        asked = usual_rules((str(known[0]), str(known[1])))
+        asked = default_rules((str(known[0]), str(known[1])))
     changed: dict[str, Any] = dict.fromkeys(asked) if isinstance(asked, list) else dict(asked)
     check_known(_names(without or ""), "--without")
     for name in _names(without or ""):
@@ -193,7 +193,7 @@ def _check_reports(paths: list[Path], others: list[Path]) -> None:
 def _write_report(path: Path, report: CleaningReport) -> None:
     import json
 
-    from uwaga.cleaning.page import report_page
+    from uwaga.cleaning.report import report_page
     from uwaga.cli.lines import lines_out
 
     with lines_out(path) as write:
@@ -204,7 +204,7 @@ def _write_report(path: Path, report: CleaningReport) -> None:
 
 
 def _print(report: CleaningReport) -> None:
-    """A table of the tolls, on standard error, and the totals."""
+    """A table of the counts, on standard error, and the totals."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -214,11 +214,11 @@ def _print(report: CleaningReport) -> None:
     rows.add_column("pairs", justify="right")
     rows.add_column("%", justify="right")
     rows.add_column("for example", ratio=1)
-    for toll in report.tolls:
-        example = toll.examples[0] if toll.examples else None
+    for count in report.counts:
+        example = count.examples[0] if count.examples else None
         text = f"{example.line}: {_short(example.source)} | {_short(example.target)}" if example else ""
-        percent = 100 * toll.pairs / max(1, report.read)
-        rows.add_row(toll.name, f"{toll.pairs:,}", f"{percent:.2f}", Text(text))
+        percent = 100 * count.pairs / max(1, report.read)
+        rows.add_row(count.name, f"{count.pairs:,}", f"{percent:.2f}", Text(text))
     Console(stderr=True).print(rows)
     share = 100 * report.kept / max(1, report.read)
     typer.echo(

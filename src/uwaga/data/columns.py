@@ -1,13 +1,16 @@
-"""The columns of a corpus whose format knows them by name."""
+"""Rows of Parquet and JSON Lines files, and the columns of all formats."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from uwaga.data.report import Fault
-from uwaga.errors import SHOWN, DataError
+from uwaga.errors import SHOWN, DataError, MissingExtraError, reason
+from uwaga.files.lines import read_lines
+from uwaga.files.store import open_stream
 from uwaga.settings import CorpusSettings
 
 Cells = tuple[bytes | str, ...]
@@ -74,3 +77,106 @@ def inner_value(row: Any, column: str) -> Any:
 def _listed(names: list[str]) -> str:
     kept = ", ".join(name[:SHOWN] for name in names[:SHOWN])
     return (kept or "none") + (", ..." if len(names) > SHOWN else "")
+
+
+BATCH = 4096  # rows
+
+
+def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
+    """The pairs of a Parquet file.
+
+    Raises:
+        DataError: missing, damaged, no Parquet file, or it lacks a column of text.
+        MissingExtraError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise MissingExtraError(
+            f"{file}: reading Parquet files needs pyarrow: pip install 'uwaga[corpora]'"
+        ) from None
+    number = 0
+    with open_stream(file) as content:
+        try:
+            table = parquet.ParquetFile(content, pre_buffer=False)
+            columns = _text_columns(file, corpus, table.schema_arrow)
+            for batch in table.iter_batches(BATCH, columns=columns, use_threads=False):
+                for row in batch.to_pylist():
+                    number += 1
+                    cells = tuple(inner_value(row, column) for column in columns)
+                    yield number, tuple("" if cell is None else cell for cell in cells)
+        except (DataError, GeneratorExit):
+            raise
+        except Exception as error:  # of pyarrow's own kinds and of those of Python
+            raise DataError(
+                f"{file}: not a whole Parquet file: {reason(error)} (after row {number}); fetch it again"
+            ) from None
+
+
+def _text_columns(file: str, corpus: CorpusSettings, schema: Any) -> list[str]:
+    import pyarrow
+
+    kinds = {}
+    for field in schema:
+        kinds[field.name] = field.type
+        if pyarrow.types.is_struct(field.type):
+            kinds |= {f"{field.name}.{inner.name}": inner.type for inner in field.type}
+    columns = list(present_columns(file, corpus, kinds))
+    for column in columns:
+        if schema.names.count(column.partition(".")[0]) > 1:
+            raise DataError(f"{file}: two columns are called {column}: rename one, so that it is clear which")
+        kind = kinds[column]
+        if pyarrow.types.is_dictionary(kind):
+            kind = kind.value_type
+        if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+            raise DataError(f"{file}: the column {column} holds {kinds[column]}, not text")
+    return columns
+
+
+def json_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
+    """The pairs of a JSON Lines file, whose columns are the keys of its first object.
+
+    Raises:
+        DataError: missing, damaged, not text, or the first object lacks a column.
+    """
+    columns: tuple[str, ...] = ()
+    for number, line in enumerate(read_lines(file), start=1):
+        if line is None:
+            yield number, "line over 1 MiB"
+            continue
+        try:
+            row: Any = json.loads(line)
+        except UnicodeDecodeError:
+            yield number, "bad UTF-8"
+            continue
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            yield number, "not a JSON object"
+            continue
+        columns = columns or tuple(present_columns(file, corpus, _names(row)))
+        cells = tuple(inner_value(row, column) for column in columns)
+        texts = tuple(cell for cell in cells if isinstance(cell, str))
+        if not all(isinstance(cell, str) for cell in cells[:2]):
+            yield number, "missing column"
+        elif not all(map(_is_unicode, texts)):
+            yield number, "bad UTF-8"
+        else:
+            yield number, texts
+
+
+def _is_unicode(text: str) -> bool:
+    r"""Whether no half of a surrogate pair stands alone: JSON can write it (``"\ud800"``), UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _names(row: dict[str, Any]) -> list[str]:
+    names = list(row)
+    for name, value in row.items():
+        if isinstance(value, dict):
+            names += [f"{name}.{inner}" for inner in value]
+    return names

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from uwaga.data.columns import Cells, cell_text
-from uwaga.data.links import LinkFile, Links
+from uwaga.data.guide import LinkFile, Links
 from uwaga.data.report import CorpusReport, Fault
 from uwaga.data.sources import find_sources
 from uwaga.errors import DataError

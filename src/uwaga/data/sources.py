@@ -10,11 +10,9 @@ from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, NoReturn
 
-from uwaga.data.columns import Cells, Placed, present_columns
-from uwaga.data.json_rows import json_rows
-from uwaga.data.parquet_rows import parquet_rows
+from uwaga.data.columns import Cells, Placed, json_rows, parquet_rows, present_columns
 from uwaga.data.report import Fault
-from uwaga.data.tmx_rows import tmx_rows
+from uwaga.data.tmx import tmx_rows
 from uwaga.errors import DataError
 from uwaga.files.lines import read_lines
 from uwaga.files.store import is_url

@@ -1,8 +1,7 @@
 """BLEU, chrF and TER as sacreBLEU computes them, COMET, and the paired bootstrap."""
 
 from uwaga.evaluation.learned import CometScores, comet
-from uwaga.evaluation.metrics import METRICS, TOKENIZERS, MetricScore, Report, evaluate
-from uwaga.evaluation.sentences import evaluate_sentences
+from uwaga.evaluation.metrics import METRICS, TOKENIZERS, MetricScore, Report, evaluate, evaluate_sentences
 from uwaga.evaluation.significance import Comparison, compare
 
 __all__ = [

@@ -15,6 +15,8 @@ from uwaga.errors import DataError, MissingExtraError, SettingsError
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
+    from sacrebleu.metrics.bleu import BLEU
+
 
 METRICS = ("bleu", "chrf", "chrf++", "ter")
 """Names of the metrics: ``chrf++`` is chrF with word bigrams (Popović 2017)."""
@@ -150,3 +152,30 @@ def _check_known(what: str, given: Sequence[str], known: Sequence[str]) -> None:
     for name in given:
         if name not in known:
             raise SettingsError(f"unknown {what} {name!r}; known: {', '.join(known)}")
+
+
+def evaluate_sentences(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    *,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> list[dict[str, float]]:
+    """The scores of every sentence, by metric, in the order given.
+
+    BLEU counts only the orders of n-grams that a sentence is long enough for (``effective_order``), as
+    ``sacrebleu --sentence-level`` does. Arguments are those of :func:`uwaga.evaluation.evaluate`.
+
+    Raises:
+        DataError, SettingsError, MissingExtraError: as :func:`uwaga.evaluation.evaluate`.
+    """
+    reference_streams(hypotheses, references)  # which checks both
+    built = build_metrics(metrics, tokenize=tokenize, lowercase=lowercase)
+    if "bleu" in built:
+        cast("BLEU", built["bleu"]).effective_order = True
+    pairs = list(zip(hypotheses, references, strict=True))
+    return [
+        {name: float(metric.sentence_score(line, list(ways)).score) for name, metric in built.items()}
+        for line, ways in pairs
+    ]

@@ -15,7 +15,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from uwaga.data.xml_items import XmlItems
+from uwaga.data.tmx import XmlItems
 from uwaga.errors import DataError, shown
 from uwaga.files.lines import text_lines
 from uwaga.languages.codes import same_language

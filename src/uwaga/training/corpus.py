@@ -9,11 +9,10 @@ from pathlib import Path
 
 from uwaga.alignment import align_corpus
 from uwaga.alignment.words import split_words
-from uwaga.data.batches import Batch, Batches
+from uwaga.data.batches import Batch, Batches, prefetch
 from uwaga.data.corpus import Pair, read_corpus
-from uwaga.data.links import LinkFile
+from uwaga.data.guide import LinkFile
 from uwaga.data.mixture import Mixture
-from uwaga.data.prefetch import prefetch
 from uwaga.data.sources import check_rereadable, find_sources
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids

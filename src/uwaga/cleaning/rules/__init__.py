@@ -1,37 +1,7 @@
-"""The rules of cleaning, one a file; importing this package fills the registry, cheap rules first."""
+"""The rules of cleaning; importing this package fills the registry in the default order, cheap rules
+first.
+"""
 
-from uwaga.cleaning.rules import (  # noqa: I001 (the order in which they are asked)
-    length,
-    ratio,
-    long_words,
-    characters,
-    letters,
-    script,
-    identical,
-    punctuation,
-    numbers,
-    addresses,
-    mojibake,
-    markup,
-    duplicates,
-    language,
-    score,
-)
+from uwaga.cleaning.rules import shape, content, duplicates, models  # noqa: I001 (the default order)
 
-__all__ = [
-    "addresses",
-    "characters",
-    "duplicates",
-    "identical",
-    "language",
-    "length",
-    "letters",
-    "long_words",
-    "markup",
-    "mojibake",
-    "numbers",
-    "punctuation",
-    "ratio",
-    "score",
-    "script",
-]
+__all__ = ["content", "duplicates", "models", "shape"]

@@ -1,4 +1,4 @@
-"""PairBlock that models of both directions find improbable."""
+"""Rules that ask models: language identification, and translation models of both directions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,46 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from uwaga.cleaning.pairs import PairBlock
-from uwaga.cleaning.rule import ScoredRule, register
+from uwaga.cleaning.pairs import Mask, PairBlock
+from uwaga.cleaning.rule import Rule, ScoredRule, register
 from uwaga.errors import SettingsError, TextTooLongError
+from uwaga.languages.detection import LanguageIdentifier
 from uwaga.settings.parsing import StrictModel
 
 if TYPE_CHECKING:
     from uwaga.translator import Translator
+
+
+class LanguageSettings(StrictModel):
+    """When a text is surely of another language."""
+
+    min_confidence: float = Field(
+        0.5, ge=0.0, le=1.0, description="a side goes that is so probably of another language"
+    )
+    min_letters: NonNegativeInt = Field(20, description="letters that a text needs to be judged")
+
+
+@register("language", "a side is in another language", LanguageSettings)
+class Language(Rule[LanguageSettings]):
+    """The likeliest language of each side, as py3langid finds it; a doubtful one passes."""
+
+    needs_languages = True
+    expensive = True
+
+    def prepare(self) -> None:
+        """Load the identifier's model."""
+        self._identifier = LanguageIdentifier()
+        for language in self.languages:
+            self._identifier.check(language)
+
+    def rejects(self, pairs: PairBlock) -> Mask:
+        gone = np.zeros(len(pairs), np.bool_)
+        for side, language in pairs.sides:
+            judged = (side.letters >= self.settings.min_letters) & ~gone
+            texts = side.take(judged).strings
+            least = self.settings.min_confidence
+            gone[judged] = [self._identifier.is_other(text, language, least) for text in texts]
+        return gone
 
 
 class ScoreSettings(StrictModel):
@@ -63,8 +96,8 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
             raise SettingsError("the rule `score` needs score.max or score.share: what is to be kept")
         self.share, self.max = settings.share, settings.max
         source, target = (language or None for language in self.languages)
-        self._forward = _load(settings.forward, settings.threads, source, target)
-        self._backward = _load(settings.backward, settings.threads, target, source)
+        self._forward = _load_model(settings.forward, settings.threads, source, target)
+        self._backward = _load_model(settings.backward, settings.threads, target, source)
 
     def scores(self, pairs: PairBlock) -> NDArray[np.float32]:
         sources, targets = pairs.source.strings, pairs.target.strings
@@ -85,7 +118,7 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
             return np.concatenate([self._entropies(model, *part) for part in parts])
 
 
-def _load(name: str, threads: int, source: str | None, target: str | None) -> Translator:
+def _load_model(name: str, threads: int, source: str | None, target: str | None) -> Translator:
     from uwaga.translator import Translator
 
     return Translator.load(name, threads=threads, source=source, target=target)

@@ -25,7 +25,7 @@ FEW = 0.7
 """Share of a block below which the pairs that are left are copied out of it."""
 FIRST_RULE = len(FAULTS) + 1
 
-Judged = tuple[LineBlock, Verdicts]
+JudgedBlock = tuple[LineBlock, Verdicts]
 
 
 class Stage(NamedTuple):
@@ -48,7 +48,7 @@ def split_stages(rules: list[AnyRule]) -> list[Stage]:
     return [*stages, Stage(plain, None)] if plain or not stages else stages
 
 
-class Bench:
+class RuleStages:
     """The stages in one process. Rules that look at order are prepared where the order is known."""
 
     def __init__(self, settings: CleaningSettings) -> None:
@@ -80,7 +80,7 @@ class Bench:
         alive = np.ones(len(there), np.bool_)  # (pairs,)
         for verdict, rule in stage.rules:
             # What is known of the pairs is lost when some are left out, so that waits until it pays.
-            if alive.sum() < FEW * len(alive) or (rule.dear and not alive.all()):
+            if alive.sum() < FEW * len(alive) or (rule.expensive and not alive.all()):
                 pairs, there, alive = pairs.take(alive), there[alive], alive[alive]
             gone = rule.rejects(pairs) & alive
             verdicts[there[gone]] = verdict
@@ -88,7 +88,7 @@ class Bench:
         return verdicts, stage.ordered[1].keys(pairs)[alive] if stage.ordered else None
 
 
-class Judges:
+class RuleWorkers:
     """The stages in one or several processes; use it as a context manager.
 
     Args:
@@ -100,8 +100,8 @@ class Judges:
     """
 
     def __init__(self, settings: CleaningSettings, jobs: int) -> None:
-        self._bench = Bench(settings)
-        for stage in self._bench.stages:
+        self._stages = RuleStages(settings)
+        for stage in self._stages.stages:
             if stage.ordered:
                 stage.ordered[1].prepare()
         self._jobs = jobs
@@ -110,7 +110,7 @@ class Judges:
             context = multiprocessing.get_context("spawn")  # threads of a progress bar must not be forked
             self._pool = ProcessPoolExecutor(jobs, context, _begin, (settings,))
 
-    def __enter__(self) -> Judges:
+    def __enter__(self) -> RuleWorkers:
         return self
 
     def __exit__(
@@ -122,17 +122,17 @@ class Judges:
     @property
     def scored(self) -> AnyScoredRule | None:
         """The last rule, if it gives numbers; not prepared."""
-        last = self._bench.rules[-1]
+        last = self._stages.rules[-1]
         return last if isinstance(last, ScoredRule) else None
 
-    def judged(self, blocks: Iterator[LineBlock]) -> Iterator[Judged]:
+    def judged(self, blocks: Iterator[LineBlock]) -> Iterator[JudgedBlock]:
         """The blocks in their order with their verdicts.
 
         Raises:
             DataError: a process has died.
         """
         stream: Iterator[tuple[LineBlock, Verdicts | None]] = ((block, None) for block in blocks)
-        for number in range(len(self._bench.stages)):
+        for number in range(len(self._stages.stages)):
             stream = self._through(stream, number)
         for block, verdicts in stream:
             assert verdicts is not None  # there is a stage
@@ -141,7 +141,7 @@ class Judges:
     def _through(
         self, stream: Iterator[tuple[LineBlock, Verdicts | None]], number: int
     ) -> Iterator[tuple[LineBlock, Verdicts | None]]:
-        ordered = self._bench.stages[number].ordered
+        ordered = self._stages.stages[number].ordered
         for block, (verdicts, keys) in self._answers(stream, number):
             if ordered is not None and keys is not None:
                 verdict, rule = ordered
@@ -151,10 +151,12 @@ class Judges:
     def _answers(
         self, stream: Iterator[tuple[LineBlock, Verdicts | None]], number: int
     ) -> Iterator[tuple[LineBlock, tuple[Verdicts, Keys | None]]]:
-        """Each block with what :meth:`Bench.judge` says of it, in order, some blocks being judged ahead."""
+        """Each block with what :meth:`RuleStages.judge` says of it, in order, some blocks being judged
+        ahead.
+        """
         if self._pool is None:
             for block, before in stream:
-                yield block, self._bench.judge(number, block.sent(), before)
+                yield block, self._stages.judge(number, block.sent(), before)
             return
         waiting: deque[tuple[LineBlock, Future[tuple[Verdicts, Keys | None]]]] = deque()
         try:
@@ -172,17 +174,17 @@ class Judges:
             ) from None
 
 
-_bench: Bench | None = None
+_stages: RuleStages | None = None
 
 
 def _begin(settings: CleaningSettings) -> None:
     """Prepare a process that judges; Ctrl-C is for the one that sends it work."""
-    global _bench
+    global _stages
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _bench = Bench(settings)
+    _stages = RuleStages(settings)
 
 
 def _judge(number: int, raw: RawBlock, before: Verdicts | None) -> tuple[Verdicts, Keys | None]:
-    assert _bench is not None
-    return _bench.judge(number, raw, before)
+    assert _stages is not None
+    return _stages.judge(number, raw, before)
