@@ -2,22 +2,27 @@
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import marian_folders
 import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
-from pretrained_texts import sentencepiece, write_json
+from fuzz_formats import t5_folder
+from pretrained_texts import write_json
 from safetensors.torch import save_file
+from test_pretrained_fairseq_folders import whole
 from typer.testing import CliRunner
 
 from uwaga.checkpoints.card import Card, read_card
-from uwaga.checkpoints.description import Description, WeightSummary
-from uwaga.checkpoints.formats.huggingface.describe import read_headers
+from uwaga.checkpoints.checkpoint import WeightSummary
+from uwaga.checkpoints.description import Description
+from uwaga.checkpoints.formats.huggingface.folder import HuggingFaceFolder
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.registry import describe
@@ -32,10 +37,6 @@ def show(*arguments):
     done = RUN.invoke(app, ["info", *map(str, arguments)])
     assert done.exit_code == 0, done.output
     return " ".join(done.output.split())
-
-
-def weights(folder, **shapes):
-    save_file({name: torch.zeros(shape) for name, shape in shapes.items()}, folder / "model.safetensors")
 
 
 def test_a_folder_of_ours(tmp_path):
@@ -83,82 +84,66 @@ def test_a_folder_called_bundled_is_that_folder(tmp_path, monkeypatch):
     assert find_model("bundled") == Path("bundled")
 
 
-def marian(folder, **changes):
-    folder.mkdir()
-    config = {
-        "model_type": "marian",
-        "vocab_size": 7,
-        "d_model": 12,
-        "encoder_layers": 3,
-        "decoder_layers": 2,
-    }
-    write_json(folder / "config.json", config | {"num_beams": 6, "max_length": 512} | changes)
-    vocabulary = ["</s>", "<unk>", ">>deu<<", ">>fra<<", "a", "b", "<pad>"]
-    write_json(folder / "vocab.json", {piece: number for number, piece in enumerate(vocabulary)})
-    (folder / "README.md").write_text("---\nlicense: apache-2.0\nlanguage:\n- en\n- no\n---\n# A card\n")
-    weights(folder, shared=(7, 12), bias=(12,))
-    return folder
+CARD = "---\nlicense: apache-2.0\nlanguage:\n- en\n- no\n---\n# A card\n"
 
 
-def test_hugging_face_marian(tmp_path):
-    folder = marian(tmp_path / "m")
+@pytest.fixture
+def marian(tmp_path):
+    """A random OPUS-MT model with a card, and the model."""
+    folder = tmp_path / "m"
+    model = marian_folders.make(folder)
+    (folder / "README.md").write_text(CARD)
+    return folder, model
+
+
+def test_hugging_face_marian(marian):
+    folder, model = marian
     found = describe(folder)
-    assert found == Description(
-        place=str(folder),
-        format="Hugging Face",
-        family="marian",
-        sizes={"width": 12, "encoder layers": 3, "decoder layers": 2},
-        weights=WeightSummary(7 * 12 + 12, (folder / "model.safetensors").stat().st_size, ("F32",)),
-        vocabulary=(7, 7),
-        languages=((), ("deu", "fra")),
-        licence="apache-2.0",
-        decoding=found.decoding,
+    assert (found.format, found.family, found.licence, found.problems) == (
+        *("Hugging Face", "marian", "apache-2.0"),
+        (),
     )
-    assert (found.decoding["beam"], found.decoding["max_length"]) == (6, 511)
+    assert (found.sizes["width"], found.sizes["encoder layers"], found.sizes["decoder layers"]) == (18, 2, 1)
+    positions = sum(one.weight.numel() for one in (model.model.encoder.embed_positions,) * 2)
+    distinct = {one.data_ptr(): one.numel() for one in model.state_dict().values()}
+    stored = sum(distinct.values())
+    assert found.weights.parameters in (stored, stored - positions) and found.weights.formats == ("F32",)
+    assert found.languages[1] == ("deu", "fra")
+    assert (found.decoding["beam"], found.decoding["max_length"]) == (4, 13)
     write_json(folder / "tokenizer_config.json", {"source_lang": "eng", "target_lang": "mul"})
     assert describe(folder).languages == (("eng",), ("deu", "fra"))
     text = show(folder)
-    assert "deu fra" in text and "apache-2.0" in text and "511" in text
+    assert "deu fra" in text and "apache-2.0" in text and "13" in text
 
 
 def test_languages_of_a_multilingual_family_and_of_a_card(tmp_path):
-    folder = tmp_path / "m"
-    folder.mkdir()
-    (folder / "sentencepiece.bpe.model").write_bytes(content := sentencepiece())
-    from sentencepiece import SentencePieceProcessor
-
-    size = SentencePieceProcessor(model_proto=content).get_piece_size() + 54
-    write_json(folder / "config.json", {"model_type": "mbart", "vocab_size": size, "d_model": 4})
-    write_json(folder / "generation_config.json", {"num_beams": 5})
-    weights(folder, shared=(size, 4))
-    found = describe(folder)
+    whole(tmp_path / "m", "mbart50")
+    found = describe(tmp_path / "m")
     assert len(found.languages[0]) == 52 and "sl_SI" in found.languages[1]
-    assert "max_length" not in found.decoding
-    assert "and 28 more" in show(folder) and "zh_CN" not in show(folder)
-    assert "zh_CN" in show(folder, "--json")
-    other = tmp_path / "t5"
-    other.mkdir()
-    write_json(other / "config.json", {"model_type": "t5", "vocab_size": 9, "num_layers": 2, "d_ff": 5})
-    (other / "README.md").write_text("---\nlanguage: [en, fr]\n---\n")
-    weights(other, shared=(9, 4))
-    found = describe(other)
-    assert found.sizes == {"encoder layers": 2, "decoder layers": 2, "feed-forward": 5}
+    assert "and 28 more" in show(tmp_path / "m") and "zh_CN" not in show(tmp_path / "m")
+    assert "zh_CN" in show(tmp_path / "m", "--json")
+    t5_folder(tmp_path / "t5")
+    assert "not stated" in show(tmp_path / "t5")
+    (tmp_path / "t5/README.md").write_text("---\nlanguage: [en, fr]\n---\n")
+    found = describe(tmp_path / "t5")
     assert (found.languages, found.licence) == ((("en", "fr"), ("en", "fr")), None)
-    assert "not stated" in show(other)
 
 
-def test_what_is_wrong_is_a_note(tmp_path):
-    """The rest of an incomplete folder is described all the same."""
-    folder = marian(tmp_path / "m", diversity_penalty=0.5)
+def test_faults_of_the_weights_are_notes_and_others_errors(marian):
+    folder, _ = marian
+    whole_file = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole_file[:-70])
+    assert "cut short" in describe(folder).problems[0]
     (folder / "model.safetensors").unlink()
     found = describe(folder)
-    assert "holds no weights" in " ".join(found.problems) and "diversity_penalty" in " ".join(found.problems)
-    assert found.licence == "apache-2.0"
+    assert "holds neither" in found.problems[0] and found.licence == "apache-2.0"
     assert "note" in show(folder)
-    (folder / "pytorch_model.bin").write_bytes(b"x" * 70)
+    (folder / "pytorch_model.bin").write_bytes(b"x" * 70)  # torch alone could read it
     assert describe(folder).weights == WeightSummary(None, 70, ())
-    (folder / "model.safetensors").write_bytes(b"x" * 70)
-    assert "cut short" in describe(folder).problems[0]
+    config = json.loads((folder / "generation_config.json").read_text())
+    write_json(folder / "generation_config.json", config | {"diversity_penalty": 0.5, "num_beam_groups": 2})
+    with pytest.raises(ModelError, match=r"num_beam_groups|diversity_penalty"):
+        describe(folder)
 
 
 def test_sharded_weights(tmp_path):
@@ -168,7 +153,7 @@ def test_sharded_weights(tmp_path):
         tmp_path / "model.safetensors.index.json",
         {"weight_map": {"w1": "model-1.safetensors", "w2": "model-2.safetensors"}},
     )
-    found = read_headers(tmp_path)
+    found = HuggingFaceFolder(tmp_path, {}, weighed=False).summary()
     assert (found.parameters, found.formats) == (9, ("F16",))
 
 
@@ -192,68 +177,49 @@ def test_cards(tmp_path, text, card):
 
 
 def test_argos_and_ctranslate2(tmp_path):
-    ctranslate2 = pytest.importorskip("ctranslate2")
-    spec = ctranslate2.specs.TransformerSpec.from_config(2, 2, pre_norm=False)
-    generator = np.random.default_rng(1)
+    pytest.importorskip("ctranslate2")
+    from test_ctranslate2 import spec
 
-    def fill(part):
-        for name, value in vars(part).items():
-            if isinstance(value, list):
-                [fill(one) for one in value]
-            elif isinstance(value, ctranslate2.specs.LayerSpec):
-                fill(value)
-            elif value is None:
-                sizes = (6, 4) if "embeddings" in type(part).__name__.lower() else (4, 4)
-                shape = sizes if name == "weight" else (4,)
-                setattr(part, name, generator.normal(size=shape).astype(np.float32))
-
-    fill(spec)
-    spec.register_source_vocabulary(["<s>", "</s>", "<unk>", "a", "b", "c"])
-    spec.register_target_vocabulary(["<s>", "</s>", "<unk>", "a", "b", "c"])
     folder = tmp_path / "argos"
-    (folder / "model").mkdir(parents=True)
-    try:
-        spec.validate()
-    except Exception as error:
-        pytest.skip(f"this ctranslate2 wants another specification: {error}")
-    spec.save(str(folder / "model"))
-    found = describe(folder / "model")
-    assert (found.format, found.family) == ("CTranslate2", "TransformerSpec")
-    assert found.sizes["encoder layers"] == found.sizes["decoder layers"] == 2
-    assert found.vocabulary == (6, 6) and "F32" in found.weights.formats
+    folder.mkdir()
+    spec(folder / "model", encodings=50)
+    shutil.move(folder / "model/sentencepiece.model", folder)
     write_json(folder / "metadata.json", {"from_code": "en", "to_code": "de"})
-    inner = describe(folder)
-    assert (inner.format, inner.languages) == ("Argos Translate", (("en",), ("de",)))
-    assert inner.weights == found.weights
+    found = describe(folder)
+    assert (found.format, found.family, found.languages) == (
+        *("Argos Translate", "TransformerSpec"),
+        (("en",), ("de",)),
+    )
+    assert found.sizes["encoder layers"] == 2 and "format version" in found.sizes
+    assert "F32" in found.weights.formats
     package = tmp_path / "translate-en_de.argosmodel"
     with zipfile.ZipFile(package, "w") as file:
         for path in sorted(folder.rglob("*")):
             file.write(path, f"en_de/{path.relative_to(folder)}")
     packed = describe(package)
-    assert packed.languages == inner.languages
-    assert packed.weights.bytes == (folder / "model/model.bin").stat().st_size
-    assert "unpack" in show(package)
+    assert (packed.languages, packed.weights, packed.sizes) == (found.languages, found.weights, found.sizes)
 
 
 def test_marian_npz(tmp_path):
-    settings = "type: transformer\ndim-emb: 4\nenc-depth: 6\ndec-depth: 2\ndim-vocabs: [9, 9]\n"
-    content = np.frombuffer(settings.encode() + b"\0", dtype=np.int8)
-    np.savez(tmp_path / "model.npz", **{"special:model.yml": content, "Wemb": np.zeros((9, 4), np.float32)})
-    for place in (tmp_path, tmp_path / "model.npz"):
+    pytest.importorskip("transformers")
+    from test_marian_npz import written
+
+    written(tmp_path)
+    for place in (tmp_path / "npz", next((tmp_path / "npz").glob("*.npz"))):
         found = describe(place)
-        assert (found.format, found.family, found.vocabulary) == ("Marian", "transformer", (9, 9))
-        assert found.weights.parameters == 36
-        assert found.sizes == {"width": 4, "encoder layers": 6, "decoder layers": 2}
-    np.savez(tmp_path / "model.npz", Wemb=np.zeros((9, 4), np.float32))
+        assert (found.format, found.family, found.problems) == ("Marian", "transformer", ())
+        assert found.weights.parameters > 0 and found.weights.formats == ("F32",)
+        assert found.sizes["width"] and found.vocabulary
+    np.savez(place, Wemb=np.zeros((9, 4), np.float32))
     with pytest.raises(ModelError, match="not a model that Marian saved"):
-        describe(tmp_path / "model.npz")
-    (tmp_path / "model.npz").write_bytes(b"PK junk")
+        describe(place)
+    place.write_bytes(b"PK junk")
     with pytest.raises(ModelError, match="damaged"):
-        describe(tmp_path)
+        describe(place)
 
 
 def test_what_is_no_model(tmp_path):
-    with pytest.raises(ModelError, match="no model that uwaga knows"):
+    with pytest.raises(ModelError, match="not a recognised model"):
         describe(tmp_path)
     done = RUN.invoke(app, ["info", str(tmp_path / "nowhere")])
     assert done.exit_code == 1 and "no such folder" in done.output

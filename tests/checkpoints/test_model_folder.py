@@ -20,7 +20,7 @@ from loaded import load_torch
 
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.read import read_folder
-from uwaga.checkpoints.formats.uwaga.weights import distinct_tensors
+from uwaga.checkpoints.to_torch import distinct_tensors
 from uwaga.errors import ModelError
 from uwaga.files import atomic
 from uwaga.search.options import from_settings

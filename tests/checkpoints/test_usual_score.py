@@ -8,7 +8,7 @@ import tiny_models as tiny
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.int8 import read_quantised
 from uwaga.checkpoints.formats.uwaga.read import read_folder
-from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.score_stats import UsualScore
 from uwaga.conversion.quantise import quantise
 from uwaga.data.corpus import Pair
 from uwaga.errors import ModelError

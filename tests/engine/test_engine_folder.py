@@ -12,9 +12,9 @@ from marian_folders import make as make_marian
 from native_models import native
 
 import uwaga
-from uwaga.checkpoints.files.safetensors_read import open_tensors
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
+from uwaga.checkpoints.storage.safetensors_files import open_tensors
 from uwaga.cli.main import main
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError, SettingsError
@@ -144,7 +144,7 @@ def rewritten(folder, change):
     """The weight file with other tensors, and a configuration that knows its size and checksum."""
     import hashlib
 
-    from uwaga.checkpoints.files.safetensors_write import aligned_bytes
+    from uwaga.checkpoints.storage.safetensors_files import aligned_bytes
 
     tensors = {name: np.array(one.values) for name, one in open_tensors(folder / WEIGHTS).items()}
     change(tensors)

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from uwaga.checkpoints.description import Description, WeightSummary
+from uwaga.checkpoints.checkpoint import WeightSummary
+from uwaga.checkpoints.description import Description
 from uwaga.errors import NotInstalledError
 from uwaga.languages.codes import same_language
 from uwaga.library import installed

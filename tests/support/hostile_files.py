@@ -17,11 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import uwaga
-from uwaga.checkpoints.files.safetensors_read import open_tensors
-from uwaga.checkpoints.files.safetensors_write import aligned_bytes
 from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS
 from uwaga.checkpoints.formats.uwaga.names import WEIGHTS as FLOATS
 from uwaga.checkpoints.formats.uwaga.shortlist import write_shortlist
+from uwaga.checkpoints.storage.safetensors_files import aligned_bytes, open_tensors
 from uwaga.conversion.quantise import quantise
 from uwaga.engine import Shortlist
 from uwaga.errors import UwagaError

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import uwaga
-from uwaga.checkpoints.usual import UsualScore, usual_score
+from uwaga.checkpoints.score_stats import UsualScore, usual_score
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings

@@ -20,9 +20,8 @@ from pydantic import Field
 
 from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.files.json_file import parse_stored, read_mapping
-from uwaga.checkpoints.files.safetensors_read import open_tensors
-from uwaga.checkpoints.files.safetensors_write import aligned_bytes
+from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
+from uwaga.checkpoints.storage.safetensors_files import aligned_bytes, open_tensors
 from uwaga.checkpoints.weight_map import Weights
 from uwaga.errors import ModelError, SettingsError
 from uwaga.files.atomic import write_folder

@@ -11,7 +11,7 @@ import json
 import os
 from pathlib import Path
 
-from uwaga.checkpoints.files.json_file import parse_stored, read_mapping
+from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
 from uwaga.errors import DataError, ModelError
 from uwaga.files.atomic import new_file
 from uwaga.settings import AlignmentHead

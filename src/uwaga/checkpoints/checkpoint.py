@@ -1,14 +1,15 @@
-"""The one record of a model that lies in files, whoever wrote them. Nothing here needs torch."""
+"""The record of a model in files of any format. Nothing here needs torch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from uwaga.checkpoints.card import Card
-from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.score_stats import UsualScore
 from uwaga.decoder import Symbols
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead, DecoderOnlySettings, EncoderOnlySettings
@@ -17,50 +18,74 @@ from uwaga.tokenizers.text import TextOptions
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.languages import Direction, Languages
+    from uwaga.checkpoints.storage.tensors import StoredTensor
     from uwaga.checkpoints.weight_map import Weights
     from uwaga.engine.packing import Packed, Precision
     from uwaga.engine.shortlist import Shortlist
     from uwaga.settings import ModelSettings
 
 Task = Literal["translate", "generate", "fill"]
-"""What a model does: it translates, continues texts, or fills gaps in them."""
+"""A model translates, continues texts, or fills gaps in them."""
 
 KINDS: dict[Task, tuple[str, str]] = {
     "translate": ("an encoder–decoder", "uwaga.Translator and `uwaga translate`"),
     "generate": ("a decoder-only model", "uwaga.TextGenerator and `uwaga generate`"),
     "fill": ("an encoder-only model", "uwaga.MaskFiller and `uwaga fill`"),
 }
-"""What a model of each task is, and what runs it."""
+"""The kind of model that each task needs, and what runs it."""
+
+
+@dataclass(frozen=True)
+class WeightSummary:
+    """The stored weights: number of floating-point parameters (None: unknown), bytes and number formats."""
+
+    parameters: int | None
+    bytes: int
+    formats: tuple[str, ...]
+
+    @classmethod
+    def of(cls, tensors: Iterable[StoredTensor]) -> WeightSummary:
+        """Summarize the tensors that can be weights, with the bytes of the files that hold them."""
+        weights = [tensor for tensor in tensors if tensor.floating]
+        return cls(
+            sum(math.prod(tensor.shape) for tensor in weights),
+            sum(path.stat().st_size for path in {tensor.path for tensor in weights}),
+            tuple(sorted({tensor.format for tensor in weights})),
+        )
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model with all that is needed to run it: checked, and nothing of it in memory yet.
+    """A model with all that is needed to run it: checked, with none of its weights in memory yet.
 
-    ``uwaga.checkpoints.to_engine`` and ``uwaga.checkpoints.to_torch`` make models of it.
+    :func:`uwaga.checkpoints.to_engine.to_engine` and :func:`uwaga.checkpoints.to_torch.to_torch` build models
+    from it.
 
     Attributes:
         place: folder or file.
-        format: by the registry's name for it.
+        format: name of the format in the registry.
         family: ``transformer``, ``marian``, ``bart`` and so on.
-        settings: of the model, of whichever family.
+        settings: of the model.
         symbols: special token ids of the target side.
         source_vocabulary: rows of the source embedding, or of the only one.
         target_vocabulary: rows of the output.
-        vocabulary: pieces of source and target as the format counts them. The tables may have a row more,
+        vocabulary: pieces of source and target as the format counts them. The tables may have one row more,
             for a padding token that the format lacks.
         source: tokeniser of the source side, or of the only one.
         target: tokeniser of the target side.
-        languages: those that it knows, and what choosing two of them changes.
-        decoding: how to search unless told otherwise.
-        text: what happens to texts before the model sees them, unless told otherwise.
-        card: what the model's card states.
-        weights: the weights on demand, in float32; None of an int8 folder.
-        packed: the weights as the engine reads them, of an int8 folder alone.
-        usual: what its scores usually are, where its folder says it.
-        precision: what the engine computes in unless told otherwise, where the weights are of whole numbers.
-        shortlist: reads the vocabulary shortlist that lies beside the model, which then runs with it.
-        alignment_head: whose attention aligns words, where it has been chosen.
+        languages: the model's languages, and the changes that a choice of two of them makes.
+        decoding: default search options.
+        text: default processing of texts before the model sees them.
+        card: facts from the model card.
+        weights: the weights on demand, in float32; None for an int8 folder.
+        packed: the weights as the engine reads them, for an int8 folder alone.
+        usual: statistics of the scores of its translations, if its folder holds them.
+        precision: the engine's default precision, if the weights are stored as integers.
+        shortlist: reads the vocabulary shortlist next to the model, which is then used by default.
+        alignment_head: the attention head that aligns words, if one has been chosen.
+        summary: sizes of the weights, for a checkpoint that was read without them.
+        problems: faults of the weight files, likewise.
+        details: further facts for a description, by name.
     """
 
     place: Path
@@ -83,16 +108,19 @@ class Checkpoint:
     precision: Precision | None = None
     shortlist: Callable[[], Shortlist] | None = None
     alignment_head: AlignmentHead | None = None
+    summary: WeightSummary | None = None
+    problems: tuple[str, ...] = ()
+    details: Mapping[str, int | str] = field(default_factory=dict)
 
     @property
     def task(self) -> Task:
-        """What the model does."""
+        """The task of the model, by the kind of its settings."""
         if isinstance(self.settings, DecoderOnlySettings):
             return "generate"
         return "fill" if isinstance(self.settings, EncoderOnlySettings) else "translate"
 
     def towards(self, direction: Direction) -> Checkpoint:
-        """The same model for a pair of languages; see :meth:`Languages.direction`."""
+        """Return the same model for a pair of languages; see :meth:`Languages.direction`."""
         start = self.symbols.start if direction.start is None else direction.start
         return replace(
             self,

@@ -1,68 +1,43 @@
-"""What a model is, read without its weights' numbers and without torch.
-
-Each format describes its own folders beside its reader; :func:`uwaga.checkpoints.registry.describe` finds it.
-"""
+"""Descriptions of models, computed from a checkpoint that was read without its weights."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from uwaga.checkpoints.files.stored_tensor import FLOATING
-from uwaga.errors import UwagaError
+from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
+from uwaga.checkpoints.formats.uwaga.schema import model_values
+from uwaga.checkpoints.languages import Pairs
+from uwaga.settings import DecodingSettings
 
-Found = TypeVar("Found")
 SEARCH = ("beam", "length_penalty", "min_length", "max_length", "no_repeat_ngram", "sample")
-"""Decoding defaults that are shown of other libraries' models."""
-
-Pairs = tuple[tuple[str, ...], tuple[str, ...]]
-"""Codes of the languages of both sides."""
-
-
-@dataclass(frozen=True)
-class WeightSummary:
-    """The stored weights: how many floating-point numbers (None: not known), bytes, number formats."""
-
-    parameters: int | None
-    bytes: int
-    formats: tuple[str, ...]
-
-    @classmethod
-    def of(cls, tensors: Iterable[tuple[tuple[int, ...], str]], size: int) -> WeightSummary:
-        """Of tensors, by their shapes and number formats, in files of so many bytes."""
-        floating = [(shape, form) for shape, form in tensors if form in FLOATING or form.startswith("F8_")]
-        return cls(
-            sum(math.prod(shape) for shape, _ in floating),
-            size,
-            tuple(sorted({form for _, form in floating})),
-        )
+"""Decoding defaults shown first; the others are those of :class:`uwaga.settings.DecodingSettings`."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a model is.
+    """The facts about a model.
 
     Attributes:
         place: folder or file.
-        format: by the name that the registry has for it, such as ``uwaga`` or ``Hugging Face``.
+        format: name of the format, such as ``uwaga`` or ``Hugging Face``.
         family: ``transformer``, ``marian``, ``bart`` and so on.
-        sizes: width, layers and so on, as far as stated.
-        weights: how many, and in what number formats.
+        sizes: width, layers and the other settings of the model.
+        weights: number of parameters, bytes and number formats.
         vocabulary: pieces of source and target.
-        languages: those it translates from, and those it translates to; empty where nothing is stated.
-        licence: as the model card states it, None where it does not.
-        decoding: how it translates unless told otherwise.
-        problems: why parts are not known, or why the model will not load.
-        alignment_head: whose attention aligns words, as ``1.2 reading``, where that has been chosen.
+        languages: codes of the source languages and of the target languages; empty where none are stated.
+        licence: as the model card states it, None if it does not.
+        decoding: default search options.
+        problems: why the model will not load.
+        alignment_head: the attention head that aligns words, as ``1.2 reading``, if one has been chosen.
     """
 
     place: str
     format: str
     family: str
-    sizes: Mapping[str, int | float | str | bool]
+    sizes: Mapping[str, int | float | str]
     weights: WeightSummary
     vocabulary: tuple[int, ...]
     languages: Pairs
@@ -72,7 +47,7 @@ class Description:
     alignment_head: str | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """The description for JSON, its languages by their side."""
+        """Return the description for JSON, the languages by side."""
         source, target = self.languages
         values = asdict(self) | {"languages": {"source": list(source), "target": list(target)}}
         if self.alignment_head is None:
@@ -80,15 +55,32 @@ class Description:
         return values
 
 
-def attempt(read: Callable[[], Found], otherwise: Found, problems: list[str]) -> Found:
-    """What ``read`` finds, or else ``otherwise`` and a note of why in ``problems``."""
-    try:
-        return read()
-    except UwagaError as error:
-        problems.append(str(error))
-        return otherwise
+def describe_checkpoint(checkpoint: Checkpoint) -> Description:
+    """Describe a checkpoint that was read without its weights."""
+    sizes: dict[str, int | float | str] = {
+        name.replace("_", " "): value
+        for name, value in model_values(checkpoint.settings).items()
+        if name != "family" and type(value) in (int, float, str)
+    }
+    head = checkpoint.alignment_head
+    return Description(
+        place=str(checkpoint.place),
+        format=checkpoint.format,
+        family=checkpoint.family,
+        sizes=sizes | dict(checkpoint.details),
+        weights=checkpoint.summary
+        or WeightSummary.of(checkpoint.weights.stored.values() if checkpoint.weights else ()),
+        vocabulary=checkpoint.vocabulary,
+        languages=checkpoint.languages.pairs,
+        licence=checkpoint.card.licence,
+        decoding=_decoding(checkpoint),
+        problems=checkpoint.problems,
+        alignment_head=None if head is None else str(head),
+    )
 
 
-def file_size(paths: Iterable[Path]) -> int:
-    """Bytes of files."""
-    return sum(path.stat().st_size for path in paths)
+def _decoding(checkpoint: Checkpoint) -> dict[str, object]:
+    """The default options that a folder of uwaga's own can state; an infinite limit is none."""
+    options: dict[str, Any] = {**vars(checkpoint.decoding), **vars(checkpoint.text)}
+    names = dict.fromkeys((*SEARCH, *DecodingSettings.model_fields))
+    return {name: options[name] for name in names if options[name] != math.inf}

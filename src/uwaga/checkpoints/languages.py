@@ -16,6 +16,8 @@ from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser, tag_language
 
 UNKNOWN = ("src", "tgt")
+Pairs = tuple[tuple[str, ...], tuple[str, ...]]
+"""Codes of the source languages and of the target languages."""
 Tagged = MarianTokeniser | Tokeniser
 """Tokenisers whose texts may begin with the tag of a target language."""
 TASK = re.compile(r"translation_(\w+?)_to_(\w+)")

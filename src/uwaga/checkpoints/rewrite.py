@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD, README
 from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.files.json_file import read_mapping
-from uwaga.checkpoints.files.safetensors_write import aligned_bytes
-from uwaga.checkpoints.files.stored_tensor import StoredTensor
-from uwaga.checkpoints.formats.huggingface.format import HUGGING_FACE
-from uwaga.checkpoints.formats.uwaga.format import UWAGA
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FILES, WEIGHTS
+from uwaga.checkpoints.registry import HUGGING_FACE, UWAGA
+from uwaga.checkpoints.storage.json_file import read_mapping
+from uwaga.checkpoints.storage.safetensors_files import aligned_bytes
+from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.checkpoints.weight_map import View, Weights
 from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder

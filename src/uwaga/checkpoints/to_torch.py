@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.files.safetensors_read import check_tensors
 from uwaga.checkpoints.formats.uwaga.names import CONFIG
 from uwaga.checkpoints.formats.uwaga.schema import Dtype
-from uwaga.checkpoints.formats.uwaga.weights import DTYPES, distinct_tensors
-from uwaga.checkpoints.skip_init import skip_init
+from uwaga.checkpoints.storage.safetensors_files import check_tensors
 from uwaga.checkpoints.weight_map import Weights
 from uwaga.engine.packing import all_finite
 from uwaga.errors import ModelError, SettingsError
@@ -19,6 +21,8 @@ from uwaga.models.build import build_model
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.models.masked import MaskedEncoder
 from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, RecurrentSettings
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def to_torch(
@@ -100,3 +104,43 @@ def _read(name: str, weights: Weights) -> Tensor:
     made = torch.empty(values.shape, dtype=torch.float32)
     made.numpy()[...] = values
     return made
+
+
+Model = TypeVar("Model", bound=torch.nn.Module)
+
+_DRAWS = (torch.Tensor.normal_, torch.Tensor.uniform_)
+
+
+class SkipInit(TorchFunctionMode):
+    """Leaves out random initialisation: weights are read, and nobody else's draws must change.
+
+    Counting, as for position tables, stays on the CPU: on the meta device it would import half of torch's
+    compiler, which takes a second.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = kwargs or {}
+        if func in _DRAWS or getattr(func, "__module__", None) == "torch.nn.init":
+            return named["tensor"] if "tensor" in named else args[0]
+        if func is torch.arange:
+            named = {"device": "cpu", **named}
+        return func(*args, **named)
+
+
+def skip_init(build: Callable[[], Model], device: str = "cpu") -> Model:
+    """The model that ``build`` makes, its weights yet to be filled; on ``meta`` it takes no memory."""
+    with torch.device(device), SkipInit():
+        return build()
+
+
+def distinct_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The weights of ``model``, a tied one once and under the first of its names."""
+    distinct: dict[str, torch.Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            distinct[name] = tensor
+    return distinct

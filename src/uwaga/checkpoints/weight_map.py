@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.checkpoints.files.stored_tensor import QuantisedTensor, StoredTensor
+from uwaga.checkpoints.storage.tensors import QuantisedTensor, StoredTensor
 from uwaga.errors import ModelError
 from uwaga.results.attention import Floats
 

@@ -14,8 +14,8 @@ import numpy as np
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.formats.uwaga.int8 import write_quantised
 from uwaga.checkpoints.registry import read
+from uwaga.checkpoints.score_stats import UsualScore, usual_score
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
-from uwaga.checkpoints.usual import UsualScore, usual_score
 from uwaga.engine import NativeModel
 from uwaga.errors import ModelError
 from uwaga.languages.codes import base_language

@@ -20,9 +20,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.description import Description, Pairs, file_size
-from uwaga.checkpoints.files.json_file import peek, read_mapping
+from uwaga.checkpoints.description import Description
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED, CONFIG
+from uwaga.checkpoints.languages import Pairs
+from uwaga.checkpoints.storage.json_file import peek, read_mapping
 from uwaga.errors import CatalogueError, ModelError, SettingsError, UwagaError, shown
 from uwaga.languages.codes import base_language
 from uwaga.library.fields import check_language, same_language
@@ -545,7 +546,7 @@ def _describe(name: str, kind: str, place: Path) -> InstalledModel:
 def _measure(name: str, kind: str, place: Path) -> InstalledModel:
     """A model with its size, not described."""
     files = (file for file in (place.rglob("*") if place.is_dir() else [place]) if file.is_file())
-    return InstalledModel(name, kind, str(place), file_size(files), None)
+    return InstalledModel(name, kind, str(place), sum(file.stat().st_size for file in files), None)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from uwaga.checkpoints.description import Pairs
+from uwaga.checkpoints.languages import Pairs
 from uwaga.errors import SettingsError, UwagaError
 from uwaga.languages.codes import same_language
 from uwaga.languages.names import language_name, offered_codes

@@ -10,12 +10,12 @@ from typing import cast
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import weights_checksum
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint
-from uwaga.checkpoints.files.safetensors_read import open_tensors
 from uwaga.checkpoints.formats.uwaga.checks import read_tokeniser
-from uwaga.checkpoints.formats.uwaga.format import UWAGA
 from uwaga.checkpoints.formats.uwaga.schema import decoding_settings
 from uwaga.checkpoints.languages import UNKNOWN, Languages
+from uwaga.checkpoints.registry import UWAGA
 from uwaga.checkpoints.rewrite import can_rewrite
+from uwaga.checkpoints.storage.safetensors_files import open_tensors
 from uwaga.checkpoints.weight_map import Table, View, Weights
 from uwaga.errors import ModelError, SettingsError
 from uwaga.library.hub import find_model

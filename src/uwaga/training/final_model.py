@@ -13,7 +13,7 @@ from torch import Tensor
 from uwaga.checkpoints.adapter import Adapter, write_adapter
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.rewrite import rewrite
-from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.score_stats import UsualScore
 from uwaga.errors import CheckpointError, SettingsError
 from uwaga.models.adapters import adapters_of
 from uwaga.models.base import Seq2Seq

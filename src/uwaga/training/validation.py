@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from uwaga.checkpoints.usual import UsualScore, usual_score
+from uwaga.checkpoints.score_stats import UsualScore, usual_score
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
 from uwaga.evaluation import MetricScore, evaluate

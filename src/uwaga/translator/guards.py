@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.score_stats import UsualScore
 from uwaga.languages.codes import LATIN, base_language, script_of, scripts_of
 from uwaga.results.translation import Hypothesis
 

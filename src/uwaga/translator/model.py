@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, Languages
-from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.score_stats import UsualScore
 from uwaga.decoder import Decoder
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead

@@ -20,6 +20,7 @@ from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.formats.ctranslate2.folder import read_folder
 from uwaga.checkpoints.formats.ctranslate2.vocabulary import PIECES
 from uwaga.checkpoints.languages import UNKNOWN
+from uwaga.checkpoints.registry import Memory
 from uwaga.errors import ModelError, shown
 from uwaga.files.regular import read_regular
 from uwaga.files.zip import Archive, open_archive
@@ -43,26 +44,32 @@ OPTIONS = SearchOptions(
 best token."""
 
 
-def read_package(path: Path) -> Checkpoint:
+def read_package(path: Path, memory: Memory = "fast") -> Checkpoint:
     """Read an Argos package, or the folder that one was unpacked into.
+
+    Args:
+        path: the file or folder.
+        memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`; a package is
+            unpacked in any case.
 
     Raises:
         ModelError: no package, damaged, unsafe to unpack, of another type than a translation's, or its
             model has a feature that uwaga lacks.
     """
     if path.is_dir():
-        return _read(path, path)
+        return _read(path, path, memory)
     with tempfile.TemporaryDirectory(prefix="uwaga-argos-") as name:
         _unpack(path, Path(name))
         try:
-            found = _read(Path(name), path)
+            checkpoint = _read(Path(name), path, memory)
         except ModelError as error:
             raise ModelError(str(error).replace(f"{name}/", f"{path}:")) from None
-    assert found.weights is not None
-    return replace(found, weights=found.weights.moved(Path(f"{path}:model/model.bin")))
+    if checkpoint.weights is None:
+        return checkpoint
+    return replace(checkpoint, weights=checkpoint.weights.moved(Path(f"{path}:model/model.bin")))
 
 
-def _read(folder: Path, place: Path) -> Checkpoint:
+def _read(folder: Path, place: Path, memory: Memory) -> Checkpoint:
     values = read_metadata(folder / METADATA, str(place))
     kind = values.get("type", "translate")
     if kind != "translate":
@@ -75,7 +82,7 @@ def _read(folder: Path, place: Path) -> Checkpoint:
             else "none"
         )
         raise ModelError(f"{place}: a package needs {PIECES} as its tokeniser; it has {found}")
-    inner = read_folder(folder / "model", pieces=pieces, options=OPTIONS, languages=codes(values))
+    inner = read_folder(folder / "model", memory, pieces=pieces, options=OPTIONS, languages=codes(values))
     languages = replace(inner.languages, where=str(place))
     return replace(inner, place=place, format=NAME, card=read_card(folder), languages=languages)
 

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.checkpoints.storage.memory import PrivateFile
+from uwaga.engine.packing import Bytes
 from uwaga.errors import ModelError
 from uwaga.files.regular import read_regular
 from uwaga.results.attention import Floats
@@ -27,6 +29,8 @@ FIRST_REVISION = 1
 MOST_AXES = 8
 LARGEST = 1 << 37
 """Bytes of a file."""
+SMALL = 1 << 10
+"""Bytes of an array that holds a setting, at most."""
 BFLOAT16 = "bfloat16"
 FORMATS = ("<f4", "<i1", "<i2", "<i4", "<f2", BFLOAT16)
 """By number, as ``DataType`` in its ``types.h``."""
@@ -101,13 +105,17 @@ class ModelFile:
     variables: Mapping[str, Variable]
 
 
-def read_model_file(path: Path) -> ModelFile:
+def read_model_file(path: Path, contents: bool = True) -> ModelFile:
     """Read a ``model.bin`` into memory.
+
+    Args:
+        path: the file.
+        contents: False reads no array of more than :data:`SMALL` bytes; its numbers are then all 0.
 
     Raises:
         ModelError: missing, cut short, longer than it says, of an unknown version, or it contradicts itself.
     """
-    bytes_ = _Bytes(path)
+    bytes_ = _Bytes(path, contents)
     version = bytes_.whole("I")
     if version not in VERSIONS:
         raise ModelError(
@@ -162,23 +170,30 @@ def _renamed(name: str) -> str:
 
 
 class _Bytes:
-    """A file in memory that is read from its beginning; every read is checked against what is left."""
+    """A file that is read from its beginning; every read is checked against what is left."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            self._map = np.frombuffer(read_regular(path, LARGEST), dtype=np.uint8)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ModelError(f"{path}: cannot be read: {reason}; fetch or convert the model again") from None
-        if not len(self._map):
+    def __init__(self, path: Path, contents: bool) -> None:
+        self._path, self._file, self._map = path, None, None
+        if not contents:
+            self._file = PrivateFile(path)
+            self._size = self._file.size
+        else:
+            try:
+                self._map = np.frombuffer(read_regular(path, LARGEST), dtype=np.uint8)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise ModelError(
+                    f"{path}: cannot be read: {reason}; fetch or convert the model again"
+                ) from None
+            self._size = len(self._map)
+        if not self._size:
             raise ModelError(f"{path}: the file is empty; fetch or convert the model again")
         self._at = 0
 
     @property
     def left(self) -> int:
         """Bytes not yet read."""
-        return len(self._map) - self._at
+        return self._size - self._at
 
     def whole(self, kind: str) -> int:
         """A whole number: ``B`` of 1 byte, ``H`` of 2, ``I`` of 4."""
@@ -222,16 +237,27 @@ class _Bytes:
             )
         if count > self.left:
             raise self._short(f"{name!r} of {count} bytes")
-        array: Array = np.ndarray(shape, plain, buffer=self._map, offset=self._at)
+        if self._map is None and count > SMALL:
+            array: Array = np.broadcast_to(np.zeros((), plain), shape)  # takes no memory
+        elif self._map is None:
+            array = np.ndarray(shape, plain, buffer=self._part(count))
+        else:
+            array = np.ndarray(shape, plain, buffer=self._map, offset=self._at)
         self._at += count
         return array, kind == BFLOAT16
 
     def _take(self, count: int, what: str) -> bytes:
         if count > self.left:
             raise self._short(what)
-        content = self._map[self._at : self._at + count].tobytes()
+        content = self._part(count).tobytes()
         self._at += count
         return content
+
+    def _part(self, count: int) -> Bytes:
+        if self._file is not None:
+            return self._file.part(self._at, count)
+        assert self._map is not None
+        return self._map[self._at : self._at + count]
 
     def _short(self, what: str) -> ModelError:
         return ModelError(

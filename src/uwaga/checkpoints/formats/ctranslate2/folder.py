@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.files.json_file import parse_stored
-from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
+from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
 from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile, Variable, read_model_file
 from uwaga.checkpoints.formats.ctranslate2.vocabulary import (
     Vocabularies,
@@ -25,7 +23,10 @@ from uwaga.checkpoints.formats.ctranslate2.vocabulary import (
     tokenisers,
 )
 from uwaga.checkpoints.languages import UNKNOWN, Languages
-from uwaga.checkpoints.shapes import weight_shapes
+from uwaga.checkpoints.registry import Memory
+from uwaga.checkpoints.size_checks import weight_shapes
+from uwaga.checkpoints.storage.json_file import parse_stored
+from uwaga.checkpoints.storage.tensors import FORMATS, StoredTensor
 from uwaga.checkpoints.weight_map import Longer, Table, View, map_weights
 from uwaga.engine.layout import TABLES
 from uwaga.errors import ModelError
@@ -93,6 +94,7 @@ class StoredVariable(StoredTensor):
 
 def read_folder(
     folder: Path,
+    memory: Memory = "fast",
     *,
     pieces: Path | None = None,
     options: SearchOptions = OPTIONS,
@@ -102,6 +104,7 @@ def read_folder(
 
     Args:
         folder: the folder, with ``model.bin`` and its vocabularies.
+        memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
         pieces: the SentencePiece model of both sides; None for ``source.spm`` and ``target.spm`` (Marian's,
             which ends every source with ``</s>``) or ``sentencepiece.model`` in the folder.
         options: how to search unless told otherwise.
@@ -111,7 +114,8 @@ def read_folder(
         ModelError: a missing or damaged file, a kind of model or a feature that uwaga lacks, a vocabulary
             of another size.
     """
-    file = read_model_file(folder / MODEL)
+    opened = memory != "none"
+    file = read_model_file(folder / MODEL, opened)
     if file.specification not in SPECIFICATIONS or file.revision not in REVISIONS:
         raise ModelError(
             f"{file.path}: a model of the kind {file.specification or 'unnamed'!r}, revision "
@@ -142,8 +146,23 @@ def read_folder(
         card=card,
         weights=map_weights(
             weight_shapes(settings, words.size, words.size), table, stored.tensors(), str(file.path)
-        ),
+        )
+        if opened
+        else None,
+        summary=None if opened else _summary(file),
+        details={"format version": file.version},
     )
+
+
+def _summary(file: ModelFile) -> WeightSummary:
+    """The sizes of the weights, integers with a scale among them."""
+    distinct = {id(variable): variable for variable in file.variables.values()}.values()
+    tensors = [
+        StoredVariable.of(variable, file.path)
+        for variable in distinct
+        if variable.stored.ndim and not variable.name.endswith("_scale")
+    ]
+    return WeightSummary.of(tensors)
 
 
 class _Stored:

@@ -10,9 +10,9 @@ from typing import Any
 
 from sentencepiece import SentencePieceProcessor
 
-from uwaga.checkpoints.files.json_file import read_optional
 from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
+from uwaga.checkpoints.storage.json_file import read_optional
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, shown
 from uwaga.files.regular import read_regular

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uwaga.checkpoints.formats.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.formats.huggingface.seq2seq_family import Traits, read_seq2seq
 from uwaga.tokenizers.pretrained import read_bart_tokeniser
 
@@ -26,6 +26,3 @@ TRAITS = Traits(
 def read_bart(folder: HuggingFaceFolder) -> FamilyModel:
     """Understand a BART folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
     return read_seq2seq(TRAITS, folder)
-
-
-BART = Family(read_bart)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from uwaga.checkpoints.files.stored_tensor import StoredTensor
-from uwaga.checkpoints.formats.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.checkpoints.weight_map import Table, View
 from uwaga.settings import EncoderOnlySettings
 from uwaga.tokenizers.pretrained import Sides, TokenIds, read_bert_tokeniser
@@ -108,6 +108,3 @@ def table(settings: EncoderOnlySettings) -> Table:
     weights["head.weight"] = (View(f"{HEAD}decoder.weight"),)
     same = {f"{HEAD}decoder.weight": EMBEDDING} if settings.tie_output else {}
     return Table(weights, same, unused=UNUSED)
-
-
-BERT = Family(read_bert)

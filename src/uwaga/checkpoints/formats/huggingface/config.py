@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-from uwaga.checkpoints.files.json_file import parse_stored, read_mapping, read_optional
 from uwaga.checkpoints.formats.uwaga.names import CONFIG
+from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping, read_optional
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.search import SearchOptions, from_generation_config
 from uwaga.settings import StrictModel

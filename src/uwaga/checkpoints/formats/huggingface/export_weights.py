@@ -15,7 +15,7 @@ from torch import Tensor
 
 from uwaga.checkpoints.formats.huggingface import seq2seq_layout
 from uwaga.checkpoints.formats.huggingface.deinterleave import deinterleave
-from uwaga.checkpoints.skip_init import SkipInit
+from uwaga.checkpoints.to_torch import SkipInit
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError
 from uwaga.models.layers.positions import sinusoids

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.description import Pairs
-from uwaga.checkpoints.files.safetensors_read import open_shards, open_tensors
-from uwaga.checkpoints.files.stored_tensor import StoredTensor
-from uwaga.checkpoints.files.torch_files import open_torch_file, open_torch_shards
+from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
 from uwaga.checkpoints.formats.huggingface.config import ConfigReader, search_options
 from uwaga.checkpoints.languages import UNKNOWN, Languages, task_prefixes
-from uwaga.checkpoints.plausible import LARGEST_BUFFERS, check_against_weights
-from uwaga.checkpoints.shapes import weight_shapes
+from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, check_against_weights, layer_count, weight_shapes
+from uwaga.checkpoints.storage.safetensors_files import open_shards, open_tensors
+from uwaga.checkpoints.storage.tensors import StoredTensor
+from uwaga.checkpoints.storage.torch_files import open_torch_file, open_torch_shards
 from uwaga.checkpoints.weight_map import Table, map_weights
 from uwaga.errors import ModelError
 from uwaga.settings import (
@@ -34,6 +32,8 @@ Settings = TypeVar(
 SAFE, SAFE_INDEX = "model.safetensors", "model.safetensors.index.json"
 OLD, OLD_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 NAME = "Hugging Face"
+MAX_LAYERS = 1000
+"""Of a model that is described without its weights."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,23 @@ class FamilyModel:
 
 
 class HuggingFaceFolder:
-    """A folder that is being read; its tensors are looked up when they are first asked for."""
+    """A folder that is being read; its weight files are opened at first use.
 
-    def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
-        self.path, self.config = path, config
+    Args:
+        path: the folder.
+        config: its ``config.json``.
+        weighed: False for a description: the weights are not compared with each other or with the settings,
+            torch's own files are not opened, and faults of the weight files are :attr:`problems`.
+    """
+
+    def __init__(self, path: Path, config: Mapping[str, Any], weighed: bool = True) -> None:
+        self.path, self.config, self.weighed = path, config, weighed
         self.reader = ConfigReader(path, config)
+        self.problems: tuple[str, ...] = ()
 
     @cached_property
     def tensors(self) -> Mapping[str, StoredTensor]:
-        """The weights in ``model.safetensors`` or, without it, ``pytorch_model.bin``, whole or in shards.
+        """The weights in ``model.safetensors`` or else ``pytorch_model.bin``, whole or in shards.
 
         Raises:
             ModelError: no such file, or one that is missing, cut short, damaged or holds more than tensors.
@@ -81,8 +89,18 @@ class HuggingFaceFolder:
             (OLD_INDEX, open_torch_shards),
         ):
             if (self.path / name).is_file():
-                return read(self.path / name)
-        raise ModelError(f"{self.path}: holds neither {SAFE} nor {OLD}, so it is not a complete model folder")
+                if self.weighed:
+                    return read(self.path / name)
+                try:
+                    return {} if name in (OLD, OLD_INDEX) else read(self.path / name)
+                except ModelError as error:
+                    self.problems = (str(error),)
+                    return {}
+        text = f"{self.path}: holds neither {SAFE} nor {OLD}, so it is not a complete model folder"
+        if self.weighed:
+            raise ModelError(text)
+        self.problems = (text,)
+        return {}
 
     def settings(self, kind: type[Settings], values: Mapping[str, Any], vocabulary: int) -> Settings:
         """The settings of a model, checked together and held against the stored weights.
@@ -96,7 +114,10 @@ class HuggingFaceFolder:
             ModelError: names the file and the setting.
         """
         made = self.reader.settings(kind, values)
-        check_against_weights(str(self.reader.path), made, vocabulary, self.tensors)
+        if self.weighed or self.tensors:
+            check_against_weights(str(self.reader.path), made, vocabulary, self.tensors)
+        elif layer_count(made) > MAX_LAYERS:
+            raise ModelError(f"{self.reader.path}: {layer_count(made)} layers are too many")
         return made
 
     def checkpoint(self, read: FamilyReader) -> Checkpoint:
@@ -110,8 +131,11 @@ class HuggingFaceFolder:
         if isinstance(settings, TransformerSettings) and settings.positions == "sinusoidal":
             self._check_positions(settings)
         decoding = search_options(self.path, self.config, found.unstated)
-        shapes = weight_shapes(settings, *found.sizes)
         sides, languages = found.sides, found.languages
+        weights = None
+        if self.weighed:
+            shapes = weight_shapes(settings, *found.sizes)
+            weights = map_weights(shapes, found.table, found.tensors, str(self.path))
         return Checkpoint(
             place=self.path,
             format=NAME,
@@ -134,8 +158,17 @@ class HuggingFaceFolder:
             ),
             decoding=decoding,
             card=card,
-            weights=map_weights(shapes, found.table, found.tensors, str(self.path)),
+            weights=weights,
+            summary=None if self.weighed else self.summary(),
+            problems=self.problems,
         )
+
+    def summary(self) -> WeightSummary:
+        """The sizes of the weights by the headers of their files; of torch's own files only the bytes."""
+        if self.tensors:
+            return WeightSummary.of(self.tensors.values())
+        older = self.path.glob(f"{Path(OLD).stem}*.bin")
+        return WeightSummary(None, sum(file.stat().st_size for file in older), ())
 
     def _check_positions(self, settings: TransformerSettings) -> None:
         if settings.max_length * settings.width > LARGEST_BUFFERS:
@@ -146,22 +179,4 @@ class HuggingFaceFolder:
 
 
 FamilyReader = Callable[[HuggingFaceFolder], FamilyModel]
-"""What reads the folders of a family; raises ModelError."""
-
-
-def no_languages(folder: HuggingFaceFolder) -> Pairs:
-    """Of a family whose folders state none."""
-    return (), ()
-
-
-@dataclass(frozen=True)
-class Family:
-    """A family of models, by ``model_type``.
-
-    Attributes:
-        read: understands a folder.
-        languages: what a folder states of languages, read without its weights, for ``uwaga info``.
-    """
-
-    read: FamilyReader
-    languages: Callable[[HuggingFaceFolder], Pairs] = no_languages
+"""Reads the folders of a family; raises ModelError."""

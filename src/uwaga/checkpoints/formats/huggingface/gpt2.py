@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uwaga.checkpoints.formats.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.weight_map import Table, View
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.pretrained import Sides, TokenIds, read_gpt2_tokeniser
@@ -85,6 +85,3 @@ def table(settings: DecoderOnlySettings) -> Table:
                 weights[f"decoder.{layer}.{ours}.{kind}"] = (stored,)
     masks = tuple(f"h.{layer}.{mask}" for layer in range(settings.layers) for mask in MASKS)
     return Table(weights, {HEAD: EMBEDDING} if tied else {}, unused=masks)
-
-
-GPT2 = Family(read_gpt2)

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from uwaga.checkpoints.description import Pairs
-from uwaga.checkpoints.files.json_file import read_optional
 from uwaga.checkpoints.formats.huggingface import seq2seq_layout as layout
-from uwaga.checkpoints.formats.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.formats.huggingface.seq2seq_family import (
     Traits,
     read_seq2seq,
-    token_languages,
 )
+from uwaga.checkpoints.storage.json_file import read_optional
 from uwaga.checkpoints.weight_map import Table
 from uwaga.engine.layout import sinusoids
 from uwaga.results.attention import Floats
@@ -52,11 +50,6 @@ def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
     return read_seq2seq(traits, folder)
 
 
-def languages(folder: HuggingFaceFolder) -> Pairs:
-    """The languages whose tokens the folder has."""
-    return token_languages(_tokenisers(folder), folder)
-
-
 def is_nllb(folder: HuggingFaceFolder) -> bool:
     """Whether the folder's tokeniser is NLLB's: as it says itself, or by the files that it has."""
     for values in (read_optional(folder.path / "tokenizer_config.json"), folder.config):
@@ -82,6 +75,3 @@ def table(settings: TransformerSettings, shared: bool) -> Table:
 
 def _tokenisers(folder: HuggingFaceFolder) -> Callable[[Path, TokenIds], Sides]:
     return read_nllb_tokeniser if is_nllb(folder) else read_m2m100_tokeniser
-
-
-M2M100 = Family(read_m2m100, languages)

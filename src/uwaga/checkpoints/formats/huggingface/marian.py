@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from uwaga.checkpoints.description import Pairs
-from uwaga.checkpoints.files.json_file import read_mapping, read_optional
 from uwaga.checkpoints.formats.huggingface import seq2seq_layout as layout
-from uwaga.checkpoints.formats.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.checkpoints.languages import UNKNOWN as UNSTATED
-from uwaga.checkpoints.languages import stated_pairs, target_codes
+from uwaga.checkpoints.storage.json_file import read_optional
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError
 from uwaga.settings import TransformerSettings
@@ -112,13 +110,3 @@ def languages_of(folder: Path) -> tuple[str, str]:
     """The languages that ``tokenizer_config.json`` names."""
     values = read_optional(folder / TOKENISER)
     return str(values.get("source_lang") or UNSTATED[0]), str(values.get("target_lang") or UNSTATED[1])
-
-
-def vocabulary_languages(folder: HuggingFaceFolder) -> Pairs:
-    """The languages that the folder names, and those whose marks its vocabulary has."""
-    path = folder.path / VOCABULARY
-    pieces = read_mapping(path) if path.exists() else {}
-    return stated_pairs(languages_of(folder.path), target_codes(pieces), ())
-
-
-MARIAN = Family(read_marian, vocabulary_languages)

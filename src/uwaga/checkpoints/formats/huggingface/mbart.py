@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from uwaga.checkpoints.description import Pairs
 from uwaga.checkpoints.formats.huggingface.bart import OFFSET
-from uwaga.checkpoints.formats.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.formats.huggingface.seq2seq_family import (
     Traits,
     read_seq2seq,
-    token_languages,
 )
 from uwaga.tokenizers.multilingual import read_mbart_tokeniser
 
@@ -32,11 +30,3 @@ def read_mbart(folder: HuggingFaceFolder) -> FamilyModel:
     the language's token comes first.
     """
     return read_seq2seq(TRAITS, folder)
-
-
-def languages(folder: HuggingFaceFolder) -> Pairs:
-    """The languages whose tokens the folder has."""
-    return token_languages(TRAITS.tokenisers, folder)
-
-
-MBART = Family(read_mbart, languages)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from uwaga.checkpoints.description import Pairs
-from uwaga.checkpoints.formats.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.formats.huggingface.marian import (
     has_marian_tokenisers,
     languages_of,
     marian_tokenisers,
-    vocabulary_languages,
 )
 from uwaga.checkpoints.formats.huggingface.seq2seq_family import Traits, read_seq2seq
 from uwaga.tokenizers.pretrained import read_pegasus_tokeniser
@@ -38,11 +36,3 @@ def read_pegasus(folder: HuggingFaceFolder) -> FamilyModel:
     # As `uwaga convert --to pegasus` writes it: this layout with Marian's tokenisers.
     traits = replace(TRAITS, tokenisers=marian_tokenisers, start=None, own_positions=True)
     return replace(read_seq2seq(traits, folder), languages=languages_of(folder.path))
-
-
-def languages(folder: HuggingFaceFolder) -> Pairs:
-    """Those that the folder's tokeniser states where it is Marian's."""
-    return vocabulary_languages(folder) if has_marian_tokenisers(folder.path) else ((), ())
-
-
-PEGASUS = Family(read_pegasus, languages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from uwaga.checkpoints.formats.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.weight_map import Table, View
 from uwaga.settings import ProphetNetSettings
 from uwaga.tokenizers.pretrained import TokenIds, read_prophetnet_tokeniser
@@ -99,6 +99,3 @@ def _blocks(stack: str, layers: int, parts: Parts) -> Iterator[tuple[str, tuple[
                         for one in stored
                     )
                     yield full, tuple(map(View, places))
-
-
-PROPHETNET = Family(read_prophetnet)

@@ -5,37 +5,42 @@ from __future__ import annotations
 from pathlib import Path
 
 from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.files.json_file import read_mapping
-from uwaga.checkpoints.formats.huggingface.bart import BART
-from uwaga.checkpoints.formats.huggingface.bert import BERT
-from uwaga.checkpoints.formats.huggingface.folder import Family, HuggingFaceFolder
-from uwaga.checkpoints.formats.huggingface.gpt2 import GPT2
-from uwaga.checkpoints.formats.huggingface.m2m100 import M2M100
-from uwaga.checkpoints.formats.huggingface.marian import MARIAN
-from uwaga.checkpoints.formats.huggingface.mbart import MBART
-from uwaga.checkpoints.formats.huggingface.pegasus import PEGASUS
-from uwaga.checkpoints.formats.huggingface.prophetnet import PROPHETNET
-from uwaga.checkpoints.formats.huggingface.t5 import T5
+from uwaga.checkpoints.formats.huggingface.bart import read_bart
+from uwaga.checkpoints.formats.huggingface.bert import read_bert
+from uwaga.checkpoints.formats.huggingface.folder import FamilyReader, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.gpt2 import read_gpt2
+from uwaga.checkpoints.formats.huggingface.m2m100 import read_m2m100
+from uwaga.checkpoints.formats.huggingface.marian import read_marian
+from uwaga.checkpoints.formats.huggingface.mbart import read_mbart
+from uwaga.checkpoints.formats.huggingface.pegasus import read_pegasus
+from uwaga.checkpoints.formats.huggingface.prophetnet import read_prophetnet
+from uwaga.checkpoints.formats.huggingface.t5 import read_t5
 from uwaga.checkpoints.formats.uwaga.names import CONFIG
+from uwaga.checkpoints.registry import Memory
+from uwaga.checkpoints.storage.json_file import read_mapping
 from uwaga.errors import ModelError, shown
 
-FAMILIES: dict[str, Family] = {
-    "bart": BART,
-    "bert": BERT,
-    "gpt2": GPT2,
-    "m2m_100": M2M100,
-    "marian": MARIAN,
-    "mbart": MBART,
-    "mt5": T5,
-    "pegasus": PEGASUS,
-    "prophetnet": PROPHETNET,
-    "t5": T5,
+FAMILIES: dict[str, FamilyReader] = {
+    "bart": read_bart,
+    "bert": read_bert,
+    "gpt2": read_gpt2,
+    "m2m_100": read_m2m100,
+    "marian": read_marian,
+    "mbart": read_mbart,
+    "mt5": read_t5,
+    "pegasus": read_pegasus,
+    "prophetnet": read_prophetnet,
+    "t5": read_t5,
 }
 """By ``model_type``."""
 
 
-def read_folder(path: Path) -> Checkpoint:
+def read_folder(path: Path, memory: Memory = "fast") -> Checkpoint:
     """Read a folder of any family.
+
+    Args:
+        path: the folder.
+        memory: ``none`` opens no weights, see :class:`uwaga.checkpoints.registry.Format`.
 
     Raises:
         ModelError: an unknown family, a feature that uwaga lacks, a missing, damaged or unsafe file, a
@@ -43,14 +48,14 @@ def read_folder(path: Path) -> Checkpoint:
         MissingExtraError: a file that only torch reads, or a tokeniser of a library, which is not installed.
     """
     config = read_mapping(path / CONFIG)
-    return HuggingFaceFolder(path, config).checkpoint(family_of(path, config).read)
+    return HuggingFaceFolder(path, config, memory != "none").checkpoint(family_of(path, config))
 
 
-def family_of(path: Path, config: dict[str, object]) -> Family:
-    """The family that a folder's ``config.json`` names.
+def family_of(path: Path, config: dict[str, object]) -> FamilyReader:
+    """Return the reader of the family that a folder's ``config.json`` names.
 
     Raises:
-        ModelError: it is none that we know; lists those that are.
+        ModelError: the family is unknown; the message lists the known ones.
     """
     name = config.get("model_type")
     if isinstance(name, str) and name in FAMILIES:

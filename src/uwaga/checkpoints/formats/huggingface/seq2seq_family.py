@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from uwaga.checkpoints.description import Pairs
-from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.formats.huggingface import seq2seq_layout as layout
 from uwaga.checkpoints.formats.huggingface.config import GENERATION, ConfigReader
 from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
-from uwaga.checkpoints.languages import Languages
+from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.checkpoints.weight_map import Table
 from uwaga.settings import TransformerSettings
 from uwaga.tokenizers.pretrained import Sides, TokenIds
@@ -100,12 +98,6 @@ def whole_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, S
         for name in EMBEDDINGS:
             values.setdefault(name, once)
     return values
-
-
-def token_languages(tokenisers: Callable[[Path, TokenIds], Sides], folder: HuggingFaceFolder) -> Pairs:
-    """The languages of a family with a token for each, as its tokenisers have them."""
-    sides = tokenisers(folder.path, TokenIds(folder.reader.whole("vocab_size", least=4)))
-    return Languages(sides.source, sides.target).pairs
 
 
 def _unstated(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:

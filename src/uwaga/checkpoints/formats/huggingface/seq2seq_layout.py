@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.formats.huggingface.config import ConfigReader
+from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.checkpoints.weight_map import Table, View, is_constant
 from uwaga.engine.layout import sinusoids
 from uwaga.settings import TransformerSettings

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from uwaga.checkpoints.files.stored_tensor import StoredTensor
 from uwaga.checkpoints.formats.huggingface.config import ACTIVATIONS, ConfigReader
-from uwaga.checkpoints.formats.huggingface.folder import Family, FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.weight_map import Table, View
 from uwaga.errors import ModelError, shown
 from uwaga.settings import TransformerSettings
@@ -69,21 +68,19 @@ def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
     start = pad if stated is None else stated
     reader.within(size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     sides = read_t5_tokeniser(folder.path, TokenIds(size, start, end, pad))
-    settings = _with_own_output(settings, folder.tensors)
+    settings = _with_own_output(settings, folder)
     unstated = {"max_length": LONGEST + 1}
     return FamilyModel(settings, (size, size), sides, table(settings), folder.tensors, unstated=unstated)
 
 
-def _with_own_output(
-    settings: TransformerSettings, tensors: Mapping[str, StoredTensor]
-) -> TransformerSettings:
+def _with_own_output(settings: TransformerSettings, folder: HuggingFaceFolder) -> TransformerSettings:
     """The settings, with an output layer of its own where one is stored that is not the embeddings.
 
     Versions 1.1 and later have one; what their ``config.json`` says of ties is about the output's scale.
     """
+    tensors, head = folder.tensors, folder.tensors.get(HEAD)
     embeddings = [tensors[name] for name in (SHARED, *COPIES) if name in tensors]
-    head = tensors.get(HEAD)
-    if head is None or any(head.equals(one) for one in embeddings):
+    if head is None or (folder.weighed and any(head.equals(one) for one in embeddings)):
         return settings
     return settings.model_copy(update={"tie": "embeddings"})
 
@@ -137,6 +134,3 @@ def _output_scale(reader: ConfigReader) -> bool:
     if reader.values["model_type"] != "t5":
         return False
     return reader.flag("scale_decoder_outputs", reader.flag("tie_word_embeddings", True))
-
-
-T5 = Family(read_t5)

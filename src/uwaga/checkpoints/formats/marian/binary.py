@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.checkpoints.files.private_memory import PrivateFile, PrivateTensor
-from uwaga.checkpoints.files.stored_tensor import QuantisedTensor, StoredTensor
+from uwaga.checkpoints.storage.memory import PrivateFile, PrivateTensor
+from uwaga.checkpoints.storage.tensors import QuantisedTensor, StoredTensor
 from uwaga.errors import ModelError, shown
 
 VERSION = 1

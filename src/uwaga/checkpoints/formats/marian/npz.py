@@ -7,19 +7,18 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from uwaga.checkpoints.files.npz import read_npz
-from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
 from uwaga.checkpoints.formats.marian.options import SETTINGS
+from uwaga.checkpoints.storage.tensors import FORMATS, StoredTensor, read_npz
 from uwaga.errors import ModelError
 
 
-def read_arrays(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
+def read_arrays(path: Path, contents: bool = True) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
     """The weights, and the settings by their name.
 
     Raises:
         ModelError: missing or damaged, or a tensor that holds no numbers.
     """
-    arrays = read_npz(path)
+    arrays = read_npz(path, None if contents else SETTINGS)
     others = {SETTINGS: arrays.pop(SETTINGS)} if SETTINGS in arrays else {}
     return {name: _stored(path, name, array) for name, array in arrays.items()}, others
 

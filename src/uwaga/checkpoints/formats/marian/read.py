@@ -14,8 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.files.stored_tensor import QuantisedTensor, StoredTensor
+from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
 from uwaga.checkpoints.formats.marian.binary import read_binary
 from uwaga.checkpoints.formats.marian.files import NPZ, ModelFiles, find_files
 from uwaga.checkpoints.formats.marian.npz import read_arrays
@@ -24,26 +23,29 @@ from uwaga.checkpoints.formats.marian.shortlist import read_lexical_shortlist
 from uwaga.checkpoints.formats.marian.table import TURNED_OUTPUT, weight_table
 from uwaga.checkpoints.formats.marian.vocabulary import Texts, read_texts
 from uwaga.checkpoints.languages import UNKNOWN, Languages
-from uwaga.checkpoints.plausible import check_against_weights
-from uwaga.checkpoints.shapes import weight_shapes
+from uwaga.checkpoints.registry import Memory
+from uwaga.checkpoints.size_checks import check_against_weights, weight_shapes
+from uwaga.checkpoints.storage.tensors import QuantisedTensor, StoredTensor
 from uwaga.checkpoints.weight_map import map_weights
 from uwaga.engine.shortlist import Shortlist
 
 NAME = "Marian"
 
 
-def read_marian(path: Path) -> Checkpoint:
+def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
     """Read a model of Marian's, with the settings, vocabularies and shortlist that stand beside it.
 
     Args:
         path: the ``.bin`` or ``.npz`` file, or a folder with one (that which its settings name, if several).
+        memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
 
     Raises:
         ModelError: a missing or damaged file, a feature that uwaga lacks, a weight that is missing,
             unknown or of another shape, a vocabulary of another size.
     """
     files = find_files(path)
-    stored, others = read_tensors(files.model)
+    opened = memory != "none"
+    stored, others = read_tensors(files.model, opened)
     options = embedded_settings(files.model, others.get(SETTINGS))
     texts = read_texts(files)
     settings = model_settings(files.model, options)
@@ -73,9 +75,12 @@ def read_marian(path: Path) -> Checkpoint:
         ),
         decoding=texts.options,
         card=card,
-        weights=map_weights(weight_shapes(settings, texts.size, texts.size), table, stored, str(files.model)),
+        weights=map_weights(weight_shapes(settings, texts.size, texts.size), table, stored, str(files.model))
+        if opened
+        else None,
         precision="int8" if integers else None,
         shortlist=_shortlist(files, texts),
+        summary=None if opened else WeightSummary.of(stored.values()),
     )
 
 
@@ -87,10 +92,12 @@ def _shortlist(files: ModelFiles, texts: Texts) -> Callable[[], Shortlist] | Non
     return lambda: read_lexical_shortlist(path, texts.sizes, texts.size, shared)
 
 
-def read_tensors(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """The weights of a file of either kind, and what is none by name.
+def read_tensors(
+    path: Path, contents: bool = True
+) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
+    """Return the weights of a file of either kind, and its other tensors by name.
 
     Raises:
         ModelError: it is damaged; see :mod:`uwaga.checkpoints.formats.marian.binary`.
     """
-    return read_arrays(path) if path.suffix == NPZ else read_binary(path)
+    return read_arrays(path, contents) if path.suffix == NPZ else read_binary(path)

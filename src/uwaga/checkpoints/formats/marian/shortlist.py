@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from uwaga.checkpoints.files.private_memory import read_private
+from uwaga.checkpoints.storage.memory import read_private
 from uwaga.engine.shortlist import Shortlist, lexical_checksum
 from uwaga.errors import ModelError
 

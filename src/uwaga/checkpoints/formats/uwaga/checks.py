@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from uwaga.checkpoints.files.safetensors_read import count_tensors
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.formats.uwaga.schema import FolderConfig
-from uwaga.checkpoints.plausible import LARGEST_BUFFERS
+from uwaga.checkpoints.size_checks import LARGEST_BUFFERS
+from uwaga.checkpoints.storage.safetensors_files import count_tensors
 from uwaga.errors import ModelError
 from uwaga.settings import TransformerSettings
 from uwaga.settings.recurrent import RecurrentSettings

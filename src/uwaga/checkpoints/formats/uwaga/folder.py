@@ -10,18 +10,18 @@ import hashlib
 import os
 from pathlib import Path
 
+import safetensors.torch
 import torch
 
 from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD
-from uwaga.checkpoints.files.json_file import peek
 from uwaga.checkpoints.formats.uwaga import schema
 from uwaga.checkpoints.formats.uwaga.checks import check_tokenisers
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FILES, FORMAT, SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.formats.uwaga.schema import FolderConfig
-from uwaga.checkpoints.formats.uwaga.weights import weight_bytes
-from uwaga.checkpoints.skip_init import skip_init
-from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.storage.json_file import peek
+from uwaga.checkpoints.to_torch import DTYPES, distinct_tensors, skip_init
 from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.models.build import build_model
@@ -130,3 +130,20 @@ def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
                 f"weight {name!r} has shape {found.get(name)} in the model and {wanted.get(name)} by its "
                 "settings and tokenisers; the model is not saved"
             )
+
+
+def weight_bytes(model: torch.nn.Module, dtype: str) -> bytes:
+    """The weights as the bytes of a safetensors file, floating-point ones in ``dtype``.
+
+    Raises:
+        ModelError: a weight is not finite, or not in ``dtype``.
+    """
+    stored: dict[str, torch.Tensor] = {}
+    for name, tensor in distinct_tensors(model).items():
+        value = tensor.detach().cpu()
+        if value.is_floating_point():
+            value = value.to(DTYPES[dtype])
+            if not bool(torch.isfinite(value).all()):
+                raise ModelError(f"weight {name!r} is not finite in {dtype}; the model is not saved")
+        stored[name] = value.contiguous()
+    return safetensors.torch.save(stored, metadata={"format": "pt"})

@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 
 from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD, read_card
-from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.files.private_memory import read_private
-from uwaga.checkpoints.files.safetensors_read import check_header, tensors_of
-from uwaga.checkpoints.files.safetensors_write import NAMES, aligned_bytes
-from uwaga.checkpoints.files.shared_file import SharedFile
-from uwaga.checkpoints.files.stored_tensor import StoredTensor
+from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
 from uwaga.checkpoints.formats.uwaga import int8_tokenisers
 from uwaga.checkpoints.formats.uwaga.int8_config import (
     DECODER_ONLY_VERSION,
@@ -54,7 +49,11 @@ from uwaga.checkpoints.formats.uwaga.schema import (
     model_values,
 )
 from uwaga.checkpoints.languages import Languages
-from uwaga.engine.layout import products, vectors
+from uwaga.checkpoints.registry import Memory
+from uwaga.checkpoints.storage.memory import SharedFile, read_private
+from uwaga.checkpoints.storage.safetensors_files import NAMES, aligned_bytes, check_header, tensors_of
+from uwaga.checkpoints.storage.tensors import StoredTensor
+from uwaga.engine.layout import products, stored_shapes, vectors
 from uwaga.engine.packing import PARTS, Matrix, Packed, Precision
 from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
@@ -115,12 +114,13 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
     write_folder(folder, files | {CONFIG: text.encode() + b"\n", CARD: card.encode(), WEIGHTS: content})
 
 
-def read_quantised(folder: Path, shared: bool = False) -> Checkpoint:
+def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
     """Read an int8 folder, checking everything that is in it.
 
     Args:
         folder: what :func:`write_quantised` has written.
-        shared: leave the weights in their file, mapped, instead of copying them.
+        memory: ``shared`` leaves the weights in their file, mapped, instead of copying them; ``none`` opens
+            no weights, see :class:`uwaga.checkpoints.registry.Format`.
 
     Raises:
         ModelError: a file is missing, cut short, damaged or of another model, or the format is newer. The
@@ -128,7 +128,51 @@ def read_quantised(folder: Path, shared: bool = False) -> Checkpoint:
     """
     config = read_quantised_config(folder)
     source, target = read_tokenisers(folder, config)
-    path = folder / WEIGHTS
+    packed, summary = None, None
+    problems: tuple[str, ...] = ()
+    if memory == "none":
+        summary, problems = _summary(folder / WEIGHTS, config)
+    else:
+        packed = _read_weights(folder / WEIGHTS, config, memory == "shared")
+    decoding, text = read_decoding(config, folder / CONFIG)
+    card = read_card(folder)
+    return Checkpoint(
+        place=folder,
+        format=NAME,
+        family=config.model.family,
+        settings=config.model,
+        symbols=config.symbols.symbols(),
+        source_vocabulary=config.vocabulary.source,
+        target_vocabulary=config.vocabulary.target,
+        vocabulary=config.sizes,
+        source=source,
+        target=target,
+        languages=Languages(
+            source, target, config.languages, decoding.first, listed=card.languages, where=str(folder)
+        ),
+        decoding=decoding,
+        text=text,
+        card=card,
+        packed=packed,
+        usual=config.usual_score,
+        summary=summary,
+        problems=problems,
+    )
+
+
+def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[str, ...]]:
+    """As many parameters as the model that it was made of, and what is wrong with the weight file."""
+    try:
+        check_layers(path, config)
+    except ModelError as error:
+        return WeightSummary(None, 0, ()), (str(error),)
+    parameters = sum(math.prod(shape) for shape in stored_shapes(config.model, *config.sizes).values())
+    formats = ("I8", *(["BF16"] if config.weights.kept else []), "F32")
+    return WeightSummary(parameters, config.weights.bytes, formats), ()
+
+
+def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> Packed:
+    """The weights after all checks, copied or mapped."""
     check_layers(path, config)
     wanted = _wanted(config)
     check_size(path, config, sum(_bytes(shape, kind) for shape, kind in wanted.values()))
@@ -145,25 +189,7 @@ def read_quantised(folder: Path, shared: bool = False) -> Checkpoint:
     if file is not None:
         file.check()
         packed = replace(packed, check=file.check)
-    decoding, text = read_decoding(config, folder / CONFIG)
-    return Checkpoint(
-        place=folder,
-        format=NAME,
-        family=config.model.family,
-        settings=config.model,
-        symbols=config.symbols.symbols(),
-        source_vocabulary=config.vocabulary.source,
-        target_vocabulary=config.vocabulary.target,
-        vocabulary=config.sizes,
-        source=source,
-        target=target,
-        languages=Languages(source, target, config.languages, decoding.first, where=str(folder)),
-        decoding=decoding,
-        text=text,
-        card=read_card(folder),
-        packed=packed,
-        usual=config.usual_score,
-    )
+    return packed
 
 
 def _version(checkpoint: Checkpoint) -> int:

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uwaga.checkpoints.files.json_file import parse_stored, read_mapping
 from uwaga.checkpoints.formats.uwaga.names import CONFIG
 from uwaga.checkpoints.formats.uwaga.names import INT8_FORMAT as FORMAT
 from uwaga.checkpoints.formats.uwaga.schema import Language, SymbolIds, TokenId, Vocabulary
-from uwaga.checkpoints.plausible import LARGEST_BUFFERS, layer_count
-from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, layer_count
+from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings

@@ -1,18 +1,19 @@
-"""The project's own model folder, read: checked wholly before memory is taken. Nothing here needs torch."""
+"""Reading uwaga's own model folders, checked before memory is taken. Nothing here needs torch."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.files.safetensors_read import STORED, check_header, open_tensors
+from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
 from uwaga.checkpoints.formats.uwaga import schema
 from uwaga.checkpoints.formats.uwaga.checks import check_plausible, check_tokenisers, read_tokeniser
 from uwaga.checkpoints.formats.uwaga.names import SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.formats.uwaga.schema import FolderConfig
 from uwaga.checkpoints.languages import Languages
-from uwaga.checkpoints.shapes import weight_shapes
+from uwaga.checkpoints.registry import Memory
+from uwaga.checkpoints.size_checks import weight_shapes
+from uwaga.checkpoints.storage.safetensors_files import STORED, check_header, open_tensors
 from uwaga.checkpoints.weight_map import Table, Weights, plain
 from uwaga.errors import ModelError
 from uwaga.search.options import from_settings
@@ -21,8 +22,12 @@ from uwaga.settings import ProphetNetSettings, TransformerSettings
 NAME = "uwaga"
 
 
-def read_folder(folder: Path) -> Checkpoint:
+def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
     """Read a model folder.
+
+    Args:
+        folder: the folder.
+        memory: ``none`` opens no weights, see :class:`uwaga.checkpoints.registry.Format`.
 
     Raises:
         ModelError: a file is missing, cut short or damaged; a key, shape, number format, vocabulary or
@@ -33,9 +38,14 @@ def read_folder(folder: Path) -> Checkpoint:
     source = read_tokeniser(folder / SOURCE)
     target = source if config.vocabulary.joint else read_tokeniser(folder / TARGET)
     check_tokenisers(folder, config, source, target)
-    check_plausible(folder, config)
-    weights = _weights(folder / WEIGHTS, config)
-    sizes = config.vocabulary
+    weights, summary = None, None
+    problems: tuple[str, ...] = ()
+    if memory == "none":
+        summary, problems = _summary(folder, config)
+    else:
+        check_plausible(folder, config)
+        weights = _weights(folder / WEIGHTS, config)
+    sizes, card = config.vocabulary, read_card(folder)
     decoding, text = from_settings(config.decoding)
     return Checkpoint(
         place=folder,
@@ -48,13 +58,25 @@ def read_folder(folder: Path) -> Checkpoint:
         vocabulary=(sizes.source, sizes.target),
         source=source,
         target=target,
-        languages=Languages(source, target, config.languages, where=str(folder)),
+        languages=Languages(source, target, config.languages, listed=card.languages, where=str(folder)),
         decoding=decoding,
         text=text,
-        card=read_card(folder),
+        card=card,
         weights=weights,
         usual=config.usual_score,
+        summary=summary,
+        problems=problems,
     )
+
+
+def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[str, ...]]:
+    """The sizes of the weights by the file's header, and what is wrong with the file."""
+    path = folder / WEIGHTS
+    try:
+        check_plausible(folder, config)
+        return WeightSummary.of(open_tensors(path).values()), ()
+    except ModelError as error:
+        return WeightSummary(None, 0, ()), (str(error),)
 
 
 def _weights(path: Path, config: FolderConfig) -> Weights:

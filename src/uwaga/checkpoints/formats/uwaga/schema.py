@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uwaga.checkpoints.files.json_file import parse_stored
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FORMAT
-from uwaga.checkpoints.usual import UsualScore
+from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.files.regular import read_regular

@@ -11,7 +11,7 @@ from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from uwaga.checkpoints.files.json_file import parse_stored
+from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, ModelError, reason
 from uwaga.files.atomic import new_file

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uwaga.checkpoints.files.safetensors_read import check_shards, read_index
-from uwaga.checkpoints.files.stored_tensor import FORMATS, StoredTensor
+from uwaga.checkpoints.storage.safetensors_files import check_shards, read_index
+from uwaga.checkpoints.storage.tensors import FORMATS, StoredTensor
 from uwaga.errors import MissingExtraError, ModelError, reason
 from uwaga.files.zip import is_zip, open_archive
 

@@ -1,13 +1,9 @@
-"""A file's bytes in memory of the process's own: what happens to the file afterwards changes nothing.
-
-A file that is mapped kills the process when somebody cuts it short, and changes a model's weights in silence
-when somebody writes to it. Weights are therefore copied: those that stay in use as they are into anonymous
-memory on pages of 2 MB where the system has them, of which the processor needs fewer table entries.
-"""
+"""A file's bytes in memory: copied into memory of the process's own, or mapped and shared."""
 
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import threading
 import weakref
@@ -130,3 +126,46 @@ def read_private(path: Path) -> Bytes:
         ModelError: missing, unreadable, no regular file, or changed meanwhile.
     """
     return PrivateFile(path).whole()
+
+
+class SharedFile:
+    """A mapped file, and whether it is still what it was when it was opened.
+
+    Raises:
+        ModelError: missing, empty, unreadable or no regular file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = open_regular(path)
+            weakref.finalize(self, self._file.close)
+            self._seen = self._state()
+            self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{path}: cannot be mapped: {error}") from None
+
+    def whole(self) -> Bytes:
+        """All bytes, which cannot be written to here.
+
+        Raises:
+            ModelError: the file was changed since it was opened.
+        """
+        self.check()
+        return np.frombuffer(self._map, dtype=np.uint8)
+
+    def check(self) -> None:
+        """Look whether the file is as it was.
+
+        Raises:
+            ModelError: it was cut short or written to.
+        """
+        if self._state() != self._seen:
+            raise ModelError(
+                f"{self.path}: was changed while it is shared; load the model again, or load it with "
+                "memory 'fast', which copies it"
+            )
+
+    def _state(self) -> tuple[int, int]:
+        found = os.fstat(self._file.fileno())
+        return found.st_size, found.st_mtime_ns
