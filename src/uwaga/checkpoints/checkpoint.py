@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 Task = Literal["translate", "generate", "fill"]
 """A model translates, continues texts, or fills gaps in them."""
 
+Dtype = Literal["float32", "float16", "bfloat16"]
+"""Number formats of floating-point weights."""
+Memory = Literal["fast", "shared", "none"]
+"""Where a reader puts weights: into memory of its own, mapped from the file and shared with other processes,
+or nowhere, for a description that reads only the headers of the weight files."""
+
 KINDS: dict[Task, tuple[str, str]] = {
     "translate": ("an encoder–decoder", "uwaga.Translator and `uwaga translate`"),
     "generate": ("a decoder-only model", "uwaga.TextGenerator and `uwaga generate`"),

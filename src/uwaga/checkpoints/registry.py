@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from uwaga.checkpoints.alignment_head import HEAD_FILE, read_head
 from uwaga.checkpoints.card import CARD, README
@@ -27,12 +27,8 @@ from uwaga.checkpoints.storage.json_file import peek
 from uwaga.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
-    from uwaga.checkpoints.checkpoint import Checkpoint
+    from uwaga.checkpoints.checkpoint import Checkpoint, Memory
     from uwaga.checkpoints.description import Description
-
-Memory = Literal["fast", "shared", "none"]
-"""Where a reader puts weights: into memory of its own, mapped from the file and shared with other processes,
-or nowhere, for a description that reads only the headers of the weight files."""
 
 
 @dataclass(frozen=True)

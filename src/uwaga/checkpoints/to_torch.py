@@ -9,9 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.checkpoints.formats.uwaga.names import CONFIG
-from uwaga.checkpoints.formats.uwaga.schema import Dtype
+from uwaga.checkpoints.checkpoint import Checkpoint, Dtype
 from uwaga.checkpoints.storage.safetensors_files import check_tensors
 from uwaga.checkpoints.weight_map import Weights
 from uwaga.engine.packing import all_finite
@@ -73,7 +71,7 @@ def _build(checkpoint: Checkpoint) -> Seq2Seq | MaskedEncoder:
             return MaskedEncoder(settings, sizes[1])
         return build_model(settings, checkpoint.symbols, *sizes)
     except SettingsError as error:
-        raise ModelError(f"{checkpoint.place / CONFIG}: {error}") from None
+        raise ModelError(f"{checkpoint.place / 'config.json'}: {error}") from None
 
 
 def _check(model: nn.Module, checkpoint: Checkpoint, weights: Weights) -> None:

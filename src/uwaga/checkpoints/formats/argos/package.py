@@ -16,11 +16,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.checkpoint import Checkpoint, Memory
 from uwaga.checkpoints.formats.ctranslate2.folder import read_folder
 from uwaga.checkpoints.formats.ctranslate2.vocabulary import PIECES
 from uwaga.checkpoints.languages import UNKNOWN
-from uwaga.checkpoints.registry import Memory
 from uwaga.errors import ModelError, shown
 from uwaga.files.regular import read_regular
 from uwaga.files.zip import Archive, open_archive

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
+from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
 from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile, Variable, read_model_file
 from uwaga.checkpoints.formats.ctranslate2.vocabulary import (
     Vocabularies,
@@ -23,7 +23,6 @@ from uwaga.checkpoints.formats.ctranslate2.vocabulary import (
     tokenisers,
 )
 from uwaga.checkpoints.languages import UNKNOWN, Languages
-from uwaga.checkpoints.registry import Memory
 from uwaga.checkpoints.size_checks import weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.checkpoints.storage.tensors import FORMATS, StoredTensor

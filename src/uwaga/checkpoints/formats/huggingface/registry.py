@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.checkpoint import Checkpoint, Memory
 from uwaga.checkpoints.formats.huggingface.bart import read_bart
 from uwaga.checkpoints.formats.huggingface.bert import read_bert
 from uwaga.checkpoints.formats.huggingface.folder import FamilyReader, HuggingFaceFolder
@@ -16,7 +16,6 @@ from uwaga.checkpoints.formats.huggingface.pegasus import read_pegasus
 from uwaga.checkpoints.formats.huggingface.prophetnet import read_prophetnet
 from uwaga.checkpoints.formats.huggingface.t5 import read_t5
 from uwaga.checkpoints.formats.uwaga.names import CONFIG
-from uwaga.checkpoints.registry import Memory
 from uwaga.checkpoints.storage.json_file import read_mapping
 from uwaga.errors import ModelError, shown
 

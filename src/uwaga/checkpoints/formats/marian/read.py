@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
+from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
 from uwaga.checkpoints.formats.marian.binary import read_binary
 from uwaga.checkpoints.formats.marian.files import NPZ, ModelFiles, find_files
 from uwaga.checkpoints.formats.marian.npz import read_arrays
@@ -23,7 +23,6 @@ from uwaga.checkpoints.formats.marian.shortlist import read_lexical_shortlist
 from uwaga.checkpoints.formats.marian.table import TURNED_OUTPUT, weight_table
 from uwaga.checkpoints.formats.marian.vocabulary import Texts, read_texts
 from uwaga.checkpoints.languages import UNKNOWN, Languages
-from uwaga.checkpoints.registry import Memory
 from uwaga.checkpoints.size_checks import check_against_weights, weight_shapes
 from uwaga.checkpoints.storage.tensors import QuantisedTensor, StoredTensor
 from uwaga.checkpoints.weight_map import map_weights

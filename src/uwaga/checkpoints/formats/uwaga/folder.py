@@ -15,6 +15,7 @@ import torch
 
 from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD
+from uwaga.checkpoints.checkpoint import Dtype
 from uwaga.checkpoints.formats.uwaga import schema
 from uwaga.checkpoints.formats.uwaga.checks import check_tokenisers
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FILES, FORMAT, SOURCE, TARGET, WEIGHTS
@@ -38,7 +39,7 @@ def save_model(
     target: Tokeniser,
     languages: tuple[str, str],
     card: str,
-    dtype: schema.Dtype = "float32",
+    dtype: Dtype = "float32",
     usual: UsualScore | None = None,
     alignment_head: AlignmentHead | None = None,
 ) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD, read_card
-from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
+from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
 from uwaga.checkpoints.formats.uwaga import int8_tokenisers
 from uwaga.checkpoints.formats.uwaga.int8_config import (
     DECODER_ONLY_VERSION,
@@ -49,7 +49,6 @@ from uwaga.checkpoints.formats.uwaga.schema import (
     model_values,
 )
 from uwaga.checkpoints.languages import Languages
-from uwaga.checkpoints.registry import Memory
 from uwaga.checkpoints.storage.memory import SharedFile, read_private
 from uwaga.checkpoints.storage.safetensors_files import NAMES, aligned_bytes, check_header, tensors_of
 from uwaga.checkpoints.storage.tensors import StoredTensor

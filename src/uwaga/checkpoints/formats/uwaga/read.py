@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
+from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
 from uwaga.checkpoints.formats.uwaga import schema
 from uwaga.checkpoints.formats.uwaga.checks import check_plausible, check_tokenisers, read_tokeniser
 from uwaga.checkpoints.formats.uwaga.names import SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.formats.uwaga.schema import FolderConfig
 from uwaga.checkpoints.languages import Languages
-from uwaga.checkpoints.registry import Memory
 from uwaga.checkpoints.size_checks import weight_shapes
 from uwaga.checkpoints.storage.safetensors_files import STORED, check_header, open_tensors
 from uwaga.checkpoints.weight_map import Table, Weights, plain

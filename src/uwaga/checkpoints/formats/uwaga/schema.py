@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from uwaga.checkpoints.checkpoint import Dtype
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FORMAT
 from uwaga.checkpoints.score_stats import UsualScore
 from uwaga.checkpoints.storage.json_file import parse_stored
@@ -29,7 +30,6 @@ AVERAGE = ("aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
 LARGEST_CONFIG = 1 << 20
 """Bytes. A real one has about two thousand."""
 
-Dtype = Literal["float32", "float16", "bfloat16"]
 Language = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_\-]+$")]
 TokenId = Annotated[int, Field(ge=0, lt=1 << 24)]
 
