@@ -15,20 +15,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.description import Description
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED, CONFIG
-from uwaga.checkpoints.languages import Pairs
 from uwaga.checkpoints.storage.json_file import peek, read_mapping
 from uwaga.errors import CatalogueError, ModelError, SettingsError, UwagaError, shown
 from uwaga.languages.codes import base_language
 from uwaga.library.fields import check_language, same_language
 from uwaga.library.routes import Rank
 from uwaga.settings import StrictModel, parse
+
+if TYPE_CHECKING:
+    from uwaga.checkpoints.description import Description
+    from uwaga.checkpoints.languages import Pairs
 
 ORIGIN = "origin.json"
 HOME = "UWAGA_HOME"
