@@ -19,7 +19,7 @@ from uwaga.library.installed import InstalledModel, Origin, mean_score
 from uwaga.library.routes import MAX_MODELS, find_route
 from uwaga.server import served_models
 from uwaga.server.settings import ModelSettings
-from uwaga.translator import by_language
+from uwaga.translator import model_selection
 
 
 def model(name, sources, targets, parameters=10, kind="hub", place="/nowhere", sound=True):
@@ -179,7 +179,7 @@ def test_server_and_command_line_choose_the_same_models(monkeypatch):
     checkpoint = SimpleNamespace(
         task="translate", languages=SimpleNamespace(stated=("?", "?"), knows=lambda source, target: True)
     )
-    monkeypatch.setattr(by_language, "read_model", lambda place, memory: checkpoint)
+    monkeypatch.setattr(model_selection, "read_model", lambda place, memory: checkpoint)
     monkeypatch.setattr(served_models, "find_model", Path)
 
     def random_model(number):
@@ -210,7 +210,7 @@ def test_server_and_command_line_choose_the_same_models(monkeypatch):
         )
         for source, target in itertools.permutations(served.codes, 2):
             try:
-                legs = by_language.choose_models(source, target).legs
+                legs = model_selection.choose_models(source, target).legs
             except NotInstalledError:
                 legs = ()
             hops = served.route(source, target) or ()
