@@ -1,16 +1,16 @@
-"""The errors a user can meet. Each message names the thing that is wrong and the way out."""
+"""Errors for users. Each message names what is wrong and what to do about it."""
 
 SHOWN = 60
-"""Characters of a value that a message quotes."""
+"""Maximum characters of a value quoted in a message."""
 LONGEST_REASON = 200
-"""Characters of another library's message."""
+"""Maximum characters of another library's message."""
 
 
 def shown(value: object) -> str:
-    """A value as messages quote it: short, whatever a stranger's file holds.
+    """Return a short representation of an untrusted value for messages.
 
     Args:
-        value: of any kind and size.
+        value: of any type and size.
     """
     if isinstance(value, str | bytes):
         value = value[: SHOWN + 1]
@@ -20,42 +20,42 @@ def shown(value: object) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     try:
         text = repr(value)
-    except Exception:  # a number of thousands of digits in it, or a stranger's own repr
+    except Exception:  # an int of thousands of digits, or a broken __repr__
         return f"a {type(value).__name__}"
     return text if len(text) <= SHOWN + 2 else f"{text[:SHOWN]}..."
 
 
 def reason(error: BaseException) -> str:
-    """What the error of another library says, in one short line: some quote a stranger's file at any length.
+    """Return the message of another library's error as one short line; some quote whole files.
 
     Args:
-        error: of any kind; one that says nothing is called by its name.
+        error: any exception; without a message, its class name is returned.
     """
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:LONGEST_REASON]
 
 
 class UwagaError(Exception):
-    """Base of every error that is the input's fault; the command line prints it without a traceback."""
+    """Base of all errors caused by input; the command line prints them without a traceback."""
 
 
 class SettingsError(UwagaError):
-    """A settings file or argument holds an unknown key or an impossible value."""
+    """A settings file or argument has an unknown key or an invalid value."""
 
 
 class DataError(UwagaError):
-    """A corpus, sentence or text file cannot be read as what it should be."""
+    """A corpus, sentence or text file is invalid."""
 
 
 class TextTooLongError(DataError):
-    """An input is longer than the model can take."""
+    """An input is too long for the model."""
 
 
 class ModelError(UwagaError):
-    """A model folder is incomplete, damaged or disagrees with itself."""
+    """A model folder is incomplete, damaged or inconsistent."""
 
 
 class NotInstalledError(ModelError):
-    """No installed model translates between two languages; ``pairs`` (``en-pt``) are what is missing."""
+    """No installed model translates between two languages; ``pairs`` (``en-pt``) are the missing ones."""
 
     def __init__(self, message: str, pairs: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ class CheckpointError(UwagaError):
 
 
 class CatalogueError(UwagaError):
-    """A catalogue of models, or a file that it names, cannot be fetched or is not what it says."""
+    """A catalogue of models, or a file that it lists, cannot be fetched or is invalid."""
 
 
 class MissingExtraError(UwagaError):
@@ -75,19 +75,19 @@ class MissingExtraError(UwagaError):
 
 
 class RunInUseError(UwagaError):
-    """Another process works in the folder of a run, or of a job that writes shards."""
+    """Another process is using the folder of a run or a job."""
 
 
 class RankLostError(UwagaError):
-    """Another of the processes that train one run together has ended, or does not answer."""
+    """Another process of a distributed training run has ended or does not respond."""
 
 
 class FailedElsewhereError(UwagaError):
-    """Another of the processes that train one run together has failed, and has said why itself."""
+    """Another process of a distributed training run has failed and reported the error."""
 
 
 class BusyError(UwagaError):
-    """Too many requests wait already; ``retry_after`` is in how many seconds it may be worth trying again."""
+    """Too many requests are waiting; retry after ``retry_after`` seconds."""
 
     def __init__(self, message: str, retry_after: float = 1.0) -> None:
         super().__init__(message)
@@ -95,8 +95,8 @@ class BusyError(UwagaError):
 
 
 class DeadlineError(UwagaError):
-    """A request was not answered in the time that it had."""
+    """A request was not answered before its deadline."""
 
 
 class CancelledRequestError(UwagaError):
-    """A request was taken back by who made it, or the translator was closed."""
+    """A request was cancelled, or the translator was closed."""

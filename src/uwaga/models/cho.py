@@ -16,10 +16,10 @@ from uwaga.settings.recurrent import ChoSettings
 class Cho(Recurrent):
     """``c = tanh(V h_N)`` starts the decoder, ``h'_0 = tanh(V' c)``, and enters each step and read-out.
 
-    Cho 2014 §A.1. In both gates of the decoder's GRU ``c`` stands beside the word. In the candidate, with
-    ``gru: paper``, it stands beside the state under the reset gate, ``n = tanh(W' e(y) + r (U' h' + C c))``
-    (§A.1.2; the encoder has ``U (r h)``). With ``gru: fused`` it is part of the input there too, and a whole
-    target is one call.
+    Cho 2014 §A.1. In both gates of the decoder's GRU ``c`` is part of the input, with the word. In the
+    candidate, with ``gru: paper``, it is added to the state under the reset gate, ``n = tanh(W' e(y) + r (U'
+    h' + C c))`` (§A.1.2; the encoder has ``U (r h)``). With ``gru: fused`` it is part of the input there too,
+    and a whole target is one call.
     """
 
     def __init__(

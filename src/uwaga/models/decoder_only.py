@@ -49,8 +49,8 @@ class PromptState:
     """The cache of each row: ``mask`` (rows, past) bool and ``layers`` (rows, heads, past, head width).
 
     ``first`` (rows,) the tokens that the first step feeds, None after it; ``positions`` (rows,) the positions
-    of the next tokens, ``furthest`` the greatest of them. Between a prompt and what was made behind it
-    there may be padding, which ``mask`` hides.
+    of the next tokens, ``furthest`` the largest of them. Between a prompt and its continuation there may be
+    padding, which ``mask`` hides.
     """
 
     beams: int
@@ -135,7 +135,7 @@ class DecoderOnly(Seq2Seq):
         if longest > self.settings.max_length:
             raise _too_long(longest, self.settings.max_length)
         positions = torch.arange(longest, device=self.device)
-        tokens = pad(texts, self.symbols.pad, self.device)  # padding stands behind, where no real token looks
+        tokens = pad(texts, self.symbols.pad, self.device)  # right-padded, where no real token attends
         self._run(tokens, positions, None, self._causal(longest), seen.decoder)
         return seen.sentences(lengths, lengths)
 
@@ -183,7 +183,7 @@ class DecoderOnly(Seq2Seq):
         mask = positions < lengths[:, None] - 1  # (sentences, read)
         if read == 0:
             return PromptMemory(last, mask, ())
-        # Padding stands behind, where causal rows of real tokens never look.
+        # Right-padded, where causal attention of real tokens does not reach.
         _, layers = self._run(prompts[:, :read], positions, None, self._causal(read))
         return PromptMemory(last, mask, layers)
 

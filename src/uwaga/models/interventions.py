@@ -188,9 +188,7 @@ def _chosen(model: Transformer, heads: Heads) -> Iterator[EditedAttention]:
         assert isinstance(block, EncoderBlock | DecoderBlock)
         attention = getattr(block, name)
         if not isinstance(attention, MultiHeadAttention):
-            raise SettingsError(
-                "the model's decoder has no self-attention; another layer stands in its place"
-            )
+            raise SettingsError("the model's decoder has no self-attention, but another layer in its place")
         if heads.head is not None and not 1 <= heads.head <= attention.heads:
             raise SettingsError(f"head {heads.head}: the layer has {attention.heads}, counted from 1")
         if not isinstance(attention, EditedAttention):

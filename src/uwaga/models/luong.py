@@ -28,9 +28,9 @@ from uwaga.settings.recurrent import LuongSettings
 class Luong(Recurrent):
     """``h̃_t = tanh(W_c [c_t; h_t])`` (eq. 5), with ``c_t`` from attention of ``h_t`` over the encoder.
 
-    With input feeding the first layer reads ``[E y_{t-1}; h̃_{t-1}]`` (§3.3), so steps follow each other;
-    without, a whole target is one fused call per layer and one attention. The source is read backwards
-    where the settings say so; annotations stand in the order of the source all the same.
+    With input feeding the first layer reads ``[E y_{t-1}; h̃_{t-1}]`` (§3.3), so steps are sequential;
+    without, a whole target is one fused call per layer and one attention. The source may be read backwards
+    (a setting); annotations are in the order of the source anyway.
     """
 
     def __init__(

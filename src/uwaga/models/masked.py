@@ -18,7 +18,7 @@ from uwaga.results.attention import Attentions
 from uwaga.settings import EncoderOnlySettings
 
 FILLER = 0
-"""What stands behind shorter texts; it is masked, so any token would do."""
+"""Padding token; it is masked, so any token would do."""
 
 
 class MaskedHead(nn.Module):
@@ -83,7 +83,7 @@ class MaskedEncoder(nn.Module):
         types: Tensor | None = None,
         seen: list[Tensor] | None = None,
     ) -> Tensor:
-        """States (texts, length, width) of padded texts.
+        """Return states (texts, length, width) of padded texts.
 
         Args:
             tokens: (texts, length) ids, each text framed as the model expects.
@@ -104,7 +104,7 @@ class MaskedEncoder(nn.Module):
     def encode(
         self, texts: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None
     ) -> list[Tensor]:
-        """The states (tokens, width) of each text, in any number, as if it were alone.
+        """Return the states (tokens, width) of each text, independent of the others.
 
         Args:
             texts: token ids, each text framed as the model expects.
@@ -120,7 +120,7 @@ class MaskedEncoder(nn.Module):
     def attentions(
         self, texts: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None
     ) -> list[Attentions]:
-        """The self-attention of each text, (layers, heads, query, key) in ``encoder``, as if it were alone.
+        """Return the self-attention of each text as ``encoder`` (layers, heads, query, key).
 
         Arguments and errors are those of :meth:`encode`.
         """

@@ -64,7 +64,7 @@ class StreamBlock(ResidualBlock):
             memory_mask: (sentences, 1, 1, source) bool.
             need_weights: return the cross-attention weights.
             seen: where each head's weights are put, those with which stream 0 reads the target and those
-                with which stream 1 looks at the source.
+                of stream 1 to the source.
 
         Returns:
             x of the same shape, the longer cache, and the weights of stream 1, which predicts the next token,
@@ -89,9 +89,9 @@ class StreamBlock(ResidualBlock):
 class ProphetNet(Seq2Seq):
     """A Transformer's encoder, and a decoder of ``1 + ngram`` streams.
 
-    Stream 0 reads the target so far. Stream s > 0 begins at each position with a vector of its own instead of
-    a token, and predicts the token behind it without the last ``s - 1`` tokens before: stream 1 is the
-    decoder that search uses, the others teach it to plan ahead, and cost nothing once it is trained.
+    Stream 0 reads the target so far. Stream s > 0 has a vector of its own instead of a token at each
+    position, and predicts the next token without the last ``s - 1`` tokens before. Stream 1 is the decoder
+    that search uses; the others train it to plan ahead and are not needed afterwards.
 
     Raises:
         SettingsError: the vocabularies of both sides differ; one table serves both and the output.
@@ -110,7 +110,7 @@ class ProphetNet(Seq2Seq):
                 f"model.family: prophetnet shares one table between vocabularies of {source_vocabulary} and "
                 f"{target_vocabulary}; set text.joint: true"
             )
-        width, rows = settings.width, settings.max_length + 1  # a predicting stream stands one further
+        width, rows = settings.width, settings.max_length + 1  # a predicting stream is one position further
         self.settings, self.symbols, self.vocabulary = settings, symbols, target_vocabulary
         self.max_source = self.max_target = settings.max_length
         self.embedding = nn.Embedding(target_vocabulary, width)
@@ -143,14 +143,14 @@ class ProphetNet(Seq2Seq):
     def future_features(
         self, source: Tensor, target_in: Tensor, ngram: int, seen: Recording | None = None
     ) -> Tensor:
-        """Outputs (sentences, ngram, target, width) of the first predicting streams, the next token's first.
+        """Return outputs (sentences, ngram, target, width) of the first predicting streams, next token first.
 
-        Those of stream j at position t know the target up to t - j, and predict what those of the first do.
+        Stream j at position t reads the target up to t - j, and predicts the same token as the first stream.
         """
         encodings, mask = self.encode_ids(source, seen)
         x = self._embed(target_in, 0, ngram)
         for block in self._blocks():
-            # Padding stands behind the target, where no real token looks.
+            # Padding is after the target, where no real token attends.
             x, _, _ = block(x, None, block.cross_attention.project(encodings), needed(mask), seen=seen)
         return x[:, 1:]
 

@@ -36,7 +36,7 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
     Returns:
         ``tokens`` (rows, k) and the model's own natural ``log_probs`` (rows, k), falling, ties by the
         lower id; in float64 where the logits are, else in float32. A candidate at -inf means that there was
-        no further one; its token says nothing. Those that are ``wanted`` stand behind.
+        no further one; its token is arbitrary. Extra tokens follow.
     """
     table = at_least_float32(logits.detach())  # (rows, vocabulary)
     rows, vocabulary = table.shape
@@ -115,9 +115,9 @@ def _settle_last(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, count:
 
 
 def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tuple[Ids, LogProbs]:
-    """A token per row (rows, 1) drawn from the shaped distribution, with its logit.
+    """Sample a token for each row (rows, 1) from the shaped distribution; return it with its logit.
 
-    The order of falling probability is needed only as far as the draw reaches: the most probable tokens
+    Descending order of probability is needed only as far as the draw reaches: the most probable tokens
     are tried first, and more of them only if some row's draw lies beyond.
     """
     vocabulary = table.shape[1]

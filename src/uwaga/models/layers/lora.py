@@ -19,7 +19,7 @@ class LoraLinear(nn.Linear):
     """
 
     def __init__(self, frozen: nn.Linear, rank: int, alpha: float, dropout: float) -> None:
-        """The layer of ``frozen``, whose weights it shares.
+        """Wrap the layer ``frozen``, whose weights are shared.
 
         Args:
             frozen: a linear layer, which is not changed but for its gradients.

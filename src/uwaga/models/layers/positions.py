@@ -95,7 +95,7 @@ def relative_bucket(distance: Tensor, buckets: int, farthest: int, both_ways: bo
     Args:
         distance: (...).
         buckets: of both directions together.
-        farthest: the distance from which on all are alike.
+        farthest: distances from here share a bucket.
         both_ways: True if later keys have buckets of their own.
     """
     count = buckets // 2 if both_ways else buckets

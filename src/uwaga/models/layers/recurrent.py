@@ -1,6 +1,6 @@
 """Recurrent layers: GRU and LSTM, whole sentences in one call or one step at a time (M11 to M15).
 
-Axes: ``rows`` are sentences or hypotheses, ``time`` runs along the sentence. Padding stands behind a
+Axes: ``rows`` are sentences or hypotheses, ``time`` runs along the sentence. Padding is after a
 sentence and never changes a state of it: a sentence of a batch gives what it gives alone.
 """
 
@@ -35,7 +35,7 @@ class _Weights(NamedTuple):
 
 
 class _GatedLayer(nn.Module):
-    """What GRU and LSTM share: torch's layer holds the weights, for its call and for single steps."""
+    """Base of GRU and LSTM: torch's layer holds the weights, for whole sentences and for single steps."""
 
     layer: nn.RNNBase
 
@@ -45,29 +45,31 @@ class _GatedLayer(nn.Module):
         return _Weights(*(cast(Tensor, getattr(self.layer, name)) for name in names))
 
     def project(self, x: Tensor, first: int = 0) -> Tensor:
-        """What (..., part of the inputs) adds to the gates, (..., gates * units).
+        """Return the contribution of (..., part of the inputs) to the gates, (..., gates * units).
 
         Args:
-            x: inputs from number ``first`` on; the bias is added where that is 0.
-            first: the first input that ``x`` holds.
+            x: inputs from number ``first``; the bias is added if that is 0.
+            first: number of the first input in ``x``.
         """
         weights = self.weights
         matrix = weights.inputs[:, first : first + x.shape[-1]]
         return linear(x, matrix, weights.input_bias if first == 0 else None)
 
     def beside(self, projected: Tensor, first: int) -> StepProduct:
-        """:meth:`project` of all inputs, of which those from number ``first`` on come step by step.
+        """Return the product for :meth:`project` of all inputs, given those from ``first`` step by step.
 
-        ``known`` (rows, time, gates * units) is the projection of those before, the bias included.
+        ``projected`` (rows, time, gates * units) is the projection of the inputs before, with the bias.
         """
         return StepProduct(projected, self.weights.inputs[:, first:])
 
     def nothing_known(self, rows: int, time: int) -> Tensor:
-        """What :meth:`beside` takes, with ``first`` 0, where no input is known before."""
+        """Return the projection of no inputs for :meth:`beside`, with ``first`` 0: the bias."""
         return self.weights.input_bias.expand(rows, time, -1)
 
     def reset(self) -> None:
-        """Glorot's scale for each gate's input matrix, variance-keeping recurrent ones, zero biases."""
+        """Initialise: Glorot for each gate's input matrix, variance-preserving recurrent ones, zero
+        biases.
+        """
         weights, units = self.weights, self.layer.hidden_size
         bound = (6.0 / (self.layer.input_size + units)) ** 0.5
         nn.init.uniform_(weights.inputs, -bound, bound)
@@ -109,7 +111,7 @@ class Gru(_GatedLayer):
 
 
 class GruSteps:
-    """A GRU over ``time`` steps whose inputs become known one after the other."""
+    """A GRU over ``time`` steps with inputs given step by step."""
 
     def __init__(self, layer: Gru, rows: int, time: int) -> None:
         _, matrix, _, bias = layer.weights
@@ -161,7 +163,7 @@ class Lstm(_GatedLayer):
             lengths: (rows,) how many of the vectors count; all where None.
 
         Returns:
-            hidden states (rows, time, units), meaningless behind a row's length, and the state after its
+            hidden states (rows, time, units), undefined after the length of a row, and the state after its
             last vector.
         """
         if start is None:
@@ -178,13 +180,12 @@ class Lstm(_GatedLayer):
 
 
 class LstmSteps:
-    """An LSTM over several steps whose inputs become known one after the other.
+    """An LSTM over several steps with inputs given step by step.
 
     Args:
-        layer: its weights.
-        known: (rows, time, 4 units), :meth:`Lstm.project` of the inputs that are known before, with the
-            bias; of none, the bias alone.
-        first: number of the first input that is not.
+        layer: the LSTM layer.
+        projected: (rows, time, 4 units), :meth:`Lstm.project` of the inputs known in advance, with the bias.
+        first: number of the first other input.
     """
 
     def __init__(self, layer: Lstm, projected: Tensor, first: int) -> None:
@@ -198,15 +199,15 @@ class LstmSteps:
 
 
 def matrix_product(matrix: Tensor, bias: Tensor, rows: int, time: int) -> StepProduct:
-    """``W x_t + b`` at each of ``time`` steps."""
+    """Return the product ``W x_t + b`` for each of ``time`` steps."""
     return StepProduct(bias.expand(rows, time, -1), matrix)
 
 
 class LstmStack(nn.Module):
-    """Layers on top of each other, dropout before each but the first, residuals where asked for.
+    """A stack of LSTM layers, with dropout before each except the first, and optional residuals.
 
     ``residual_from``: the first layer (from 0) whose input is added to its output (Wu 2016 §3.1), or None.
-    ``extra``: width of a vector that every layer reads beside its input.
+    ``extra``: width of a vector that every layer reads in addition to its input.
     """
 
     def __init__(
@@ -247,16 +248,16 @@ class LstmStack(nn.Module):
 
 
 def backwards(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tensor:
-    """Each row of (rows, time, ...) turned round within its length; what stands behind stays.
+    """Return (rows, time, ...) with each row reversed within its length; padding stays in place.
 
-    ``keep_last`` leaves a row's last entry, the end symbol, in its place. Applied twice, it gives ``x``.
+    ``keep_last`` keeps the last entry of a row, the end symbol, in place. Applied twice, it returns ``x``.
     """
     positions = torch.arange(x.shape[1], device=x.device)  # (time,)
-    turned = lengths[:, None] - (2 if keep_last else 1) - positions  # (rows, time)
-    order = torch.where(turned >= 0, turned, positions)
+    reversed_positions = lengths[:, None] - (2 if keep_last else 1) - positions  # (rows, time)
+    order = torch.where(reversed_positions >= 0, reversed_positions, positions)
     return x[torch.arange(x.shape[0], device=x.device)[:, None], order]
 
 
 def at_end(states: Tensor, lengths: Tensor) -> Tensor:
-    """(rows, units) the state behind the last vector of each row of (rows, time, units)."""
+    """Return (rows, units) the state after the last vector of each row of (rows, time, units)."""
     return states[torch.arange(states.shape[0], device=states.device), lengths - 1]

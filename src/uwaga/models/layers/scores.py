@@ -183,7 +183,7 @@ class AdditiveScore(AttentionScore):
 class JointAdditiveScore(AttentionScore):
     """``vᵀ tanh(W [h; s])`` (M2), the same function with one matrix over the joined vectors.
 
-    Written as it stands, so nothing can be prepared: every pair of query and key goes through W.
+    Computed literally, so nothing can be prepared: every pair of query and key is multiplied by W.
     """
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:

@@ -20,8 +20,8 @@ class SsruState(NamedTuple):
 class Ssru(nn.Module):
     """``f_t = σ(W_f x_t + b_f)``, ``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ W x_t``, ``relu(c_t)`` (Kim 2019 §3.1).
 
-    The products need nothing of the positions before, so they are made for all of them at once; only
-    elementwise operations go along the sentence, as in the simple recurrent unit (Lei 2018 §3).
+    The products don't depend on earlier positions, so they are computed for all at once; only elementwise
+    operations are sequential, as in the simple recurrent unit (Lei 2018 §3).
     """
 
     def __init__(self, width: int) -> None:
@@ -37,10 +37,10 @@ class Ssru(nn.Module):
 
         Args:
             x: (rows, new, width).
-            past: the state behind the earlier positions, or None where there are none: ``c_0 = 0``.
+            past: the state after the earlier positions, or None if there are none: ``c_0 = 0``.
 
         Returns:
-            (rows, new, width), and the state behind the last of them.
+            (rows, new, width), and the state after the last position.
         """
         gates, new = at_least_float32(self.forget(x)), at_least_float32(self.input(x))  # (rows, new, width)
         start = new.new_zeros(x.shape[0], x.shape[2]) if past is None else past.cells

@@ -12,12 +12,12 @@ from uwaga.models.layers.positions import relative_bucket
 
 
 class StreamAttention(nn.Module):
-    """Stream 0 reads: its position t sees its own positions up to t, as in any decoder.
+    """Multi-stream attention: stream 0 attends to its own positions up to t, as in any decoder.
 
-    Stream s > 0 predicts the token behind position t, s tokens ahead of what it knows: it sees positions up
-    to ``t - (s - 1)`` of stream 0, the first one always, and of its own stream the position itself. The
-    scores are ``(q kᵀ) / √d + b``, where b is a projection of what asks, one number per head and bucket of
-    the distance.
+    Stream s > 0 predicts the token after position t, s tokens ahead of its context: it attends to positions
+    up to ``t - (s - 1)`` of stream 0, always to the first, and to its own position. The scores are
+    ``(q kᵀ) / √d + b``, where b is a projection of the query's input, one number for each head and bucket of
+    distances.
     """
 
     def __init__(self, width: int, heads: int, buckets: int, distance: int, dropout: float = 0.0) -> None:
@@ -42,8 +42,8 @@ class StreamAttention(nn.Module):
         Args:
             x: (rows, streams, target, width), stream 0 first.
             past: keys and values of stream 0's earlier positions, (rows, heads, past, head width).
-            seen: where the weights of stream 0 (rows, heads, target, source) are put behind those of lower
-                layers.
+            seen: list to which the weights of stream 0 (rows, heads, target, source) are appended, after
+                lower layers.
 
         Returns:
             the same shape, and the longer cache.
@@ -67,9 +67,9 @@ class StreamAttention(nn.Module):
         return out, cache
 
     def bias(self, x: Tensor, source: int) -> Tensor:
-        """What is added to the scores, (rows, streams, heads, target, source + 1), of x (rows, streams, ...).
+        """Return the bias (rows, streams, heads, target, source + 1) of scores, from x (rows, streams, ...).
 
-        A predicting stream stands one position further than the reading one: its distances are one larger.
+        A predicting stream is one position further than the reading one, so its distances are one larger.
         """
         rows, streams, target, _ = x.shape
         offered = self.relative(x).view(rows, streams, target, self.buckets, self.heads)
@@ -85,9 +85,9 @@ class StreamAttention(nn.Module):
 
 
 def stream_mask(streams: int, target: int, source: int, device: torch.device | str | None = None) -> Tensor:
-    """(streams, target, source + 1), True where a position may look; the last column is the stream itself.
+    """Return (streams, target, source + 1) True where a position may attend; the last column is the stream.
 
-    ``target`` new positions stand behind ``source - target`` earlier ones.
+    ``target`` new positions follow ``source - target`` earlier ones.
     """
     keys = torch.arange(source, device=device)
     queries = torch.arange(source - target, source, device=device)[:, None]
