@@ -79,7 +79,7 @@ def test_our_own_aligner_needs_no_model(folder):
 
 def test_the_choice_is_shown_and_kept(folder):
     shown = lines("align", "--choose", "pairs.tsv", "-m", "ende")
-    assert "every head against uwaga's own aligner, 8 pairs" in shown[0]
+    assert "each head against uwaga's own aligner, 8 pairs" in shown[0]
     assert shown[2].split() == ["head", "predicting", "reading"]
     assert [line.split()[0] for line in shown[3:9]] == ["1.1", "1.2", "1.mean", "2.1", "2.2", "2.mean"]
     assert sum("*" in line for line in shown) == 1
@@ -88,7 +88,7 @@ def test_the_choice_is_shown_and_kept(folder):
     assert head.model_dump(exclude_none=True) == kept and f"chosen: {head}" in shown[-1]
     write("gold", ["0-0 1?1"] * 8)
     shown = lines("align", "--choose", "test.en", "test.de", "-m", "ende", "--gold", "gold")
-    assert "every head against gold, 8 pairs" in shown[0]
+    assert "each head against gold, 8 pairs" in shown[0]
 
 
 def test_sources_alone_are_translated_to_choose_by(folder):
@@ -134,8 +134,8 @@ def test_links_are_scored(folder):
     ("arguments", "message"),
     [
         (("align", "pairs.tsv", "--aligner", "-m", "ende"), "leave out --model"),
-        (("align", "pairs.tsv", "--choose", "-m", "ende", "--both", "deen"), "--choose is of one model"),
-        (("align", "pairs.tsv", "-m", "ende", "--gold", "gold"), "--gold is what --choose goes by"),
+        (("align", "pairs.tsv", "--choose", "-m", "ende", "--both", "deen"), "--choose needs a single model"),
+        (("align", "pairs.tsv", "-m", "ende", "--gold", "gold"), "--gold needs --choose"),
         (("align", "a", "b", "c", "-m", "ende"), "3 files"),
         (("align", "test.en", "-m", "ende"), "line 1 has no tab"),
         (("align", "test.en", "short.de", "-m", "ende"), "must be aligned"),

@@ -141,11 +141,11 @@ def test_an_earlier_table_stands_beside_what_is_measured_now(files):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda table: table["buckets"].pop(), "its groups of lines are not those of these lines"),
+        (lambda table: table["buckets"].pop(), "its grouping differs"),
         (lambda table: table.update(signature="x"), "its signature"),
         (lambda table: table["buckets"][0]["systems"].clear(), "'test' is not in every bucket"),
         (lambda table: table["buckets"][0].update(lines="two"), "buckets.0.lines: Input should be"),
-        (lambda table: table.clear(), "no table of uwaga lengths: buckets: Field required"),
+        (lambda table: table.clear(), "buckets: Field required"),
     ],
 )
 def test_another_earlier_table_is_refused(files, change, words):
@@ -164,13 +164,13 @@ def test_another_earlier_table_is_refused(files, change, words):
     [
         ([], "nothing to compare: give --system"),
         (["--system", "{good}", "--earlier", "nowhere.json"], "nowhere.json: cannot be read"),
-        (["--system", "{good}", "--earlier", "test.en"], "test.en: no table of uwaga lengths"),
+        (["--system", "{good}", "--earlier", "test.en"], "test.en: not a table"),
         (["--system", "{short}"], "must be aligned"),
         (["--system", "{good}", "--edges", "3,x"], "--edges '3,x': give lengths"),
         (["--system", "{good}", "--edges", "3,2"], "each must be greater"),
         (["--system", "{good}", "--table", "x.csv"], "must end in one of .tsv, .json"),
         (["--system", "{good}", "-o", "x.bmp"], "must end in one of .png"),
-        (["--system", "m={good}", "-m", "m=x"], "two systems are called 'm'"),
+        (["--system", "m={good}", "-m", "m=x"], "two systems are named 'm'"),
         (["--system", "nowhere"], "nowhere"),
     ],
 )
@@ -225,7 +225,7 @@ def test_attend_shows_any_matrix_as_text_picture_and_json(tmp_path):
         (["--kind", "self"], "--kind self: give cross, encoder or decoder"),
         (["--layer", "seven"], "--layer seven: give a number from 1, last or all"),
         (["--layer", "0"], "--layer 0: give a number from 1"),
-        (["--head", "mean", "--head", "1"], "--head mean goes with no other --head"),
+        (["--head", "mean", "--head", "1"], "--head mean cannot be combined"),
         (["--kind", "encoder", "--layer", "77"], "layer 77: the model has"),
         (["--head", "99"], "head 99: the model has"),
     ],

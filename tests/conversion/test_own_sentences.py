@@ -43,7 +43,7 @@ def test_I11_22_a_model_is_measured_on_sentences_of_its_language(tmp_path):
     exact = to_engine(checkpoint, "float32", threads=1)
     sources, what = own_sources(checkpoint, exact)
     tokeniser = checkpoint.source
-    assert what == "sentences of uwaga's own in en (no --sample)"
+    assert what == "sentences that come with uwaga in en (no --sample)"
     assert [tokeniser.decode(ids) for ids in sources] == [
         tokeniser.decode(tokeniser.encode(line)) for line in shipped()["en"]
     ]

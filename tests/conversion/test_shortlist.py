@@ -81,7 +81,7 @@ def test_unseen_numbers_are_translated_with_it(translator, counted):
     sizes = [len(counted.shortlist.of(translator.pair_ids([pair], 1)[0][0])) for pair in TRIED]
     assert trial.size == np.mean(sizes) < 100 < translator.decoder.vocabulary
     assert trial.coverage > 0.99
-    assert trial.alike >= len(TRIED) - 3
+    assert trial.equal >= len(TRIED) - 3
     assert trial.vocabulary == translator.decoder.vocabulary
     expected = [
         evaluate([one.text for one in way.translations], [(target,) for _, target in TRIED], ["bleu"])["bleu"]
@@ -236,7 +236,7 @@ def test_torch_is_refused_by_name(translator, path):
         count_shortlist(torch, PAIRS)
     with pytest.raises(SettingsError, match="1 or more"):
         count_shortlist(translator, PAIRS, frequent=0)
-    with pytest.raises(DataError, match="no pair"):
+    with pytest.raises(DataError, match="usable pair"):
         count_shortlist(translator, [("", "")])
 
 
@@ -267,14 +267,14 @@ def test_the_command_makes_tries_and_uses_a_shortlist(corpus):
     assert float(loss[1]) == pytest.approx(
         float(scores["whole vocabulary"]) - float(scores["shortlist"]), abs=0.011
     )
-    assert re.search(r"list holds \d+ of 330 tokens on average, and (100|99)\.\d% of its reference", shown)
+    assert re.search(r"mean list: \d+ of 330 tokens, with (100|99)\.\d% of the tokens", shown)
     assert [path.name for path in corpus.iterdir() if path.name.startswith(".")] == []
     text = english(456)
     translated = run("translate", "--model", MODEL, "--shortlist", made, text).stdout
     assert translated == uwaga.load(MODEL, shortlist=made).translate(text).text + "\n"
     held = run("shortlist", MODEL, *files, *options, "--held-out", 20, "--sentences", 200).stdout
     assert re.search(r"from (\d+) pairs", held)[1] == "200"
-    assert re.search(r"of 20 translations alike", held)
+    assert re.search(r"of 20 translations equal", held)
 
 
 def test_no_pair_is_both_learnt_from_and_tried(corpus):
@@ -282,10 +282,10 @@ def test_no_pair_is_both_learnt_from_and_tried(corpus):
     for most, sentences in ((20, 100), (1, 1000), (1000, 1000)):
         found = read_corpus(*train, sentences, most)
         whole = PAIRS[: sentences + most]
-        assert len(found.tried) == min(most, len(whole) // 10)
-        assert sorted(found.learnt + found.tried) == sorted(whole)
+        assert len(found.heldout) == min(most, len(whole) // 10)
+        assert sorted(found.training + found.heldout) == sorted(whole)
     found = read_corpus(*train, 50, dev=dev)
-    assert (found.learnt, found.tried) == (PAIRS[:50], TRIED)
+    assert (found.training, found.heldout) == (PAIRS[:50], TRIED)
 
 
 def test_mistakes_are_named_and_leave_nothing_behind(corpus):

@@ -233,7 +233,7 @@ def test_convert_says_how_far_it_agrees(original, tmp_path, capsys):
         assert end.value.code == 0
         printed = capsys.readouterr().out
         assert "written in int8" in printed
-        assert "translated alike" in printed
+        assert "equal translations" in printed
     with pytest.raises(SystemExit) as end:
         main(["convert", str(original), str(out)])
     assert end.value.code == 1

@@ -64,5 +64,5 @@ def test_without_a_target_the_translation_is_explained(translator) -> None:
 
 
 def test_the_native_engine_has_no_gradients() -> None:
-    with pytest.raises(SettingsError, match="load it with engine='torch'"):
+    with pytest.raises(SettingsError, match="load the model with engine='torch'"):
         attribute(uwaga.Translator.load(device="cpu"), TEXT)

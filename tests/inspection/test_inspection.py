@@ -278,9 +278,9 @@ def test_a_table_is_json_and_tsv():
         ({"systems": {}}, "no system"),
         ({"systems": {"one": ["x"]}}, "one: 1 lines for 2 sources"),
         ({"references": [("x",)]}, "references: 1 lines for 2"),
-        ({"buckets": 0}, "0 buckets"),
+        ({"buckets": 0}, "buckets must be 1 or more"),
         ({"edges": [5, 5]}, "edges 5, 5: each must be greater"),
-        ({"samples": -1}, "-1 test sets"),
+        ({"samples": -1}, "samples must be 0 or more"),
         ({"tokenize": "13b"}, "unknown tokeniser '13b'"),
     ],
 )

@@ -167,5 +167,5 @@ def test_what_is_not_there(translator, heads, message) -> None:
 
 
 def test_the_native_engine_cannot_be_edited() -> None:
-    with pytest.raises(SettingsError, match="load it with engine='torch'"):
+    with pytest.raises(SettingsError, match="load the model with engine='torch'"):
         intervene(uwaga.Translator.load(device="cpu"), Heads())

@@ -87,13 +87,13 @@ def test_a_second_sentence_starts_anew():
     [
         (
             {"kinds": ("encoder",), "layers": [7]},
-            "layer 7: the model has 3 encoder layers of 2 heads; give 1 to 3",
+            "layer 7: the model has 3 encoder layers with 2 heads; give 1 to 3",
         ),
         (
             {"heads": [1, 3]},
-            "head 3: the model has 3 encoder layers of 2 heads; give 1 to 2, 'mean' or 'all'",
+            "head 3: the model has 3 encoder layers with 2 heads; give 1 to 2, 'mean' or 'all'",
         ),
-        ({"kinds": ("cross",)}, "has no cross-attention; it has encoder: 3 encoder layers of 2 heads"),
+        ({"kinds": ("cross",)}, "has no cross-attention; it has encoder: 3 encoder layers with 2 heads"),
     ],
 )
 def test_what_a_model_lacks_is_named(chosen, message):

@@ -282,7 +282,9 @@ def test_the_command_line_chooses_engine_and_precision(folder, tmp_path):
         str(tmp_path / "sample"),
     ]
     done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 0 and "2 sentences, greedy" in done.stdout and "continued alike" in done.stdout
+    assert (
+        done.exit_code == 0 and "2 sentences, greedy" in done.stdout and "equal continuations" in done.stdout
+    )
     assert run(tmp_path / "out", "A dog", "--max-length", 6)[0] == 0
     done = CliRunner().invoke(app, ["translate", "--model", str(tmp_path / "out"), "A dog"])
     assert done.exit_code == 1 and "`uwaga generate`" in done.stderr
@@ -294,4 +296,4 @@ def test_I11_22_a_decoder_only_model_is_compared_without_a_sample(folder, tmp_pa
     assert found.continued and found.sentences >= 5 and found.measured_on.endswith("(no --sample)")
     monkeypatch.setattr(conversion, "nearest_language", lambda tokeniser: None)
     drawn = quantise(folder, tmp_path / "drawn")
-    assert drawn.continued and drawn.measured_on == "texts that the model drew itself (no --sample)"
+    assert drawn.continued and drawn.measured_on == "texts sampled from the model (no --sample)"

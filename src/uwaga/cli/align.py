@@ -1,4 +1,4 @@
-"""``uwaga align``: which words of given translations stand for which of their sources."""
+"""``uwaga align``: align the words of translations with those of their sources."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 MOST_PAIRS = 3000
 MOST_LEARNED = 200_000
-"""Pairs that a head is chosen by: more change nothing."""
+"""Most pairs to select a head with; more make no difference."""
 Pair = tuple[str, str]
 
 
 class WordsChoice(StrEnum):
-    """What links count."""
+    """Units that links count."""
 
     words = "words"
     spaces = "spaces"
@@ -36,38 +36,41 @@ class WordsChoice(StrEnum):
 
 Model = Annotated[
     str | None,
-    typer.Option(
-        "--model", "-m", help="The model that aligns; the bundled model if not given.", show_default=False
-    ),
+    typer.Option("--model", "-m", help="Model that aligns; default: the bundled model.", show_default=False),
 ]
 Both = Annotated[
     str | None,
     typer.Option(
-        help="A model of the other direction: the links of both are made one (grow-diag-final-and).",
+        help="Model of the opposite direction: symmetrise the two alignments (grow-diag-final-and).",
         show_default=False,
     ),
 ]
 Aligner = Annotated[
     bool,
-    typer.Option("--aligner", help="No model: uwaga's own aligner, which learns from the pairs alone."),
+    typer.Option(
+        "--aligner", help="Use uwaga's own aligner, which learns from the pairs alone, instead of a model."
+    ),
 ]
 Words = Annotated[
     WordsChoice,
-    typer.Option(help="What links count: words and punctuation marks, or stretches between spaces (Moses)."),
+    typer.Option(
+        help="Units that links count: words and punctuation marks, or tokens between spaces (Moses)."
+    ),
 ]
 Choose = Annotated[
     bool,
     typer.Option(
         "--choose",
-        help="Choose the attention head that aligns these pairs best (or sources alone: the model translates "
-        "them), show every head, and keep the choice with the model.",
+        help="Find the attention head that aligns these pairs best, print all heads, and store the choice in "
+        "the model folder. A file of sources alone is translated first.",
     ),
 ]
 Gold = Annotated[
     Path | None,
     typer.Option(
-        help="With --choose: links that a person has made, as in `uwaga evaluate --alignments`; without, "
-        "those of uwaga's own aligner.",
+        help="With --choose: gold (manual) alignments, as in `uwaga evaluate --alignments`; default: those "
+        "of "
+        "uwaga's own aligner.",
         show_default=False,
     ),
 ]
@@ -91,28 +94,27 @@ def align(
     memory: the.Memory = "fast",
     adapter: the.Adapter = None,
 ) -> None:
-    """Print the word links of each pair as Moses writes them: ``0-0 1-2``, source word and target word from
-    0.
+    """Print the word alignment of each pair in Moses format: ``0-0 1-2``, source and target words from 0.
 
-    A model is led along the translations that are given, and the attention head that aligns best says where
-    each word comes from. Which head that is, is kept with the model; where nobody has chosen, it is the mean
-    of the last layer but one, which is worse: choose with --choose.
+    The model force-decodes the given translations, and links are read from the attention head that aligns
+    best. --choose finds that head and stores it with the model; otherwise the penultimate layer's mean is
+    used, which is less accurate.
 
     **Examples**
 
         uwaga align test.en test.de > test.links
 
-        uwaga align pairs.tsv --words spaces -m models/ende    # source, tab, target; words between spaces
+        uwaga align pairs.tsv --words spaces -m models/ende    # source, tab, target; tokens between spaces
 
-        uwaga align test.en test.de -m models/ende --both models/deen    # both directions made one
+        uwaga align test.en test.de -m models/ende --both models/deen    # symmetrised
 
-        uwaga align train.en train.de --aligner -o train.links    # no model, for a whole corpus
+        uwaga align train.en train.de --aligner -o train.links    # no model; for a whole corpus
 
-        uwaga align --choose dev.en dev.de -m models/ende    # a table of all heads; the best is kept
+        uwaga align --choose dev.en dev.de -m models/ende    # print all heads and store the best
 
-        uwaga align --choose dev.en -m models/ende    # the same, by the model's own translations
+        uwaga align --choose dev.en -m models/ende    # the same, with the model's own translations
 
-        uwaga align --choose test.en test.de --gold test.gold -m models/ende    # by links made by hand
+        uwaga align --choose test.en test.de --gold test.gold -m models/ende    # with manual alignments
     """
     _check(model, both, aligner, choose, gold)
     if aligner:
@@ -131,7 +133,7 @@ def align(
 
 
 def _check(model: str | None, both: str | None, aligner: bool, choose: bool, gold: Path | None) -> None:
-    """Refuse what does not go together.
+    """Refuse options that cannot be combined.
 
     Raises:
         SettingsError: names the options.
@@ -139,9 +141,11 @@ def _check(model: str | None, both: str | None, aligner: bool, choose: bool, gol
     if aligner and (model is not None or both is not None or choose):
         raise SettingsError("--aligner learns from the pairs alone: leave out --model, --both and --choose")
     if choose and both is not None:
-        raise SettingsError("--choose is of one model: choose for each of the two, then align with --both")
+        raise SettingsError(
+            "--choose needs a single model: run it for each of the two, then align with --both"
+        )
     if gold is not None and not choose:
-        raise SettingsError("--gold is what --choose goes by: add it; `uwaga evaluate` scores links")
+        raise SettingsError("--gold needs --choose; to score alignments use `uwaga evaluate`")
 
 
 def _by_models(
@@ -160,15 +164,15 @@ def _by_models(
 
     reverse = None
     if both is not None:
-        turned_round = replace(wanted, source=wanted.target, target=wanted.source, adapter=None)
-        reverse = Translator(load_named(both, turned_round))
+        reversed_load = replace(wanted, source=wanted.target, target=wanted.source, adapter=None)
+        reverse = Translator(load_named(both, reversed_load))
     with lines_out(output) as write, meter(files[0] if files else None, "aligning") as advance:
         for chunk, pairs in pairs_of(files):
             made = translator.align(pairs, words=words.value, first=chunk.first)
             links = [frozenset(one.links) for one in made]
             if reverse is not None:
-                turned = [(there, here) for here, there in pairs]
-                back = reverse.align(turned, words=words.value, first=chunk.first)
+                swapped = [(there, here) for here, there in pairs]
+                back = reverse.align(swapped, words=words.value, first=chunk.first)
                 others = [frozenset((here, there) for there, here in one.links) for one in back]
                 links = [grow_diagonal(one, other) for one, other in zip(links, others, strict=True)]
             write("".join(_moses(one) + "\n" for one in links))
@@ -190,7 +194,7 @@ def _by_aligner(files: list[Path], words: WordsChoice, output: Path | None) -> N
 def _choose(
     translator: Translator, name: str | None, files: list[Path], gold: Path | None, words: WordsChoice
 ) -> None:
-    """Measure every head, show them, and keep the best with the model."""
+    """Measure every head, print the errors, and store the best with the model."""
     from uwaga.checkpoints.alignment_head import write_head
     from uwaga.cli.meter import counter
     from uwaga.evaluation.alignment_error import check_pairs, chosen_lines, read_gold
@@ -226,14 +230,14 @@ def _choose(
     best = choose_links(translator, errors, examples, known, words.value, lexicon, again=learned)
     error = next(iter(errors.values()))
     against = f"{gold}" if gold is not None else "uwaga's own aligner"
-    typer.echo(f"alignment error of every head against {against}, {len(pairs)} pairs:\n")
+    typer.echo(f"alignment error rate of each head against {against}, {len(pairs)} pairs:\n")
     _show(errors)
     place = write_head(Path(find_model(name)), best)
-    typer.echo(f"\nchosen: {best}, error {error:.3f} alone; kept in {place}")
+    typer.echo(f"\nchosen: {best}, error {error:.3f} on its own; stored in {place}")
 
 
 def _show(errors: dict[AlignmentHead, float]) -> None:
-    """A line a head, a column a step; the best is marked."""
+    """Print a line per head and a column per step; the best is marked."""
     best = next(iter(errors))
     table: dict[str, dict[str, str]] = {}
     for head, error in sorted(errors.items(), key=lambda item: (item[0].layer, item[0].head or 1 << 30)):
@@ -245,7 +249,7 @@ def _show(errors: dict[AlignmentHead, float]) -> None:
 
 
 def _pairs_or_translated(translator: Translator, files: list[Path]) -> Iterator[Pair]:
-    """The pairs of the files or, of one file without tabs, its lines with the model's own translations."""
+    """Yield the pairs of the files, or the lines of a file without tabs with the model's translations."""
     from uwaga.cli.lines import file_chunks
     from uwaga.cli.meter import counter
     from uwaga.translator import Request
@@ -265,7 +269,7 @@ def _pairs_or_translated(translator: Translator, files: list[Path]) -> Iterator[
 def _all_pairs(files: list[Path]) -> list[Pair]:
     pairs = [pair for part in pairs_of(files) for pair in part.pairs]
     if not pairs:
-        raise DataError("there is nothing to align: no pair came in")
+        raise DataError("nothing to align: the input has no pairs")
     return pairs
 
 

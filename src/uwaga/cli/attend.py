@@ -1,4 +1,4 @@
-"""``uwaga attend``: where models look while they translate, or read."""
+"""``uwaga attend``: show the attention of models on a text."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ if TYPE_CHECKING:
 
 BUNDLED = "bundled model"
 
-Text = Annotated[str, typer.Argument(help="The text to translate, or to read.", show_default=False)]
+Text = Annotated[str, typer.Argument(help="Text to translate or to read.", show_default=False)]
 NamedModels = Annotated[
     list[str] | None,
     typer.Option(
         "--model",
         "-m",
-        help="A model folder or a Hugging Face name, with NAME= before it if you like; the bundled model "
-        "if not given. Given again: models side by side.",
+        help="Model folder or Hugging Face name, optionally NAME=FOLDER; default: the bundled model. "
+        "Repeat to "
+        "compare models.",
         show_default=False,
     ),
 ]
 Target = Annotated[
     str | None,
-    typer.Option(
-        help="Lead the models along this translation, token by token.", show_default="each model's own"
-    ),
+    typer.Option(help="Force-decode this translation.", show_default="each model's own"),
 ]
 Words = Annotated[
     bool,
     typer.Option(
         "--words",
-        help="Join the pieces of each word: added up where they are looked at, averaged where they look.",
+        help="Merge the pieces of each word: sum over source pieces, average over target pieces.",
     ),
 ]
 Drawing = Annotated[
@@ -45,43 +44,42 @@ Drawing = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Draw it into this file, .png, .svg or .pdf; made whole or not at all.",
+        help="Write a figure to this file (.png, .svg or .pdf).",
         show_default="the terminal",
     ),
 ]
 
 AsJson = Annotated[
     bool,
-    typer.Option("--json", help="One JSON object per matrix: title, source, target, weights, which it is."),
+    typer.Option("--json", help="Print one JSON object per matrix: title, source, target, weights, kind."),
 ]
 Kinds = Annotated[
     list[str] | None,
     typer.Option(
         "--kind",
-        help="cross (target at source), encoder (source at itself) or decoder (target at itself). Given "
-        "again: several.",
-        show_default="cross; of a model that reads alone its own",
+        help="Kind of attention: cross, encoder or decoder (self-attention). Repeatable.",
+        show_default="cross; for encoder- or decoder-only models, their self-attention",
     ),
 ]
 Layers = Annotated[
     list[str] | None,
     typer.Option(
-        "--layer", help="A layer's number from 1, last or all. Given again: several.", show_default="last"
+        "--layer", help="Number of a layer from 1, or last, or all. Repeatable.", show_default="last"
     ),
 ]
 Heads = Annotated[
     list[str] | None,
     typer.Option(
         "--head",
-        help="A head's number from 1, all, or mean for their average. Given again: several.",
+        help="Number of a head from 1, or mean (average of all heads), or all. Repeatable.",
         show_default="mean",
     ),
 ]
 Attribution = Annotated[
     str | None,
     typer.Option(
-        help="Beside the attention, what each source token contributes to each target token's "
-        "log-probability: `integrated` gradients, or `gradient_input`. Of a Transformer, in torch.",
+        help="Also show the contribution of each source token to each target token's log-probability: "
+        "`integrated` (integrated gradients) or `gradient_input`. For a Transformer, in torch.",
         show_default=False,
     ),
 ]
@@ -102,15 +100,14 @@ def attend(
     dtype: the.Precision = "auto",
     threads: the.Threads = 0,
 ) -> None:
-    """Show where a model looks while it translates: matrices of attention weights.
+    """Show the attention weights of a model on a text, as a heat map or a figure.
 
-    Unless told otherwise it is the one that says which source tokens each target token was made from: a row
-    is a target token and sums to 1 over the source tokens; the darker, the more it looked there. Of a
-    Transformer that is the mean over the heads of the last decoder layer's cross-attention.
+    By default this is cross-attention: each row is a target token, and its weights over the source tokens
+    sum to 1; darker is larger. For a Transformer it is the mean over the heads of the last decoder layer.
 
-    --kind, --layer and --head show any other matrix: how source tokens look at each other in the encoder, or
-    target tokens at those before them in the decoder; of BERT the encoder alone, of GPT-2 the decoder. In a
-    picture (--output) they are small multiples, a row a layer and a column a head.
+    --kind, --layer and --head select other matrices: self-attention of the encoder or the decoder (BERT has
+    only the first, GPT-2 only the second), and single layers and heads. In a figure (--output) they are small
+    multiples, with a row per layer and a column per head.
 
     **Examples**
 
@@ -131,15 +128,13 @@ def attend(
 
     models: dict[str, str | None] = dict(named(model, "--model")) if model else {BUNDLED: None}
     if output is not None and as_json:
-        raise SettingsError("--json is printed: leave out --output, which draws")
+        raise SettingsError("--json prints and --output draws: leave out one of them")
     if output is not None:
         inspection.check_drawing(output)
     select = selection(kind, layer, head)
     if attribution is not None:
         if select is not None or dtype != "auto":
-            raise SettingsError(
-                "--attribution chooses what is shown: leave out --kind, --layer, --head, --dtype"
-            )
+            raise SettingsError("--attribution cannot be combined with --kind, --layer, --head or --dtype")
         found = explained(models, text, target, attribution, words, device, threads)
     else:
         chosen: Any = {"select": select, "words": words, "device": device, "dtype": dtype, "threads": threads}
@@ -158,7 +153,7 @@ def explained(
     device: str,
     threads: int,
 ) -> list[Alignment]:
-    """Attention and attribution of each model, side by side."""
+    """Return attention and attribution of each model."""
     from uwaga import inspection
     from uwaga.translator import Translator
 
@@ -170,7 +165,7 @@ def explained(
 
 
 def show(found: list[Alignment], output: Path | None, as_json: bool, multiples: bool) -> None:
-    """Draw matrices into a file, or print them as JSON or heat maps."""
+    """Draw matrices to a file, or print them as JSON or heat maps."""
     from uwaga import inspection
 
     if output is not None:
@@ -187,10 +182,10 @@ def show(found: list[Alignment], output: Path | None, as_json: bool, multiples: 
 
 
 def selection(kinds: list[str] | None, layers: list[str] | None, heads: list[str] | None) -> Selection | None:
-    """What --kind, --layer and --head ask for; None where none of them is given.
+    """Return the selection by --kind, --layer and --head; None if none of them is given.
 
     Raises:
-        SettingsError: a value is none of those there are.
+        SettingsError: an impossible value.
     """
     if not (kinds or layers or heads):
         return None
@@ -203,13 +198,13 @@ def selection(kinds: list[str] | None, layers: list[str] | None, heads: list[str
 
 
 def _numbers(option: str, given: list[str] | None, word: str) -> Any:
-    """Numbers, or the one word that stands for some of them."""
+    """Parse numbers, or the single word that stands for some of them."""
     if not given:
         return word
     for one in given:
         if one in (word, "all"):
             if len(given) > 1:
-                raise SettingsError(f"{option} {one} goes with no other {option}")
+                raise SettingsError(f"{option} {one} cannot be combined with another {option}")
             return one
         if not (one.isascii() and one.isdecimal() and int(one) > 0):
             raise SettingsError(f"{option} {one}: give a number from 1, {word} or all")

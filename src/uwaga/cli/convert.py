@@ -1,4 +1,4 @@
-"""``uwaga convert``: a model in another format."""
+"""``uwaga convert``: convert a model to int8 or to the format of another program."""
 
 from __future__ import annotations
 
@@ -16,35 +16,36 @@ if TYPE_CHECKING:
 
 
 class ExportChoice(StrEnum):
-    """What a model can be written as for other programs."""
+    """Formats of other programs that a model can be written in."""
 
     marian = "marian"
     pegasus = "pegasus"
 
 
-NewFolder = Annotated[Path, typer.Argument(help="The folder to make.", show_default=False)]
+NewFolder = Annotated[Path, typer.Argument(help="Folder to create.", show_default=False)]
 To = Annotated[
     ExportChoice | None,
     typer.Option(
-        help="A Hugging Face folder. marian: norms behind the blocks (MarianMTModel); pegasus: the same "
-        "layout with norms before them (PegasusForConditionalGeneration).",
+        help="Write a Hugging Face folder: marian (post-norm, MarianMTModel) or pegasus (the same layout "
+        "with "
+        "pre-norm, PegasusForConditionalGeneration).",
         show_default=False,
     ),
 ]
-Int8 = Annotated[bool, typer.Option("--int8", help="Weights in int8, for the native engine.")]
+Int8 = Annotated[bool, typer.Option("--int8", help="Write int8 weights for the native engine.")]
 Keep = Annotated[
     list[str] | None,
     typer.Option(
-        help="With --int8, matrices to leave in 16 bits, by pattern, such as output or 'decoder.0.*'; "
-        "may be given again.",
+        help="With --int8: pattern of matrices to keep in 16 bits, such as output or 'decoder.0.*'. "
+        "Repeatable.",
         show_default=False,
     ),
 ]
 Sample = Annotated[
     Path | None,
     typer.Option(
-        help="With --int8, sentences to compare the two models on, one per line.",
-        show_default="plain ones that come with uwaga",
+        help="With --int8: file of sentences to compare the two models on, one per line.",
+        show_default="sentences that come with uwaga",
     ),
 ]
 
@@ -57,14 +58,13 @@ def convert(
     keep: Keep = None,
     sample: Sample = None,
 ) -> None:
-    """Write a Transformer in int8, or as a folder that other programs load.
+    """Convert a Transformer to int8, or to a folder that other programs load.
 
-    ``--int8``: a quarter of the size, faster. A sample is translated (GPT-2: continued) in
-    float32 and in int8, and how far they agree is printed.
+    ``--int8`` writes a model of a quarter of the size that is faster. A sample is translated (GPT-2:
+    continued) in float32 and in int8, and their agreement is printed.
 
-    ``--to``: a Hugging Face folder, for transformers and CTranslate2's converter. It translates the same
-    there: greedy and with a beam. What uwaga does with texts before they reach the model, and other programs
-    do not, is said when the folder is made.
+    ``--to`` writes a Hugging Face folder, for transformers and CTranslate2's converter, with the same greedy
+    and beam translations. Notes list the preprocessing of texts by uwaga that other programs do not do.
 
     **Examples**
 
@@ -81,9 +81,9 @@ def convert(
         ct2-transformers-converter --model tatoeba-en-de --output_dir tatoeba-ct2
     """
     if int8 == (to is not None):
-        raise SettingsError("say what to convert to: --int8, --to marian or --to pegasus")
+        raise SettingsError("choose what to convert to: --int8, --to marian or --to pegasus")
     if not int8 and (keep or sample is not None):
-        raise SettingsError("--keep and --sample go with --int8")
+        raise SettingsError("--keep and --sample need --int8")
     from uwaga.library.hub import find_model
 
     source = find_model(model)
@@ -102,15 +102,15 @@ def _quantise(source: Path, folder: Path, keep: tuple[str, ...], sample: Path | 
     from uwaga.conversion.quantise import quantise
     from uwaga.files.lines import text_lines
 
-    found = quantise(source, folder, keep, None if sample is None else list(text_lines(sample)))
+    agreement = quantise(source, folder, keep, None if sample is None else list(text_lines(sample)))
     typer.echo(f"{folder}: written in int8")
-    typer.echo(f"{found.sentences} {found.measured_on}, greedy: {_alike(found)}")
+    typer.echo(f"{agreement.sentences} {agreement.measured_on}, greedy: {_agreement_text(agreement)}")
 
 
-def _alike(found: Agreement) -> str:
-    done = "continued" if found.continued else "translated"
+def _agreement_text(agreement: Agreement) -> str:
+    results = "continuations" if agreement.continued else "translations"
     return (
-        f"{found.same:.1%} {done} alike, {found.tokens:.1%} of tokens; "
-        f"log-probability of a token differs by {found.difference:.4f} on average, "
-        f"by {found.largest:.4f} in the worst sentence"
+        f"{agreement.same:.1%} equal {results}, {agreement.tokens:.1%} equal tokens; "
+        f"token log-probabilities differ by {agreement.difference:.4f} on average, "
+        f"by {agreement.largest:.4f} in the worst sentence"
     )

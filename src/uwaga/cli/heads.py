@@ -1,4 +1,4 @@
-"""``uwaga heads``: which attention heads matter."""
+"""``uwaga heads``: measure the importance of attention heads."""
 
 from __future__ import annotations
 
@@ -14,27 +14,33 @@ if TYPE_CHECKING:
     from uwaga.inspection import HeadImportance
 
 Sources = Annotated[
-    Path, typer.Option("--source", "-s", help="The sources, one per line.", show_default=False)
+    Path, typer.Option("--source", "-s", help="Source sentences, one per line.", show_default=False)
 ]
 Model = Annotated[
     str | None,
     typer.Option(
         "--model",
         "-m",
-        help="A folder or Hugging Face name of a Transformer.",
+        help="Folder or Hugging Face name of a Transformer.",
         show_default="the bundled model",
     ),
 ]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", help="cross, encoder or decoder. Given again: several.", show_default="all three"),
+    typer.Option(
+        "--kind", help="Kind of attention: cross, encoder or decoder. Repeatable.", show_default="all three"
+    ),
 ]
-Limit = Annotated[int, typer.Option(min=1, help="Sentence pairs that are scored, the first of the files.")]
+Limit = Annotated[
+    int, typer.Option(min=1, help="Number of sentence pairs to score, from the start of the files.")
+]
 Drawing = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="Draw it into this file, .png, .svg or .pdf.", show_default=False),
+    typer.Option(
+        "--output", "-o", help="Write a figure to this file (.png, .svg or .pdf).", show_default=False
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object.")]
 
 
 def heads(
@@ -49,11 +55,11 @@ def heads(
     device: the.Device = "auto",
     threads: the.Threads = 0,
 ) -> None:
-    """Show which attention heads matter: what a model loses when one of them is silent (Michel 2019).
+    """Show how much the model degrades when each attention head is masked (Michel 2019).
 
-    Each head is silenced in turn, and known translations are scored. The figures are nats of log-probability
-    per target token, layers downwards and heads across: 0 where a head can go, below 0 where the model does
-    better without it. The model is a Transformer, run in torch.
+    Each head is masked in turn, and reference translations are scored. The table shows the loss in nats of
+    log-probability per target token, with layers downwards and heads across. 0: the head can be pruned;
+    negative: the model improves without it. The model must be a Transformer and runs in torch.
 
     **Examples**
 
@@ -70,29 +76,31 @@ def heads(
     from uwaga.translator import Translator
 
     kinds: Any = kind or ["encoder", "decoder", "cross"]
-    for one in kinds:
-        if one not in inspection.KINDS:
-            raise SettingsError(f"--kind {one}: give encoder, decoder or cross")
+    for name in kinds:
+        if name not in inspection.KINDS:
+            raise SettingsError(f"--kind {name}: give encoder, decoder or cross")
     if output is not None:
         inspection.check_drawing(output)
     sources, references = read_test_set(source, reference, columns)
-    known = [(text, ways[0]) for text, ways in zip(sources, references, strict=True) if text.strip() and ways]
+    pairs = [
+        (text, texts[0]) for text, texts in zip(sources, references, strict=True) if text.strip() and texts
+    ]
     translator = Translator.load(model, engine="torch", device=device, threads=threads)
-    total = sum(layers * heads for layers, heads in (head_counts(translator, one) for one in kinds))
-    with counter(total, "Silencing heads") as on_head:
-        found = inspection.measure_heads(translator, known[:limit], kinds, on_head)
+    total = sum(layers * heads for layers, heads in (head_counts(translator, name) for name in kinds))
+    with counter(total, "masking heads") as on_head:
+        importance = inspection.measure_heads(translator, pairs[:limit], kinds, on_head)
     if output is not None:
-        inspection.save_figure(inspection.draw_importance(found), output)
+        inspection.save_figure(inspection.draw_importance(importance), output)
     if as_json:
-        typer.echo(found.to_json())
+        typer.echo(importance.to_json())
     elif output is None:
-        typer.echo(table(found))
+        typer.echo(table(importance))
 
 
-def table(found: HeadImportance) -> str:
-    """A block of lines for each kind of attention."""
-    lines = [f"nats per target token that {found.pairs} pairs lose without a head"]
-    for kind, lost in found.lost.items():
+def table(importance: HeadImportance) -> str:
+    """Return a table with a block of lines for each kind of attention."""
+    lines = [f"loss in nats per target token without each head, on {importance.pairs} pairs"]
+    for kind, lost in importance.lost.items():
         lines += ["", f"{kind:<9}" + "".join(f"{f'head {head}':>9}" for head in range(1, lost.shape[1] + 1))]
         lines += [
             f"layer {layer:<3}" + "".join(f"{nats:>9.3f}" for nats in row)

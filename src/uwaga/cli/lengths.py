@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 TABLES = (".tsv", ".json")
 
 Sources = Annotated[
-    Path, typer.Option("--source", "-s", help="The sources, one per line.", show_default=False)
+    Path, typer.Option("--source", "-s", help="Source sentences, one per line.", show_default=False)
 ]
 SystemFiles = Annotated[
     list[str] | None,
     typer.Option(
-        help="A file of translations, NAME=FILE or the file alone. Give it again for more.",
+        help="File of translations, optionally NAME=FILE. Repeatable.",
         show_default=False,
     ),
 ]
@@ -31,52 +31,53 @@ NamedModels = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="A model to translate with, NAME=FOLDER or the folder alone. Give it again for more.",
+        help="Model to translate with, optionally NAME=FOLDER. Repeatable.",
         show_default=False,
     ),
 ]
 Buckets = Annotated[
-    int, typer.Option(min=1, help="Groups of about equally many lines, from short to long sources.")
+    int,
+    typer.Option(min=1, help="Number of groups with about equally many lines, from short to long sources."),
 ]
 Edges = Annotated[
     str | None,
     typer.Option(
-        help="The longest length of each group instead, such as 10,20,30: longer ones make another.",
+        help="Largest length of each group instead, such as 10,20,30; longer sources form another group.",
         show_default=False,
     ),
 ]
 Tokenize = Annotated[
     str,
     typer.Option(
-        help="BLEU's tokeniser, which counts the source's tokens too: 13a, intl, zh, char, none, ja-mecab "
-        "or ko-mecab."
+        help="BLEU's tokeniser, also used to measure source length: 13a, intl, zh, char, none, ja-mecab or "
+        "ko-mecab."
     ),
 ]
-Lowercase = Annotated[bool, typer.Option("--lowercase", help="BLEU without regard to case.")]
-Samples = Annotated[
-    int, typer.Option(min=0, help="Test sets that the bootstrap draws for 95% intervals; 0 for none.")
-]
+Lowercase = Annotated[bool, typer.Option("--lowercase", help="Compute case-insensitive BLEU.")]
+Samples = Annotated[int, typer.Option(min=0, help="Bootstrap samples for 95% intervals; 0 for no intervals.")]
 Beam = Annotated[
     int | None,
-    typer.Option("--beam", "-b", help="Hypotheses searched by --model.", show_default="the model's"),
+    typer.Option("--beam", "-b", help="Beam size for --model.", show_default="the model's"),
 ]
 Drawing = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="Draw it into this file, .png, .svg or .pdf.", show_default=False),
+    typer.Option(
+        "--output", "-o", help="Write a figure to this file (.png, .svg or .pdf).", show_default=False
+    ),
 ]
 TableFile = Annotated[
     Path | None,
-    typer.Option(help="Write the figures into this file, .tsv or .json.", show_default=False),
+    typer.Option(help="Write the results to this file (.tsv or .json).", show_default=False),
 ]
 Earlier = Annotated[
     list[Path] | None,
     typer.Option(
-        help="A table (.json) that was measured on the same lines before: its systems stand beside these, "
-        "but those that are measured now. Give it again for more.",
+        help="Earlier results (.json) on the same lines to show next to these; systems measured now replace "
+        "theirs. Repeatable.",
         show_default=False,
     ),
 ]
-Title = Annotated[str, typer.Option(help="What stands above the drawing.", show_default=False)]
+Title = Annotated[str, typer.Option(help="Figure title.", show_default=False)]
 
 
 def lengths(
@@ -99,11 +100,11 @@ def lengths(
     dtype: the.TorchDtype = "auto",
     threads: the.Threads = 0,
 ) -> None:
-    """Show how BLEU and the length of translations change with the length of the source.
+    """Show BLEU and translation length by source length.
 
-    Lines are grouped by the number of their source's tokens, and BLEU is computed over each group: a system
-    that squeezes a sentence into one vector falls as sentences grow. The `ratio` is the length of the
-    translations over that of the references; below 1 something was left out.
+    Lines are grouped by the length of their source in tokens, and BLEU is computed over each group: systems
+    that encode a sentence in a single vector get worse as sentences grow. `ratio` is the length of the
+    translations divided by that of the references; below 1, something is missing.
 
     **Examples**
 
@@ -121,7 +122,7 @@ def lengths(
 
     files, models = named(system or [], "--system"), named(model or [], "--model")
     _check_together(files, models, table, output)
-    known = _known(earlier or [])
+    known = _read_earlier(earlier or [])
     bounds = None if edges is None else _numbers(edges)
     sources, references = read_test_set(source, reference, columns)
     systems = {name: read_aligned(Path(path), str(source), len(sources)) for name, path in files.items()}
@@ -136,7 +137,7 @@ def lengths(
         lowercase=lowercase,
         samples=samples,
     )
-    _tell(found, known, table, output, title)
+    _report(found, known, table, output, title)
 
 
 def _check_together(
@@ -147,15 +148,15 @@ def _check_together(
     if not files and not models:
         raise SettingsError("nothing to compare: give --system NAME=FILE or --model NAME=FOLDER")
     if twice := files.keys() & models.keys():
-        raise SettingsError(f"two systems are called {min(twice)!r}; tell them apart as NAME=PATH")
+        raise SettingsError(f"two systems are named {min(twice)!r}; give them other names with NAME=PATH")
     if table is not None and table.suffix.lower() not in TABLES:
-        raise SettingsError(f"{table}: a table's name must end in one of {', '.join(TABLES)}")
+        raise SettingsError(f"{table}: the name of a table must end in one of {', '.join(TABLES)}")
     if output is not None:
         check_drawing(output)
 
 
-def _known(earlier: list[Path]) -> dict[Path, LengthTable]:
-    """What was measured before."""
+def _read_earlier(earlier: list[Path]) -> dict[Path, LengthTable]:
+    """Read the earlier results."""
     from uwaga.inspection import read_length_table
 
     return {path: read_length_table(path) for path in earlier}
@@ -166,14 +167,14 @@ def _numbers(edges: str) -> list[int]:
         return [int(edge) for edge in edges.split(",")]
     except ValueError:
         raise SettingsError(
-            f"--edges {edges!r}: give lengths with commas between, such as 10,20,30"
+            f"--edges {edges!r}: give lengths separated by commas, such as 10,20,30"
         ) from None
 
 
 def _translated(
     models: Mapping[str, str], sources: list[str], beam: int | None, device: str, dtype: str, threads: int
 ) -> dict[str, list[str]]:
-    """What each model makes of the sources."""
+    """Translate the sources with each model."""
     from uwaga.cli.meter import counter
     from uwaga.inspection import translate_systems
 
@@ -183,14 +184,14 @@ def _translated(
         )
 
 
-def _tell(
+def _report(
     found: LengthTable,
     known: Mapping[Path, LengthTable],
     table: Path | None,
     output: Path | None,
     title: str,
 ) -> None:
-    """Write, draw and print what was measured now and before."""
+    """Write, draw and print the results together with the earlier ones."""
     for path, one in known.items():
         found = found.beside(one, str(path))
     if table is not None:
@@ -206,7 +207,7 @@ def _tell(
 
 
 def _print(table: LengthTable) -> None:
-    """A row per bucket: BLEU with its interval, and the ratio, of each system."""
+    """Print a row per bucket with BLEU, its interval and the ratio of each system."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""``uwaga merge``: a model with an adapter in it."""
+"""``uwaga merge``: merge an adapter into its base model."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Annotated
 import typer
 
 AdapterFolder = Annotated[
-    Path, typer.Argument(help="The folder `adapter` of a run with adapt.lora.", show_default=False)
+    Path, typer.Argument(help="Adapter folder of a run with adapt.lora.", show_default=False)
 ]
-ModelFolder = Annotated[Path, typer.Argument(help="The model folder to make.", show_default=False)]
+ModelFolder = Annotated[Path, typer.Argument(help="Model folder to create.", show_default=False)]
 Base = Annotated[
     str | None,
     typer.Option(
-        "--model", "-m", help="The model that the adapter belongs to.", show_default="as the adapter names it"
+        "--model", "-m", help="Base model of the adapter.", show_default="the one that the adapter names"
     ),
 ]
 
 
 def merge(adapter: AdapterFolder, folder: ModelFolder, model: Base = None) -> None:
-    """Make one model of a low-rank adapter and the model that it was trained for.
+    """Merge a LoRA adapter into its base model.
 
-    The folder has the format of that model. It needs no torch.
+    The new folder has the format of the base model. Merging does not need torch.
 
     **Examples**
 

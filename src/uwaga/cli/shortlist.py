@@ -1,4 +1,4 @@
-"""``uwaga shortlist``: which words a model may choose from for each word of a source."""
+"""``uwaga shortlist``: learn which target tokens a model may choose from for each source token."""
 
 from __future__ import annotations
 
@@ -15,29 +15,27 @@ if TYPE_CHECKING:
 
 Sources = Annotated[
     Path,
-    typer.Argument(help="Source sentences, one per line, plain, .gz, .zst, .xz or .bz2.", show_default=False),
+    typer.Argument(help="Source sentences, one per line; may be compressed.", show_default=False),
 ]
 Targets = Annotated[Path, typer.Argument(help="Their translations, line by line.", show_default=False)]
 ShortlistFile = Annotated[
-    Path, typer.Option("--output", "-o", help="The file to make, whole or not at all.", show_default=False)
+    Path, typer.Option("--output", "-o", help="Shortlist file to write.", show_default=False)
 ]
 Frequent = Annotated[
-    int, typer.Option(min=1, help="Most frequent target tokens, in the list of every sentence.")
+    int, typer.Option(min=1, help="Number of frequent target tokens in the list of every sentence.")
 ]
-PerWord = Annotated[
-    int, typer.Option(min=1, help="Likeliest target tokens of each source token, beside those.")
-]
-Sentences = Annotated[int, typer.Option(min=1, help="Most pairs to learn from.")]
+PerWord = Annotated[int, typer.Option(min=1, help="Further target tokens per source token.")]
+Sentences = Annotated[int, typer.Option(min=1, help="Maximum number of pairs to learn from.")]
 HeldOut = Annotated[
-    int, typer.Option(min=1, help="Pairs kept apart to try the shortlist on; at most a tenth of all.")
+    int, typer.Option(min=1, help="Pairs to hold out for evaluation; at most a tenth of all.")
 ]
 DevSource = Annotated[
     Path | None,
-    typer.Option(help="Sentences to try the shortlist on instead of held-out ones.", show_default=False),
+    typer.Option(help="Source sentences to evaluate on instead of held-out pairs.", show_default=False),
 ]
 DevTarget = Annotated[Path | None, typer.Option(help="Their translations.", show_default=False)]
 TrialBeam = Annotated[
-    int | None, typer.Option("--beam", "-b", help="Of the trial.", show_default="the model's")
+    int | None, typer.Option("--beam", "-b", help="Beam size of the evaluation.", show_default="the model's")
 ]
 NativePrecision = Annotated[
     str, typer.Option("--precision", "--dtype", help="auto, float32, bfloat16 or int8.")
@@ -61,11 +59,11 @@ def shortlist(
     dtype: NativePrecision = "auto",
     threads: the.Threads = 0,
 ) -> None:
-    """Make a vocabulary shortlist, with which `uwaga translate --shortlist` is faster.
+    """Learn a vocabulary shortlist, which makes `uwaga translate --shortlist` faster.
 
-    The model reads the translations of a parallel corpus; where its attention lies says which target tokens
-    go with each source token. A sentence is then translated with the most frequent target tokens and those of
-    its own source tokens. What that costs in BLEU and gains in speed is tried on sentences kept apart.
+    The model force-decodes the translations of a parallel corpus, and its attention shows which target tokens
+    belong to each source token. A sentence is then translated with the most frequent target tokens and those
+    of its source tokens only. The loss in BLEU and the gain in speed are measured on held-out sentences.
 
     **Examples**
 
@@ -89,13 +87,13 @@ def shortlist(
         source=source_language,
         target=target_language,
     )
-    with counter(len(corpus.learnt), "reading") as advance:
-        counted = count_shortlist(translator, corpus.learnt, frequent, per_word, advance)
+    with counter(len(corpus.training), "reading") as advance:
+        counted = count_shortlist(translator, corpus.training, frequent, per_word, advance)
     write_shortlist(output, counted.shortlist, translator.source, translator.target, counted.pairs)
     typer.echo(f"{output}: {counted.summary()}")
     kind = "held-out" if dev_source is None else "dev"
-    typer.echo(f"trying it on {len(corpus.tried):,} {kind} pairs ...", err=True)
-    _print(try_shortlist(translator, counted.shortlist, corpus.tried, translator.options(beam=beam)))
+    typer.echo(f"evaluating on {len(corpus.heldout):,} {kind} pairs ...", err=True)
+    _print(try_shortlist(translator, counted.shortlist, corpus.heldout, translator.options(beam=beam)))
 
 
 def _dev(source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
@@ -107,17 +105,17 @@ def _dev(source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
 
 
 def _print(trial: Trial) -> None:
-    """BLEU and speed of both ways, and what the lists are like."""
+    """Print BLEU and speed with and without the shortlist, and the size and coverage of the lists."""
     whole, short = trial.bleu()
     typer.echo(f"{'':17}{'BLEU':>6}{'tokens/s':>10}")
     typer.echo(f"{'whole vocabulary':<17}{whole.value:6.2f}{trial.whole.speed:10.0f}")
     typer.echo(f"{'shortlist':<17}{short.value:6.2f}{trial.short.speed:10.0f}")
     typer.echo(
         f"loss {whole.value - short.value:.2f} BLEU, {trial.speed_up:.2f} times the speed; "
-        f"{trial.alike:,} of {len(trial.references):,} translations alike"
+        f"{trial.equal:,} of {len(trial.references):,} translations equal"
     )
     typer.echo(
-        f"a sentence's list holds {trial.size:.0f} of {trial.vocabulary:,} tokens on average, and "
-        f"{100 * trial.coverage:.1f}% of its reference's"
+        f"mean list: {trial.size:.0f} of {trial.vocabulary:,} tokens, with {100 * trial.coverage:.1f}% of "
+        "the tokens of the references"
     )
     typer.echo(whole.signature)

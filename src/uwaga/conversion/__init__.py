@@ -1,1 +1,1 @@
-"""Models in other formats and number formats."""
+"""Conversion of models: to int8, to other formats, with merged adapters, and vocabulary shortlists."""

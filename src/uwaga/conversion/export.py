@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
-    """Write the translation model of ``folder`` as the folder ``out`` in another format, whole or not at all.
+    """Write a translation model in the format of another program, atomically.
 
     Args:
-        folder: any model folder that uwaga translates with and torch runs.
-        out: the folder to make.
-        to: ``marian`` and ``pegasus`` are Hugging Face folders of one layout; norms stand behind the blocks
-            in the one and before them in the other.
+        folder: any model folder that uwaga translates with in torch.
+        out: the folder to create.
+        to: ``marian`` and ``pegasus`` are Hugging Face folders of the same layout, with post-norm and
+            pre-norm blocks.
 
     Returns:
-        What uwaga does with texts and a program that loads ``out`` does not, a sentence each.
+        Notes, one sentence each, on what uwaga does with texts and a program that loads ``out`` does not.
 
     Raises:
-        ModelError: the model cannot be read or has a feature that the format lacks; or ``out`` exists or
+        ModelError: the model cannot be read or has a feature that the format lacks, or ``out`` exists or
             cannot be written. Nothing is written then.
-        SettingsError: the format cannot say how the model decodes.
+        SettingsError: the format cannot express how the model decodes.
         MissingExtraError: torch is not installed.
     """
     loaded = load_model(folder, LoadOptions("cpu", "float32", engine="torch"))
-    # Behind the loading, which says what to install where torch is missing.
+    # Imported after loading, which reports what to install if torch is missing.
     from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
 
     source, target = loaded.source, loaded.target
@@ -49,35 +49,35 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
 
 
 def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> Path:
-    """Write the model of an adapter, the adapter merged into its weights: ``W + α/r · B A`` (Hu 2021 §4.1).
+    """Merge an adapter into the weights of its base model: ``W + α/r · B A`` (Hu 2021 §4.1).
 
     Args:
         adapter: the adapter's folder.
-        out: the folder to make, of the model's format; weights in float16 where the model's all are, else in
-            float32.
-        model: what the adapter belongs to; None for what it names.
+        out: the folder to create, in the format of the base model; weights are float16 if all of the base
+            model's are, otherwise float32.
+        model: the base model; None for the one that the adapter names.
 
     Returns:
-        the place of the model.
+        The location of the base model.
 
     Raises:
-        ModelError: the adapter or the model is missing, damaged or another's, or ``out`` cannot be written.
-            Nothing has changed then.
-        SettingsError: the model is in int8, or ``out`` is that model.
+        ModelError: the adapter or the model is missing or damaged, they do not belong together, or ``out``
+            cannot be written. Nothing is changed then.
+        SettingsError: the model is in int8, or ``out`` is the base model.
     """
     found = read_adapter(adapter)
     try:
         place = find_model(found.base if model is None else model)
     except ModelError as error:
-        hint = "" if model is not None else "; the adapter names it so: say where it is with --model"
+        hint = "" if model is not None else "; it is the adapter's base model: give its location with --model"
         raise ModelError(f"{error}{hint}") from None
     if out.resolve() == Path(place).resolve():
-        raise SettingsError(f"{out}: the model that the adapter belongs to; name another folder")
+        raise SettingsError(f"{out}: is the base model of the adapter; choose another folder")
     checkpoint = adapted(formats.read(place), found)
     weights = checkpoint.weights
     assert weights is not None
     half = all(weights.format(name) == "F16" for name in weights.names())
     card = checkpoint.card.text or f"# {place.name}\n"
-    card += f"\nThe adapter {adapter.resolve().name} of rank {found.rank} merged into it by `uwaga merge`.\n"
+    card += f"\nWith the adapter {adapter.resolve().name} of rank {found.rank}, merged by `uwaga merge`.\n"
     rewrite(checkpoint, out, weights.read, card, half)
     return place

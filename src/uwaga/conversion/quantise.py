@@ -1,4 +1,8 @@
-"""Conversion to int8, and its agreement with the float32 model."""
+"""Conversion to int8, and its agreement with the float32 model.
+
+The two models are compared on sentences of the user, or on those in ``sentences.txt``, written for uwaga in
+languages of ten scripts. Random pieces are a last resort: no model is confident about nonsense.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +29,20 @@ from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.scoring import in_batches, step_scorer
 
 DRAWN, SHORTEST, LONGEST = 32, 6, 20
-"""Sources drawn from the vocabulary where no text is given, and their tokens."""
+"""Number of sources drawn from the vocabulary where there are no sentences, and their tokens."""
 BATCH_TOKENS = 2048
 CONTINUED = 32
-"""Tokens made behind each prompt of a decoder-only model."""
+"""Tokens generated after each prompt of a decoder-only model."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How like each other float32 and int8 translate or continue a sample, greedily.
+    """The agreement of float32 and int8 on a sample, with greedy search.
 
-    ``same``: of the sentences, the share that come out alike; ``tokens``: of all tokens, the share that
-    agrees from the start of its sentence on; ``difference``: by how much the log-probability of a token of
-    the float32 result differs on average; ``largest``: the largest difference of a sentence's mean;
-    ``continued``: whether the model is decoder-only and continues; ``measured_on``: what the sample is.
+    ``same`` is the share of sentences with equal results; ``tokens`` the share of tokens that agree from the
+    start of their sentence; ``difference`` the mean absolute difference of the log-probabilities of the
+    tokens of the float32 result; ``largest`` the largest such mean of a sentence; ``continued`` whether the
+    model is decoder-only and continues the sample; ``measured_on`` describes the sample.
     """
 
     sentences: int
@@ -50,21 +54,21 @@ class Agreement:
     measured_on: str = "sentences"
 
     def to_dict(self) -> dict[str, object]:
-        """The agreement for JSON."""
+        """Return the agreement as JSON values."""
         return asdict(self)
 
 
 def measure_agreement(
     exact: NativeModel, rounded: NativeModel, sources: Sequence[Sequence[int]]
 ) -> Agreement:
-    """How alike two engines of one model translate ``sources``, token ids with their end symbols.
+    """Measure the agreement of two engines of one model on ``sources``, token ids with end symbols.
 
     A decoder-only model continues them as prompts.
     """
     options = SearchOptions(beam=1, max_length=None if exact.max_target else 256, batch_tokens=BATCH_TOKENS)
     continues = isinstance(exact.settings, DecoderOnlySettings)
     if continues and exact.max_source is not None:
-        room = exact.max_source - max(map(len, sources)) + 1  # the last token made needs no position
+        room = exact.max_source - max(map(len, sources)) + 1  # the last generated token needs no position
         options = options.changed({"max_length": min(CONTINUED, room), "max_ratio": math.inf})
     found = [[one for [one] in search(model, sources, options)] for model in (exact, rounded)]
     pairs = [(one.tokens, other.tokens) for one, other in zip(*found, strict=True)]
@@ -86,7 +90,7 @@ def measure_agreement(
 
 
 def _prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Tokens that both begin with."""
+    """Return the length of the common prefix."""
     alike = 0
     for left, right in zip(one, other, strict=False):
         if left != right:
@@ -98,10 +102,10 @@ def _prefix(one: Sequence[int], other: Sequence[int]) -> int:
 def comparison_sources(
     sample: Sequence[str] | None, tokeniser: Subwords, model: NativeModel
 ) -> list[tuple[int, ...]]:
-    """Token ids to compare two engines on: of a sample's sentences, or drawn from the vocabulary.
+    """Return token ids to compare two engines on: a sample's sentences, or random pieces.
 
     Raises:
-        ModelError: the sample holds no sentence that the model can take.
+        ModelError: all sentences of the sample are empty or too long.
     """
     limit = model.max_source or 512
     size = model.source_vocabulary
@@ -113,7 +117,9 @@ def comparison_sources(
         ]
         usable = [source for source in framed if 0 < len(source) <= limit]
         if not usable:
-            raise ModelError("the sample holds no sentence that the model can take; give another")
+            raise ModelError(
+                "all sentences of the sample are empty or too long for the model; give another sample"
+            )
         return usable
     symbols = tokeniser.symbols
     special = {symbols.start, symbols.end, symbols.pad, symbols.unknown}
@@ -125,17 +131,17 @@ def comparison_sources(
 
 HEADING = re.compile(r"\[(\w+)\]")
 FEWEST = 5
-"""Sentences that the model can take below which they say too little."""
+"""Fewest usable sentences for a comparison."""
 DRAWN_PIECES = "sources drawn from the vocabulary (no --sample)"
 MOST_LANGUAGES = 3
-"""Of a model of many languages."""
+"""Most languages to compare a multilingual model on."""
 FEWEST_LETTERS = 2.0
-"""Letters a piece from which on a tokeniser is thought to have been made for a language, or one near it."""
+"""Mean letters per piece from which on a tokeniser counts as made for a language or a related one."""
 
 
 @cache
 def shipped() -> dict[str, tuple[str, ...]]:
-    """The sentences by the two-letter code of their language."""
+    """Return the sentences of ``sentences.txt`` by two-letter language code."""
     found: dict[str, list[str]] = {}
     for line in (Path(__file__).parent / "sentences.txt").read_text(encoding="utf-8").splitlines():
         heading = HEADING.fullmatch(line)
@@ -147,19 +153,19 @@ def shipped() -> dict[str, tuple[str, ...]]:
 
 
 def shipped_codes(codes: Iterable[str]) -> list[str]:
-    """Of these codes (``en``, ``en_XX``, ``eng_Latn``) the two-letter ones of which there are sentences."""
+    """Return the two-letter forms of codes such as ``eng_Latn`` for which there are sentences."""
     return [base for base in dict.fromkeys(map(base_language, codes)) if base in shipped()]
 
 
 def own_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
-    """Token ids to compare two engines on, and what they are, in words.
+    """Return token ids to compare two engines on, and a description of them.
 
-    Sentences of the model's source language; where there are none of it, of the language that its tokeniser
-    cuts into the longest pieces; where it was made for none of those, samples of the model itself.
+    They are sentences of the model's source language; if there are none, of the language that its tokeniser
+    splits into the longest pieces; if its pieces are short in all of them, samples of the model itself.
 
     Args:
-        checkpoint: of the model.
-        model: in float32.
+        checkpoint: the model's.
+        model: its engine in float32.
     """
     source, _ = checkpoint.languages.pairs
     codes = shipped_codes(source)[:MOST_LANGUAGES]
@@ -173,18 +179,18 @@ def own_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[
         codes = [nearest] if nearest else []
     usable = _usable(tokeniser, model, [line for code in codes for line in shipped()[code]])
     if len(usable) >= FEWEST:
-        return usable, f"sentences of uwaga's own in {', '.join(codes)} (no --sample)"
+        return usable, f"sentences that come with uwaga in {', '.join(codes)} (no --sample)"
     return _sampled(checkpoint, model)
 
 
 def nearest_language(tokeniser: Subwords) -> str | None:
-    """The language whose sentences a tokeniser cuts into the longest pieces, None where all are short."""
-    letters = {code: _letters_a_piece(tokeniser, lines) for code, lines in shipped().items()}
+    """Return the language that a tokeniser splits into the longest pieces, None if all are short."""
+    letters = {code: _letters_per_piece(tokeniser, lines) for code, lines in shipped().items()}
     best = max(letters, key=letters.__getitem__)
     return best if letters[best] >= FEWEST_LETTERS else None
 
 
-def _letters_a_piece(tokeniser: Subwords, lines: Sequence[str]) -> float:
+def _letters_per_piece(tokeniser: Subwords, lines: Sequence[str]) -> float:
     ids = [token for line in lines for token in tokeniser.encode(line)]
     if not ids or tokeniser.symbols.unknown in ids:
         return 0.0
@@ -192,7 +198,7 @@ def _letters_a_piece(tokeniser: Subwords, lines: Sequence[str]) -> float:
 
 
 def _usable(tokeniser: Subwords, model: NativeModel, lines: Sequence[str]) -> list[tuple[int, ...]]:
-    """The sentences that the model can take and has a piece for every letter of."""
+    """Return the sentences that are not too long for the model and need no unknown token."""
     limit = model.max_source or 512
     rows = [tokeniser.encode(line) for line in lines]
     framed = [
@@ -202,7 +208,7 @@ def _usable(tokeniser: Subwords, model: NativeModel, lines: Sequence[str]) -> li
 
 
 def _sampled(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int, ...]], str]:
-    """What the model writes: a decoder-only one from nothing, another as it translates drawn pieces."""
+    """Sample texts from the model: a decoder-only one from the start symbol, others from random pieces."""
     tokeniser, symbols = checkpoint.source, checkpoint.symbols
     drawn = comparison_sources(None, tokeniser, model)
     longest = min(LONGEST, (model.max_source or 512) - 1)
@@ -218,7 +224,7 @@ def _sampled(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int
         return drawn, DRAWN_PIECES
     found = [tuple(tokeniser.add_special_tokens(list(row[:longest]))) for row in written if row]
     found = [one for one in found if len(one) <= (model.max_source or 512)]
-    return (found, "texts that the model drew itself (no --sample)") if found else (drawn, DRAWN_PIECES)
+    return (found, "texts sampled from the model (no --sample)") if found else (drawn, DRAWN_PIECES)
 
 
 def quantise(
@@ -229,14 +235,14 @@ def quantise(
     Args:
         folder: a Transformer or a decoder-only model, of any format but int8.
         out: the folder to make.
-        keep: patterns of the names of matrices that stay bfloat16, as ``output`` or ``decoder.5.*``.
-        sample: sentences to compare on, and to measure the usual score on where there are a hundred; None for
-            those of :mod:`uwaga.conversion.quantise`, and the model's own figures are kept.
+        keep: patterns of the names of matrices that stay in bfloat16, such as ``output`` or ``decoder.5.*``.
+        sample: sentences to compare on, and, from a hundred on, to measure the score statistics on; None for
+            the sentences that come with uwaga, which leaves the model's statistics as they are.
 
     Raises:
-        ModelError: the model cannot be read, is of another family or in int8 already, or ``out`` cannot be
+        ModelError: the model cannot be read, is of another family or already in int8, or ``out`` cannot be
             written.
-        SettingsError: a pattern in ``keep`` fits no matrix.
+        SettingsError: a pattern in ``keep`` matches no matrix.
     """
     checkpoint = read(folder)
     packed = pack_weights(checkpoint, "int8", tuple(keep))
@@ -256,12 +262,13 @@ def quantise(
 def measure_usual(
     checkpoint: Checkpoint, model: NativeModel, sources: Sequence[Sequence[int]]
 ) -> UsualScore | None:
-    """What the scores of a model's own translations of a sample usually are.
+    """Measure the score statistics of a model's own translations of a sample.
 
     Args:
-        checkpoint: the model as it is stored: says how to search, and the figures kept of a small sample.
+        checkpoint: of the model; holds the search options, and the statistics that are kept if the sample is
+            small.
         model: the engine to measure.
-        sources: token ids with their end symbols.
+        sources: token ids with end symbols.
     """
     if checkpoint.task != "translate":
         return None

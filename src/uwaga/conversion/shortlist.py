@@ -26,27 +26,27 @@ from uwaga.translator.request import Request
 from uwaga.translator.translator import Translator
 
 CHUNK = 2048
-"""Pairs sorted by length together."""
+"""Pairs that are sorted by length together."""
 BATCH_TOKENS = 2048
-"""Tokens of the longer side counted together."""
+"""Batch size in tokens of the longer side."""
 ENTRIES = 1 << 22
-"""Weights that are gathered before those of the same two tokens are added up."""
+"""Weights collected before those of the same two tokens are summed."""
 
 Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A shortlist, the pairs it was counted on and those left out: too long, or with nothing to read."""
+    """A shortlist, the number of pairs it was learned from, and of those skipped as empty or too long."""
 
     shortlist: Shortlist
     pairs: int
     skipped: int
 
     def summary(self) -> str:
-        """What the shortlist holds and what it was counted on, in a line."""
+        """Return one line on the size of the shortlist and the pairs it was learned from."""
         found = self.shortlist
-        left_out = f" ({self.skipped:,} left out: empty or too long)" if self.skipped else ""
+        left_out = f" ({self.skipped:,} skipped: empty or too long)" if self.skipped else ""
         return (
             f"{len(found.common):,} common tokens, {len(found.targets):,} entries of "
             f"{found.source_vocabulary:,} source tokens, from {self.pairs:,} pairs{left_out}"
@@ -60,28 +60,28 @@ def count_shortlist(
     per_word: int = 30,
     on_pairs: Callable[[int], None] = lambda pairs: None,
 ) -> Counted:
-    """Make a shortlist from a parallel corpus.
+    """Learn a shortlist from a parallel corpus.
 
-    Common are the ``frequent`` most frequent target tokens, the end symbol and the unknown token. With each
-    source token go the ``per_word`` others that have most of the model's cross-attention when it is led along
-    the corpus's targets: a target token's attention to the end symbol, or below what it would be if spread
-    evenly, is not counted. A source token that is a target token too goes with itself, so that names can be
-    copied.
+    The common tokens are the ``frequent`` most frequent target tokens, the end symbol and the unknown token.
+    Each source token adds the ``per_word`` other tokens that receive most of the model's cross-attention when
+    it force-decodes the targets; attention to the end symbol, and attention below the uniform weight, is not
+    counted. A source token that is also a target token adds itself, so that names can be copied.
 
     Args:
         translator: the model.
         pairs: source and target texts.
-        frequent: target tokens that every sentence may become.
-        per_word: target tokens of each source token.
+        frequent: number of target tokens in the list of every sentence.
+        per_word: number of target tokens per source token.
         on_pairs: called with the number of pairs done, after each chunk.
 
     Raises:
-        SettingsError: the model does not run on the native engine, or has no attention; impossible numbers.
-        DataError: no pair can be used.
+        SettingsError: the model does not run on the native engine or has no attention, or a number is below
+            1.
+        DataError: no pair is usable.
     """
     model = native_of(translator.decoder)
     if frequent < 1 or per_word < 1:
-        raise SettingsError("a shortlist needs 1 or more frequent tokens and 1 or more per word")
+        raise SettingsError("frequent and per-word must be 1 or more")
     counts = _Counts(model.source_vocabulary, model.vocabulary)
     used = done = 0
     rest = iter(pairs)
@@ -95,7 +95,7 @@ def count_shortlist(
         done += len(chunk)
         on_pairs(done)
     if not used:
-        raise DataError("no pair of the corpus can be used: all are empty or longer than the model can take")
+        raise DataError("no usable pair in the corpus: all are empty or too long for the model")
     common = counts.frequent(frequent, (model.symbols.end, model.symbols.unknown))
     keys = np.union1d(counts.likeliest(per_word, common), _copies(translator, model))  # rising
     sources_of, targets_of = np.divmod(keys, model.vocabulary)
@@ -107,7 +107,7 @@ def count_shortlist(
 
 
 class _Counts:
-    """How often target tokens stand, and how much attention each source token has from each of them."""
+    """Frequencies of target tokens, and the attention of each to each source token."""
 
     def __init__(self, source: int, target: int) -> None:
         self._source, self._target = source, target
@@ -119,7 +119,7 @@ class _Counts:
     def add(
         self, model: NativeModel, sources: Sequence[Sequence[int]], targets: Sequence[Ids], start: int | None
     ) -> None:
-        """Count pairs of token ids; ``start`` is what decoding starts from, None for the model's own."""
+        """Count pairs of token ids; ``start`` is the start symbol, None for the model's own."""
         for target in targets:
             np.add.at(self._seen, target, 1)
         self._new += _attention(model, sources, targets, start)
@@ -127,12 +127,12 @@ class _Counts:
             self._add_up()
 
     def frequent(self, count: int, always: Sequence[int]) -> Ids:
-        """The most frequent target tokens and those that are wanted always, rising."""
+        """Return the most frequent target tokens and those of ``always``, in increasing order."""
         order = np.argsort(-self._seen, kind="stable")[:count]
         return np.union1d(order[self._seen[order] > 0], np.array(always, dtype=np.int64))
 
     def likeliest(self, count: int, common: Ids) -> Ids:
-        """The keys of each source token's likeliest targets that are not common, rising."""
+        """Return the keys of each source token's likeliest uncommon target tokens, in increasing order."""
         self._add_up()
         kept = ~np.isin(self._keys % self._target, common)
         keys, weights = self._keys[kept], self._weights[kept]
@@ -152,7 +152,7 @@ class _Counts:
 def _attention(
     model: NativeModel, sources: Sequence[Sequence[int]], targets: Sequence[Ids], start: int | None
 ) -> Iterator[tuple[Ids, Weights]]:
-    """Lead the model along the targets; for each position the keys of both tokens and the attention."""
+    """Force-decode the targets; yield, per step, the keys of both tokens and the attention."""
     words = np.zeros((len(sources), max(map(len, sources))), dtype=np.int64)  # (pairs, source)
     for row, source in enumerate(sources):
         words[row, : len(source)] = source
@@ -171,7 +171,7 @@ def _attention(
 def usable_pairs(
     translator: Translator, pairs: Sequence[tuple[str, str]]
 ) -> tuple[list[tuple[int, ...]], list[Ids]]:
-    """The token ids of the pairs that the model can take."""
+    """Return the token ids of the pairs that are not empty and not too long for the model."""
     sources, targets = list[tuple[int, ...]](), list[Ids]()
     for pair in pairs:
         if not (pair[0].strip() and pair[1].strip()):
@@ -186,7 +186,7 @@ def usable_pairs(
 
 
 def _copies(translator: Translator, model: NativeModel) -> Ids:
-    """The keys of source tokens and target tokens that are the same piece of text."""
+    """Return the keys of source and target tokens that are the same piece of text."""
     theirs = {piece: token for token, piece in enumerate(translator.target.pieces(range(model.vocabulary)))}
     ours = translator.source.pieces(range(model.source_vocabulary))
     found = [token * model.vocabulary + theirs[piece] for token, piece in enumerate(ours) if piece in theirs]
@@ -196,15 +196,15 @@ def _copies(translator: Translator, model: NativeModel) -> Ids:
 Pair = tuple[str, str]
 
 MOST_HELD_OUT = 10
-"""At most one pair in so many is held out."""
+"""At most every n-th pair is held out."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pairs of source and target texts: no source of ``tried`` is in ``learnt``."""
+    """Pairs to learn from and pairs to evaluate on, which share no source."""
 
-    learnt: list[Pair]
-    tried: list[Pair]
+    training: list[Pair]
+    heldout: list[Pair]
 
 
 def read_corpus(
@@ -214,20 +214,21 @@ def read_corpus(
     held_out: int = 500,
     dev: tuple[Path, Path] | None = None,
 ) -> Corpus:
-    """The pairs to learn from and those to try the shortlist on.
+    """Read the pairs to learn from and those to evaluate the shortlist on.
 
     Args:
         source: source sentences, one per line.
         target: their translations, line by line.
         sentences: most pairs to learn from.
-        held_out: pairs kept apart, evenly from the whole; at most a tenth of all.
-        dev: files of source and target to try it on instead of held-out pairs.
+        held_out: pairs to hold out, evenly spaced; at most a tenth of all.
+        dev: files of source and target to evaluate on instead.
 
     Raises:
-        DataError: a file cannot be read, the two sides differ in length, or there are too few pairs.
+        DataError: a file cannot be read, the sides have different numbers of lines, or there are too few
+            pairs.
     """
     if dev is not None:
-        tried, read = read_pairs(*dev), read_pairs(source, target, sentences)
+        held, read = read_pairs(*dev), read_pairs(source, target, sentences)
     else:
         read = read_pairs(source, target, sentences + held_out)
         count = min(held_out, len(read) // MOST_HELD_OUT)
@@ -235,19 +236,19 @@ def read_corpus(
             raise DataError(
                 f"{source}: {len(read)} pairs are too few to hold any out; give --dev-source and --dev-target"
             )
-        tried = read[:: len(read) // count][:count]
-    apart = {text for text, _ in tried}
-    learnt = [pair for pair in read if pair[0] not in apart]
-    if not learnt or not tried:
-        raise DataError(f"{source}: no pairs are left to {'learn from' if tried else 'try the shortlist on'}")
-    return Corpus(learnt, tried)
+        held = read[:: len(read) // count][:count]
+    sources = {text for text, _ in held}
+    training = [pair for pair in read if pair[0] not in sources]
+    if not training or not held:
+        raise DataError(f"{source}: no pairs are left to {'learn from' if held else 'evaluate on'}")
+    return Corpus(training, held)
 
 
 def read_pairs(source: Path, target: Path, most: int | None = None) -> list[Pair]:
-    """The first pairs of two aligned files, all if ``most`` is None.
+    """Return the first pairs of two aligned files, all if ``most`` is None.
 
     Raises:
-        DataError: a file cannot be read, or ends before the other.
+        DataError: a file cannot be read or ends before the other.
     """
     pairs: list[Pair] = []
     for ours, theirs in islice(zip_longest(text_lines(source), text_lines(target)), most):
@@ -260,23 +261,23 @@ def read_pairs(source: Path, target: Path, most: int | None = None) -> list[Pair
 
 @dataclass(frozen=True)
 class TimedTranslations:
-    """Translations of a text, and the seconds that they took."""
+    """Translations of a text and the seconds they took."""
 
     translations: list[Translation]
     seconds: float
 
     @property
     def speed(self) -> float:
-        """Target tokens a second."""
+        """Target tokens per second."""
         return sum(len(one.token_scores) for one in self.translations) / max(self.seconds, 1e-9)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The same text with the ``whole`` vocabulary and with the ``short`` lists.
+    """The same text translated with the whole vocabulary and with the shortlist.
 
-    ``size`` is the mean of the sentences' lists, of ``vocabulary`` tokens in all, and ``coverage`` the share
-    of the tokens of the ``references`` that stand in them.
+    ``size`` is the mean length of the sentences' lists, ``vocabulary`` that of the vocabulary, and
+    ``coverage`` the share of the tokens of the ``references`` that the lists contain.
     """
 
     whole: TimedTranslations
@@ -287,18 +288,18 @@ class Trial:
     coverage: float
 
     @property
-    def alike(self) -> int:
-        """How many translations are the same."""
+    def equal(self) -> int:
+        """Number of equal translations."""
         pairs = zip(self.whole.translations, self.short.translations, strict=True)
         return sum(one.text == other.text for one, other in pairs)
 
     @property
     def speed_up(self) -> float:
-        """Target tokens a second with the lists over those without."""
+        """Speed in target tokens with the lists, relative to the speed without."""
         return self.short.speed / self.whole.speed
 
     def bleu(self) -> tuple[MetricScore, MetricScore]:
-        """Corpus BLEU with the whole vocabulary and with the lists.
+        """Return corpus BLEU with the whole vocabulary and with the lists.
 
         Raises:
             MissingExtraError: sacrebleu is not installed.
@@ -317,16 +318,16 @@ def try_shortlist(
     """Translate a text with and without a shortlist.
 
     Raises:
-        DataError: no pair can be used.
+        DataError: no pair is usable.
     """
     short = with_shortlist(translator, shortlist)
     sources, targets = usable_pairs(translator, pairs)
     if not sources:
-        raise DataError("nothing to try the shortlist on: every line is empty or too long")
+        raise DataError("nothing to evaluate the shortlist on: all lines are empty or too long")
     lists = [shortlist.of(source) for source in sources]
     inside = [np.isin(target, one) for target, one in zip(targets, lists, strict=True)]
     lines = [source for source, _ in pairs]
-    for either in (translator, short):  # what is made at the first call is made
+    for either in (translator, short):  # warm up: the first call builds caches
         list(either.run(_requests(lines[:8], options)))
     return Trial(
         _timed(translator, lines, options),
@@ -339,7 +340,7 @@ def try_shortlist(
 
 
 def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
-    """The same translator with a shortlist.
+    """Return the translator with a shortlist.
 
     Raises:
         SettingsError: the model does not run on the native engine.

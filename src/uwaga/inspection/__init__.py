@@ -1,4 +1,4 @@
-"""Looking inside: where a model looks, layer by layer, and how its quality depends on the source's length."""
+"""Inspection of models: attention matrices, head importance, attribution, and quality by source length."""
 
 from uwaga.inspection.attribution import METHODS, contributions
 from uwaga.inspection.figures import (

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 Method = Literal["gradient_input", "integrated"]
 STEPS = 64
-"""Points of the path of integrated gradients."""
+"""Points on the path of integrated gradients."""
 
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """A translation, and what its source tokens contribute.
+    """A translation and the contributions of its source tokens.
 
-    ``values`` (target, source) float32 are in nats, below 0 where a source token speaks against a target
-    token; rows and columns are those of ``translation.attention``, ends included. ``log_probs`` (target,) are
-    the target tokens', ``baseline`` (target,) what they would be if all embeddings of the source were zero.
+    ``values`` (target, source) float32 are in nats, negative where a source token lowers the probability of a
+    target token; rows and columns are those of ``translation.attention``, end symbols included. ``log_probs``
+    (target,) are those of the target tokens, ``baseline`` (target,) the same with all source embeddings zero.
     """
 
     translation: Translation
@@ -41,7 +41,7 @@ class Attribution:
 
     @property
     def gap(self) -> float:
-        """The largest difference of a row's sum from ``log_probs - baseline``; exact integrals have none."""
+        """Largest difference between a row's sum and ``log_probs - baseline``; 0 for exact integrals."""
         return float(np.abs(self.values.sum(axis=1) - (self.log_probs - self.baseline)).max())
 
 
@@ -55,58 +55,58 @@ def attribute(
     """Attribute each target token's log-probability to the source tokens.
 
     ``gradient_input`` is ``Σ x ∂F/∂x`` over the width of a token's embedding x, where F is the
-    log-probability; ``integrated`` the mean of that gradient on the straight way from zero embeddings, times
-    x (Sundararajan 2017): sums over the source are ``F(x) - F(0)`` but for the error of ``steps`` points.
+    log-probability; ``integrated`` is the mean of that gradient on the straight path from zero embeddings,
+    times x (Sundararajan 2017): sums over the source are ``F(x) - F(0)`` up to the error of ``steps`` points.
 
     Args:
         translator: of a Transformer in torch.
         source: the text to translate.
-        target: a translation to explain; the translator's own if None.
+        target: the translation to explain; None is the model's own.
         method: ``gradient_input`` or ``integrated``.
-        steps: points on the way, by the midpoint rule.
+        steps: points on the path, by the midpoint rule.
 
     Raises:
-        SettingsError: the model is no Transformer in torch.
-        TextTooLongError: a side is longer than the model can take.
-        DataError: there is nothing to read in ``source``.
+        SettingsError: the model is not a Transformer in torch.
+        TextTooLongError: a side is too long for the model.
+        DataError: ``source`` is empty.
     """
     import torch
 
     model = torch_transformer(translator)
-    found = translator.attend(
+    translation = translator.attend(
         source, translator.translate(source, sample=False).text if target is None else target
     )
-    [ids], [wanted] = translator.pair_ids([(source, target if target is not None else found.text)])
+    [ids], [outputs] = translator.pair_ids([(source, target if target is not None else translation.text)])
     start = translator.decoding.start
-    fed = [model.symbols.start if start is None else start, *wanted[:-1]]
+    inputs = [model.symbols.start if start is None else start, *outputs[:-1]]
     vectors = model.source_embedding.weight[list(ids)].detach()  # (source, width)
     whole = 1.0 if method == "gradient_input" else None
     at = torch.tensor([whole] if whole else [(step + 0.5) / steps for step in range(steps)])
     points = (at[:, None, None].to(vectors) * vectors).requires_grad_()  # (points, source, width)
-    scores = _log_probs(model, points, ids, fed, wanted)  # (points, target)
+    scores = _log_probs(model, points, ids, inputs, outputs)  # (points, target)
     rows = []
-    for place in range(len(wanted)):
+    for place in range(len(outputs)):
         (grad,) = torch.autograd.grad(scores[:, place].sum(), points, retain_graph=True)
         rows.append((grad.mean(0) * vectors).sum(-1))  # (source,)
     ends = torch.stack([vectors, torch.zeros_like(vectors)])  # (2, source, width)
     with torch.no_grad():
-        log_probs, baseline = _log_probs(model, ends, ids, fed, wanted).float().cpu().numpy()
-    return Attribution(found, torch.stack(rows).float().cpu().numpy(), log_probs, baseline)
+        log_probs, baseline = _log_probs(model, ends, ids, inputs, outputs).float().cpu().numpy()
+    return Attribution(translation, torch.stack(rows).float().cpu().numpy(), log_probs, baseline)
 
 
 def _log_probs(
-    model: Transformer, vectors: Tensor, ids: tuple[int, ...], fed: list[int], wanted: tuple[int, ...]
+    model: Transformer, vectors: Tensor, ids: tuple[int, ...], inputs: list[int], outputs: tuple[int, ...]
 ) -> Tensor:
-    """(points, target) of a target, where the source has these vectors (points, source, width)."""
+    """Return (points, target) log-probabilities of a target, given source vectors (points, source, width)."""
     import torch
 
     from uwaga.models.interventions import with_source_vectors
 
     points = len(vectors)
-    source, target = (torch.tensor([row] * points, device=model.device) for row in (ids, fed))
+    source, target = (torch.tensor([row] * points, device=model.device) for row in (ids, inputs))
     features = with_source_vectors(model, vectors).features(source, target)
     log_probs = torch.log_softmax(model.logits(features), dim=-1)
-    rows = torch.tensor([wanted] * points, device=model.device)[..., None]
+    rows = torch.tensor([outputs] * points, device=model.device)[..., None]
     return log_probs.gather(-1, rows)[..., 0]
 
 
@@ -122,31 +122,31 @@ def contributions(
     words: bool = False,
     title: str = "",
 ) -> list[Alignment]:
-    """Two matrices of one translation: where the model looks, and what each source token contributes.
+    """Return two matrices of one translation: attention, and the contributions of the source tokens.
 
-    The second is :func:`uwaga.inspection.attribution.attribute`'s, in nats: below 0 where a source token
-    speaks against a target token. With ``words`` the contributions of a source word's pieces are added up,
-    and those to a target word's pieces averaged, as :func:`uwaga.inspection.align` does with attention.
+    The second is that of :func:`uwaga.inspection.attribution.attribute`, in nats. With ``words``, pieces are
+    merged as in :func:`uwaga.inspection.align`: contributions are summed over the pieces of a source word and
+    averaged over those of a target word.
 
     Args:
         translator: of a Transformer in torch.
         source: the text to translate.
-        target: a translation to explain; the model's own if None.
+        target: the translation to explain; None is the model's own.
         method: ``gradient_input`` or ``integrated``.
-        words: join the pieces of each word.
-        title: what the titles begin with.
+        words: merge the pieces of each word.
+        title: prefix of the titles.
 
     Raises:
-        SettingsError: an unknown method, or the model is no Transformer in torch.
+        SettingsError: an unknown method, or the model is not a Transformer in torch.
         TextTooLongError, DataError: as :func:`uwaga.inspection.attribution.attribute`.
     """
     check_one_of("attribution", method, METHODS)
-    found = attribute(translator, source, target, method)
-    rows, columns = found.values.shape
-    sides = ended(found.translation.tokens, rows), ended(found.translation.source_tokens, columns)
-    before = f"{title}: " if title else ""
-    called = {"gradient_input": "gradient × input", "integrated": "integrated gradients"}[method]
+    attribution = attribute(translator, source, target, method)
+    translation, (rows, columns) = attribution.translation, attribution.values.shape
+    sides = ended(translation.tokens, rows), ended(translation.source_tokens, columns)
+    prefix = f"{title}: " if title else ""
+    name = {"gradient_input": "gradient × input", "integrated": "integrated gradients"}[method]
     return [
-        align(found.translation, words=words, title=f"{before}attention"),
-        label(found.values, *sides, words=words, title=f"{before}{called}, nats", kind="attribution"),
+        align(translation, words=words, title=f"{prefix}attention"),
+        label(attribution.values, *sides, words=words, title=f"{prefix}{name}, nats", kind="attribution"),
     ]

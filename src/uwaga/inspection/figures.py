@@ -1,4 +1,4 @@
-"""Figures of attention, of quality by length, and heat maps for the terminal."""
+"""Figures of attention matrices and of quality by length, and heat maps for the terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOTS_PER_INCH = 150
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of that size in inches; nothing of it is global, so that threads may draw.
+    """Return an empty figure of a size in inches, without global state, so that threads may draw.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -38,20 +38,20 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def check_format(path: Path) -> None:
-    """Refuse a file name that says no known format, before work is done for it.
+    """Check that a file name has the suffix of a known format.
 
     Raises:
-        SettingsError: names the endings that are known.
+        SettingsError: names the known suffixes.
     """
     if path.suffix.lower() not in FORMATS:
-        raise SettingsError(f"{path}: a figure's name must end in one of {', '.join(FORMATS)}")
+        raise SettingsError(f"{path}: the name of a figure must end in one of {', '.join(FORMATS)}")
 
 
 def check_drawing(path: Path) -> None:
-    """Refuse what could not be drawn, before work is done for it.
+    """Check that a figure can be drawn, before the work for it begins.
 
     Raises:
-        SettingsError: a file name that says no known format.
+        SettingsError: the file name has no known suffix.
         MissingExtraError: matplotlib is not installed.
     """
     check_format(path)
@@ -59,12 +59,10 @@ def check_drawing(path: Path) -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that its name ends in; one made again gives the same bytes.
-
-    The file takes its name when all is written: after an error there is none, or still the old one.
+    """Write a figure atomically, in the format of its suffix; the same figure gives the same bytes.
 
     Raises:
-        SettingsError: an unknown format.
+        SettingsError: the file name has no known suffix.
         DataError: the file cannot be written.
     """
     check_format(path)
@@ -84,9 +82,9 @@ LARGEST = 100.0  # beyond some 60,000 dots matplotlib refuses
 
 
 def draw_alignments(alignments: Sequence[Alignment]) -> Figure:
-    """One matrix per alignment, from left to right: target tokens downwards, source tokens across.
+    """Draw matrices side by side, with target tokens downwards and source tokens across.
 
-    White is 0 and black is 1 in all of them; of an attribution black is the largest, and red speaks against.
+    White is 0 and black is 1; in an attribution black is the largest value, and red is negative.
 
     Raises:
         SettingsError: there is nothing to draw.
@@ -109,7 +107,7 @@ def draw_alignments(alignments: Sequence[Alignment]) -> Figure:
 
 
 def _draw_matrix(axes: Axes, one: Alignment) -> None:
-    # Cells as rectangles, not pixels, so that SVG and PDF stay sharp; light lines part them.
+    # Cells are rectangles, not pixels, so that SVG and PDF stay sharp; light lines separate them.
     signed = one.kind == "attribution"
     colours, least = ("RdGy", -1.0) if signed else ("Greys", 0.0)
     axes.pcolormesh(one.shades, cmap=colours, vmin=least, vmax=1.0, edgecolors="#dddddd", linewidth=0.4)
@@ -126,7 +124,7 @@ def _draw_matrix(axes: Axes, one: Alignment) -> None:
 
 
 def plain(labels: Sequence[str]) -> list[str]:
-    """Labels in which a dollar is a dollar, where matplotlib would see mathematics."""
+    """Escape dollar signs, which matplotlib reads as mathematics."""
     return [label.replace("$", r"\$") for label in labels]
 
 
@@ -140,14 +138,14 @@ LETTER = 0.06
 TITLE_HEIGHT, MARGIN = 0.22, 0.08
 TALLEST = 100.0  # beyond some 60,000 dots matplotlib refuses
 MOST_SHAPES = 20_000
-"""Cells of a figure that are drawn as shapes; more are drawn as pixels, or an SVG would have megabytes."""
+"""Most cells that are drawn as shapes; more are drawn as pixels, or an SVG would have megabytes."""
 
 
 def draw_matrices(alignments: Sequence[Alignment]) -> Figure:
-    """Matrices as small multiples: those of a layer side by side, the next layer below.
+    """Draw matrices as small multiples: one row per layer, one column per head.
 
-    Rows and columns are as in :func:`uwaga.inspection.draw_alignments`, white is 0 and black 1. Labels stand
-    at the first matrix of a row and above the first row of a kind, where cells are large enough for letters.
+    Rows, columns and colours are as in :func:`uwaga.inspection.draw_alignments`. The first matrix of a row
+    and the first row of a kind have labels if cells are large enough for letters.
 
     Raises:
         SettingsError: there is nothing to draw.
@@ -179,7 +177,7 @@ def draw_matrices(alignments: Sequence[Alignment]) -> Figure:
 
 
 def _row(one: Alignment) -> tuple[str, str, int | None]:
-    """Of one row are the matrices of one layer of a model."""
+    """Return what the matrices of one row share: model, kind and layer."""
     model = one.title.rsplit(f"{one.kind}, layer", 1)[0]
     return model, one.kind, one.layer
 
@@ -189,7 +187,7 @@ def _side(one: Alignment) -> tuple[str, tuple[str, ...]]:
 
 
 def _title(one: Alignment, room: float) -> str:
-    """The longest name of a matrix for which there are so many inches."""
+    """Return the longest name of a matrix that fits into ``room`` inches."""
     number = f"{one.layer}.{'mean' if one.head is None else one.head}"
     return next((name for name in (one.title, f"{one.kind} {number}") if LETTER * len(name) < room), number)
 
@@ -221,7 +219,7 @@ DODGE = 0.06  # of a bucket, so that error bars do not hide each other
 
 
 def draw_lengths(table: LengthTable, *, title: str = "") -> Figure:
-    """BLEU above, the length of the output over that of the reference below; bars are 95% intervals.
+    """Draw BLEU against source length, and below it the length ratio; bars are 95% intervals.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -262,16 +260,16 @@ def draw_lengths(table: LengthTable, *, title: str = "") -> Figure:
 
 
 SHADES = ((0.05, "   "), (0.2, "░░ "), (0.4, "▒▒ "), (0.7, "▓▓ "), (float("inf"), "██ "))
-"""What stands for a weight below each bound: readable without colours too."""
+"""Characters for weights below each bound, readable without colours."""
 
 COLUMN = 3
 
 
 def heat_map(alignment: Alignment, width: int) -> Text:
-    """Target tokens downwards, source tokens across (read from top to bottom), as shades of each weight.
+    """Return a matrix as shaded text, with target tokens downwards and source tokens, turned, across.
 
     Args:
-        alignment: what to show.
+        alignment: the matrix.
         width: columns of the terminal; a longer source is shown in several blocks.
     """
     margin = max(map(cell_len, alignment.target)) + 1
@@ -285,7 +283,7 @@ def heat_map(alignment: Alignment, width: int) -> Text:
 
 
 def heat_maps(alignments: Sequence[Alignment], width: int) -> Text:
-    """The heat maps of several alignments, one below the other; see :func:`heat_map`."""
+    """Return the heat maps of several matrices, one below the other; see :func:`heat_map`."""
     return Text("\n\n").join(heat_map(one, width) for one in alignments)
 
 

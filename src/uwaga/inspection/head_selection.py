@@ -1,4 +1,12 @@
-"""Selection of the attention heads that align words best."""
+"""Selection of the attention heads that align words best.
+
+A head is rated by the alignment error rate of its links, against manual links or those of our own aligner.
+Several heads are combined by logistic regressions that learn from such links. The aligner needs no manual
+work: its errors are independent of those of the attention, so the regression learns what both have in
+    common. Trained
+a second time, links that both predict count as sure, and links of only one as possible. The lexicon comes
+from other pairs than the links, because a regression trained on the same pairs would trust it too much.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +38,7 @@ from uwaga.translator.recording import all_attentions
 
 Links = AbstractSet[tuple[int, int]]
 PART = 32
-"""Pairs whose attention is held together."""
+"""Pairs whose attention is in memory together."""
 
 
 def head_errors(
@@ -40,28 +48,28 @@ def head_errors(
     words: WordKind = "words",
     advance: Callable[[int], None] | None = None,
 ) -> dict[AlignmentHead, float]:
-    """The alignment error rate of every head, and of every layer's mean, best first.
+    """Return the alignment error rate of every head and of every layer's mean, best first.
 
     Args:
         translator: of one model.
-        pairs: texts and their translations; the model is led along these.
-        gold: of each pair the links that are sure, and those that are possible, the sure ones among them.
-            None for those of our own aligner, of both directions (:func:`uwaga.alignment.align_corpus`): the
-            error is then one less the F1 of both.
-        words: what the links count.
-        advance: told how many further pairs are done.
+        pairs: texts and their translations, which the model force-decodes.
+        gold: (pairs,) the sure links and the possible links, which include the sure ones. None for those of
+            our own aligner in both directions (:func:`uwaga.alignment.align_corpus`): the error is then 1 -
+            F1.
+        words: the units that links count.
+        advance: called with the number of further pairs done.
 
     Raises:
         SettingsError: the model has no cross-attention, or is an ensemble.
-        DataError: there are no pairs, not as many links as pairs, or a pair has nothing to align.
-        TextTooLongError: a side is longer than the model can take.
+        DataError: there are no pairs, the numbers of pairs and links differ, or a pair has nothing to align.
+        TextTooLongError: a side is too long for the model.
     """
     if not pairs:
-        raise DataError("there is no pair to choose a head by")
+        raise DataError("no pairs to choose a head by")
     if gold is None:
         gold = own_links(pairs, words)
     if len(gold) != len(pairs):
-        raise DataError(f"links of {len(gold)} pairs were given for {len(pairs)} pairs")
+        raise DataError(f"{len(pairs)} pairs but links for {len(gold)}: they must be aligned")
     here = translator.between()
     counts: dict[AlignmentHead, int] = {}
     links: dict[AlignmentHead, int] = {}
@@ -73,7 +81,7 @@ def head_errors(
         seen = [one.cross for one in all_attentions(here.decoder, sources, fed)]
         for number, (pair, cross) in enumerate(zip(part, seen, strict=True)):
             if cross is None:
-                raise SettingsError("the model has no attention to a source that could align words")
+                raise SettingsError("the model has no cross-attention that could align words")
             sure, possible = gold[first + number]
             for head, found in _all_links(here, pair, sources[number], targets[number], cross, words):
                 counts[head] = counts.get(head, 0) + len(found & sure) + len(found & possible)
@@ -85,7 +93,7 @@ def head_errors(
 
 
 def own_links(pairs: Sequence[tuple[str, str]], words: WordKind = "words") -> list[tuple[Links, Links]]:
-    """What our own aligner links in a corpus, as sure links and possible ones alike."""
+    """Return the links of our own aligner in a corpus, as both sure and possible links."""
     from uwaga.alignment import align_corpus
     from uwaga.alignment.words import split_words
 
@@ -102,7 +110,7 @@ def _all_links(
     cross: Floats,
     words: WordKind,
 ) -> list[tuple[AlignmentHead, set[tuple[int, int]]]]:
-    """What each head links in a pair; ``cross`` (layers, heads, target, source) has a row more."""
+    """Return the links of each head in a pair; ``cross`` (layers, heads, target, source) has one row more."""
     sides = (pair[0], source, translator.source), (pair[1], target[:-1], translator.target)
     owners = [
         [index.of(span) for span in piece_spans(text, ids, tokeniser)]
@@ -133,13 +141,13 @@ def _heads(cross: Floats) -> list[tuple[int, int | None]]:
 
 
 HEADS = 16
-"""Heads that link words together, at most; a head's two steps count as two."""
+"""Most heads that are combined; the two steps of a head count as two."""
 FEWEST = 50
-"""Pairs that are worth learning from; by fewer the best head goes on alone."""
+"""Fewest pairs to train a combination on; with fewer, the best head is used alone."""
 POSSIBLE = 0.3
-"""What a possible link counts beside a sure one."""
+"""Weight of a possible link; a sure one has 1."""
 LEXICON_FROM = 10_000
-"""Pairs that a lexicon is worth learning from, half of them."""
+"""Fewest pairs with which a lexicon is learned, from half of them."""
 RIDGE = 1.0
 STEPS = 25
 
@@ -147,12 +155,12 @@ STEPS = 25
 def known_links(
     pairs: Sequence[tuple[str, str]], most: int, words: WordKind = "words"
 ) -> tuple[list[tuple[str, str]], list[tuple[Links, Links]], WordLexicon | None]:
-    """Some of a corpus' pairs, what our own aligner links in them, and a lexicon of the others.
+    """Return some pairs of a corpus, the links of our own aligner in them, and a lexicon of the other pairs.
 
     Args:
         pairs: texts and their translations.
-        most: how many pairs.
-        words: what the links count.
+        most: number of pairs to return, at most.
+        words: the units that links count.
 
     Raises:
         DataError: there is nothing to align.
@@ -177,21 +185,20 @@ def choose_links(
     lexicon: WordLexicon | None = None,
     again: bool = False,
 ) -> AlignmentHead:
-    """The best head, with what the best heads link together.
+    """Return the best head with a trained combination of the best heads.
 
     Args:
         translator: of one model.
         errors: of every head, best first, from :func:`uwaga.inspection.head_selection.head_errors`.
         pairs: texts and their translations.
-        gold: of each pair the links that are sure, and those that are possible, the sure ones among them.
-        words: what the links count.
-        lexicon: what words stand for one another, from other pairs than these.
-        again: learn a second time, from what the links and what was learned say together; not of links that
-            are known to be right.
+        gold: (pairs,) the sure links and the possible links, which include the sure ones.
+        words: the units that links count.
+        lexicon: of translations of words, learned from other pairs.
+        again: train a second time on the agreement of the links with the first result; not for manual links.
 
     Raises:
         SettingsError: the model has no cross-attention.
-        TextTooLongError: a side is longer than the model can take.
+        TextTooLongError: a side is too long for the model.
     """
     best = next(iter(errors))
     if len(pairs) < FEWEST:
@@ -225,7 +232,7 @@ def _regressions(
 
 
 def _both(found: Evidence, answers: tuple[Evidence, Evidence]) -> tuple[Evidence, Evidence]:
-    """Answers of what was learned and of what it was learned from: sure where both agree."""
+    """Merge predicted links with those they were trained on; where both agree they are sure."""
     ours, theirs = found > 0.5, answers[0] > 0.5
     return (ours | theirs).astype(np.float64), np.where(ours == theirs, 1.0, POSSIBLE)
 
@@ -233,7 +240,7 @@ def _both(found: Evidence, answers: tuple[Evidence, Evidence]) -> tuple[Evidence
 def _evidence(
     translator: Translator, head: AlignmentHead, pairs: Sequence[tuple[str, str]], words: WordKind
 ) -> list[Evidence]:
-    """Of each pair (target words, source words, evidence) of the first regression."""
+    """Return for each pair (target words, source words, evidence), the input of the first regression."""
     here = translator.between()
     sources, targets = here.pair_ids(pairs, 1)
     made = token_alignments(here.decoder, head, sources, [row[:-1] for row in targets], here.decoding.start)
@@ -261,7 +268,7 @@ def _of_words(
 
 
 def _answers(shape: tuple[int, ...], sure: Links, possible: Links) -> tuple[Evidence, Evidence]:
-    """Which pairs of words are linked, and what each counts: (target words, source words) both."""
+    """Return (target words, source words) which words are linked, and the weights of the pairs."""
     linked, counted = np.zeros(shape), np.ones(shape)
     for links, weight in ((possible, POSSIBLE), (sure, 1.0)):
         for source, target in links:
@@ -273,7 +280,7 @@ def _answers(shape: tuple[int, ...], sure: Links, possible: Links) -> tuple[Evid
 def _regression(
     evidence: Sequence[Evidence], answers: Sequence[tuple[Evidence, Evidence]], size: int
 ) -> tuple[float, ...]:
-    """Weights of a logistic regression with a small ridge, the constant last, by Newton's method."""
+    """Return the weights of a ridge logistic regression, the constant last, fitted by Newton's method."""
     if not evidence:
         return (0.0,) * size
     rows = np.concatenate([one.reshape(-1, one.shape[-1]) for one in evidence])

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """A text translated without and with interventions.
+    """The effect of interventions on a text.
 
-    ``before`` and ``after`` are the translations; ``log_prob_before`` and ``log_prob_after`` what the model
-    gives the same target, that which was asked for or ``before``.
+    ``before`` and ``after`` are the translations without and with them; ``log_prob_before`` and
+    ``log_prob_after`` the log-probabilities of one target, the given one or ``before``.
     """
 
     before: Translation
@@ -38,10 +38,10 @@ class Effect:
 
 
 def intervene(translator: Translator, *interventions: Intervention) -> Translator:
-    """The same translator with edited attention; the given one stays as it is, and shares its weights.
+    """Return a translator with edited attention, which shares its weights with the given one.
 
     Raises:
-        SettingsError: the model is no Transformer in torch, or lacks what is to be edited.
+        SettingsError: the model is not a Transformer in torch, or lacks what is edited.
     """
     from uwaga.models.interventions import with_interventions
     from uwaga.translator.loading import with_threads
@@ -57,13 +57,13 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
 def compare(
     translator: Translator, text: str, *interventions: Intervention, target: str | None = None
 ) -> Effect:
-    """What interventions change of a text's translation, and of the probability of a target.
+    """Compare a text's translation, and the probability of a target, without and with interventions.
 
     Args:
         translator: of a Transformer in torch.
-        text: to translate.
-        interventions: edits, one after the other.
-        target: whose log-probability is compared; the untouched translation if None.
+        text: the text to translate.
+        interventions: edits, applied in order.
+        target: the target to score; None is the translation without interventions.
 
     Raises:
         SettingsError: as :func:`intervene`.
@@ -75,7 +75,11 @@ def compare(
 
 
 def head_counts(translator: Translator, kind: Kind) -> tuple[int, int]:
-    """Layers with a kind of attention, and the heads of each; SettingsError of no Transformer in torch."""
+    """Return the number of layers with a kind of attention, and of heads in each.
+
+    Raises:
+        SettingsError: the model is not a Transformer in torch.
+    """
     model = torch_transformer(translator)
     if kind == "encoder":
         return len(model.encoder), model.settings.heads
@@ -88,16 +92,16 @@ def head_importance(
     kind: Kind = "cross",
     on_head: Callable[[], None] = lambda: None,
 ) -> Floats:
-    """How much log-probability per target token is lost where one head is silent (Michel 2019 §3.2).
+    """Return the loss of log-probability per target token when each head is masked (Michel 2019 §3.2).
 
     Args:
         translator: of a Transformer in torch.
-        pairs: sources and targets, on which the mean is taken.
+        pairs: sources and targets to average over.
         kind: of attention: ``encoder``, ``decoder`` or ``cross``.
-        on_head: called when a head is done.
+        on_head: called after each head.
 
     Returns:
-        (layers, heads) float32: in nats; below 0 where the model does better without the head.
+        (layers, heads) float32, in nats; negative if the model improves without the head.
 
     Raises:
         SettingsError: as :func:`intervene`.
@@ -106,27 +110,31 @@ def head_importance(
 
     layers, heads = head_counts(translator, kind)
     whole = _mean_log_prob(translator, pairs)
-    found = np.zeros((layers, heads), dtype=np.float32)
+    lost = np.zeros((layers, heads), dtype=np.float32)
     for layer, head in np.ndindex(layers, heads):
-        silenced = intervene(translator, Heads(kind, layer + 1, head + 1, "silent"))
-        found[layer, head] = whole - _mean_log_prob(silenced, pairs)
+        masked = intervene(translator, Heads(kind, layer + 1, head + 1, "silent"))
+        lost[layer, head] = whole - _mean_log_prob(masked, pairs)
         on_head()
-    return found
+    return lost
 
 
 def _mean_log_prob(translator: Translator, pairs: Sequence[tuple[str, str]]) -> float:
     scores = translator.score(pairs)
-    return sum(one.log_prob for one in scores) / sum(len(one.token_scores) for one in scores)
+    return sum(score.log_prob for score in scores) / sum(len(score.token_scores) for score in scores)
 
 
 def torch_transformer(translator: Translator) -> Transformer:
-    """The Transformer in torch of a translator; SettingsError if it has none."""
+    """Return the Transformer of a translator.
+
+    Raises:
+        SettingsError: the model is not a Transformer in torch.
+    """
     from uwaga.models.transformer import Transformer
 
     if not isinstance(translator.decoder, Transformer):
         raise SettingsError(
-            "attention is edited in a Transformer in torch: load it with engine='torch'; recurrent models, "
-            "ensembles and the native engine cannot be edited"
+            "only a Transformer in torch can be edited, not a recurrent model, an ensemble or the native "
+            "engine: load the model with engine='torch'"
         )
     return translator.decoder
 
@@ -137,17 +145,18 @@ TITLE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class HeadImportance(JsonRecord):
-    """What a model loses without one of its heads.
+    """The importance of each attention head.
 
-    ``lost`` holds for each kind of attention (layers, heads) float32: nats of log-probability per target
-    token, below 0 where the model does better without that head. ``pairs`` is the number of sentence pairs.
+    ``lost`` holds, for each kind of attention, (layers, heads) float32: the nats of log-probability per
+    target token that are lost when the head is masked, negative if the model improves. ``pairs`` is the
+    number of sentence pairs.
     """
 
     lost: Mapping[str, Floats]
     pairs: int
 
     def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it, under the same names; layers and heads as lists of lists."""
+        """Return the importance as JSON values: per kind a list of layers, each a list of heads."""
         tables = {
             kind: [[json_number(x) for x in row] for row in table.tolist()]
             for kind, table in self.lost.items()
@@ -161,19 +170,19 @@ def measure_heads(
     kinds: Sequence[Kind],
     on_head: Callable[[int], None] = lambda done: None,
 ) -> HeadImportance:
-    """Silence each head of a Transformer, one after the other, and score known translations.
+    """Mask each head of a Transformer in turn and score known translations.
 
     Args:
         translator: of a Transformer in torch.
         pairs: sources and targets.
         kinds: of attention.
-        on_head: called with how many heads are done.
+        on_head: called with the number of heads done.
 
     Raises:
-        SettingsError: the model is no Transformer in torch; or there is no pair.
+        SettingsError: the model is not a Transformer in torch, or there are no pairs.
     """
     if not pairs:
-        raise SettingsError("no sentence pair to score: every line of the files is empty")
+        raise SettingsError("no sentence pairs to score: all lines of the files are empty")
     done = count(1)
     lost: dict[str, Floats] = {
         kind: head_importance(translator, pairs, kind, lambda: on_head(next(done))) for kind in kinds
@@ -181,15 +190,15 @@ def measure_heads(
     return HeadImportance(lost, len(pairs))
 
 
-def draw_importance(found: HeadImportance) -> Figure:
-    """A panel for each kind of attention, a row a layer and a column a head; the darker, the more is lost.
+def draw_importance(importance: HeadImportance) -> Figure:
+    """Draw a panel per kind of attention, with a row per layer and a column per head; darker loses more.
 
-    Red is gained: the model does better without the head.
+    Red means that the model improves without the head.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    tables = list(found.lost.items())
+    tables = list(importance.lost.items())
     widths = [CELL * table.shape[1] + TITLE for _, table in tables]
     height = CELL * max(len(table) for _, table in tables) + 2 * TITLE
     figure = new_figure(sum(widths) + TITLE, height)

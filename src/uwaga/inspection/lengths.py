@@ -1,4 +1,4 @@
-"""How quality depends on the length of the source (Bahdanau 2014 figure 2)."""
+"""Quality by the length of the source (Bahdanau 2014 figure 2)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from uwaga.evaluation.metrics import build_metrics, reference_streams
 from uwaga.files.regular import read_regular
 
 LARGEST = 1 << 24
-"""Bytes of a table that is read."""
+"""Most bytes of a table file."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One system on the lines of one bucket.
+    """The result of one system on one bucket.
 
-    ``bleu`` from 0 to 100; ``interval`` is the half-width of its 95% interval over bootstrap resamples, None
-    without; ``ratio`` is the length of the output over that of the reference.
+    ``bleu`` is from 0 to 100; ``interval`` the half-width of its 95% bootstrap interval, None without;
+    ``ratio`` the length of the output divided by that of the reference.
     """
 
     bleu: float
@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Bucket:
-    """The lines whose source has from ``shortest`` to ``longest`` tokens, with each system's result."""
+    """The lines whose sources have ``shortest`` to ``longest`` tokens, and the result of each system."""
 
     shortest: int
     longest: int
@@ -44,28 +44,28 @@ class Bucket:
 
     @property
     def label(self) -> str:
-        """Such as ``9-12``."""
+        """The range of lengths, such as ``9-12``."""
         return str(self.longest) if self.shortest == self.longest else f"{self.shortest}-{self.longest}"
 
 
 @dataclass(frozen=True)
 class LengthTable:
-    """A row per bucket, shortest sources first; ``signature`` is sacreBLEU's."""
+    """Results by bucket, shortest sources first; ``signature`` is that of sacreBLEU."""
 
     buckets: tuple[Bucket, ...]
     systems: tuple[str, ...]
     signature: str
 
     def to_dict(self) -> dict[str, object]:
-        """The table for JSON."""
+        """Return the table as JSON values."""
         return asdict(self)
 
     def json(self) -> str:
-        """One JSON object."""
+        """Return the table as a JSON object."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def tsv(self) -> str:
-        """A line per bucket and system, under a line of heads; no interval is an empty cell."""
+        """Return the table as TSV: a header and a line per bucket and system."""
         lines = ["shortest\tlongest\tlines\tsystem\tbleu\tinterval\tratio"]
         for bucket in self.buckets:
             for name, cell in bucket.systems.items():
@@ -77,24 +77,25 @@ class LengthTable:
         return "\n".join(lines) + "\n"
 
     def beside(self, earlier: LengthTable, where: str) -> LengthTable:
-        """The table with the systems of an earlier one before its own, but those that it has itself.
+        """Return the table with the systems of an earlier one added before its own.
 
         Args:
-            earlier: measured on the same lines in the same way.
-            where: what that is, for messages.
+            earlier: a table measured on the same lines in the same way; its results of systems that are in
+                both are dropped.
+            where: name of the earlier table, for messages.
 
         Raises:
-            DataError: it has other buckets or another signature: names what differs.
+            DataError: it has other buckets or another signature: names the difference.
         """
         groups = [[(one.label, one.lines) for one in table.buckets] for table in (self, earlier)]
         for what, ours, theirs in (
-            ("groups of lines", *groups),
+            ("grouping", *groups),
             ("signature", self.signature, earlier.signature),
         ):
             if ours != theirs:
                 raise DataError(
-                    f"{where}: its {what} are not those of these lines ({theirs}, not {ours}): "
-                    "only systems that were measured on the same lines in the same way stand side by side"
+                    f"{where}: its {what} differs from that of these lines ({theirs}, not {ours}): only "
+                    "systems measured on the same lines in the same way can be compared"
                 )
         known = [name for name in earlier.systems if name not in self.systems]
         buckets = tuple(
@@ -105,10 +106,10 @@ class LengthTable:
 
 
 def read_length_table(path: Path) -> LengthTable:
-    """A table that was written as JSON.
+    """Read a table that was written as JSON.
 
     Raises:
-        DataError: it cannot be read, or is no such table: names the key.
+        DataError: the file cannot be read or is not such a table: names the key.
     """
     try:
         table = TypeAdapter(LengthTable).validate_json(read_regular(path, LARGEST))
@@ -118,11 +119,13 @@ def read_length_table(path: Path) -> LengthTable:
         [first, *_] = error.errors(include_url=False)
         key = ".".join(map(str, first["loc"]))
         raise DataError(
-            f"{path}: no table of uwaga lengths: {f'{key}: ' if key else ''}{first['msg']}"
+            f"{path}: not a table of `uwaga lengths`: {f'{key}: ' if key else ''}{first['msg']}"
         ) from None
     for bucket in table.buckets:
         if missing := set(table.systems) - bucket.systems.keys():
-            raise DataError(f"{path}: no table of uwaga lengths: {min(missing)!r} is not in every bucket")
+            raise DataError(
+                f"{path}: not a table of `uwaga lengths`: {min(missing)!r} is not in every bucket"
+            )
     return table
 
 
@@ -137,32 +140,32 @@ def by_length(
     lowercase: bool = False,
     samples: int = 0,
 ) -> LengthTable:
-    """Corpus BLEU and length ratio of each system on the lines of each bucket of source lengths.
+    """Return corpus BLEU and length ratio of each system by source length.
 
     Args:
-        sources: one line per sentence. Its length is what BLEU's tokeniser cuts it into.
-        references: for each line its references, one or more.
-        systems: translations of all lines, by the system's name.
-        buckets: how many, of about equally many lines each; fewer where many lines have the same length.
-        edges: the longest length of each bucket instead, rising; longer lines have a bucket of their own.
-        tokenize: BLEU's tokeniser; ``none`` for text that is tokenised already.
-        lowercase: BLEU without regard to case.
-        samples: test sets that the bootstrap draws for the intervals, 0 for no intervals.
+        sources: one sentence per line; its length is counted in tokens of BLEU's tokeniser.
+        references: (lines,) one or more references each.
+        systems: translations of all lines by system name.
+        buckets: number of buckets with about equally many lines; fewer if many lines have the same length.
+        edges: largest length of each bucket instead, increasing; longer lines form another bucket.
+        tokenize: BLEU's tokeniser; ``none`` for tokenised text.
+        lowercase: compute case-insensitive BLEU.
+        samples: bootstrap samples for the intervals; 0 for no intervals.
 
     Raises:
-        DataError: no lines or systems, or files of unequal length.
+        DataError: no lines or systems, or different numbers of lines.
         SettingsError: impossible buckets, edges, samples or tokeniser.
         MissingExtraError: sacrebleu is not installed.
     """
     if not systems:
-        raise DataError("no system to measure")
+        raise DataError("no system to evaluate")
     if samples < 0:
-        raise SettingsError(f"the bootstrap cannot draw {samples} test sets")
+        raise SettingsError(f"samples must be 0 or more, not {samples}")
     for name, lines in {"references": references, **systems}.items():
         if len(lines) != len(sources):
             raise DataError(f"{name}: {len(lines)} lines for {len(sources)} sources: they must be aligned")
     if not sources:
-        raise DataError("nothing to measure: there are no lines")
+        raise DataError("nothing to evaluate: there are no lines")
     metric = build_metrics(["bleu"], tokenize=tokenize, lowercase=lowercase)["bleu"]
     lengths = [len(metric.tokenizer(line.strip()).split()) for line in sources]  # type: ignore[attr-defined]
     found = []
@@ -172,7 +175,7 @@ def by_length(
         cells = {}
         for name, lines in systems.items():
             output = [lines[line] for line in members]
-            # sacreBLEU takes 1 for "no bootstrap"
+            # for sacreBLEU, 1 means no bootstrap
             result = metric.corpus_score(output, reference_streams(output, chosen), n_bootstrap=samples or 1)
             ratio = result.sys_len / result.ref_len if result.ref_len else 0.0
             interval = float(result._ci) if samples > 1 else None
@@ -184,23 +187,23 @@ def by_length(
 
 
 def equal_edges(lengths: Sequence[int], buckets: int) -> list[int]:
-    """The longest length of each of ``buckets`` buckets of about equally many lines, but for the last.
+    """Return the largest length of each bucket but the last, for buckets of about equally many lines.
 
     Raises:
         SettingsError: ``buckets`` is less than 1.
     """
     if buckets < 1:
-        raise SettingsError(f"{buckets} buckets: there must be 1 or more")
+        raise SettingsError(f"buckets must be 1 or more, not {buckets}")
     shares = np.arange(1, buckets) / buckets
     bounds = np.quantile(np.asarray(lengths), shares, method="inverted_cdf")
     return sorted({int(bound) for bound in bounds} - {max(lengths)})
 
 
 def split_lines(lengths: Sequence[int], edges: Sequence[int]) -> list[list[int]]:
-    """The numbers of the lines of each bucket; a bucket without lines is left out.
+    """Return the indices of the lines of each bucket; empty buckets are left out.
 
     Raises:
-        SettingsError: the edges do not rise.
+        SettingsError: the edges do not increase.
     """
     if any(low >= high for low, high in pairwise(edges)):
         raise SettingsError(f"edges {', '.join(map(str, edges))}: each must be greater than the one before")

@@ -19,14 +19,14 @@ from uwaga.translator import AttendedText
 
 @dataclass(frozen=True)
 class Alignment(JsonRecord):
-    """Where each target token looked.
+    """An attention matrix with labels for its rows and columns.
 
-    ``weights`` (target, source) float32 belong to ``target`` and ``source``, the labels of rows and columns.
-    Of self-attention both are tokens of one side: ``target`` those that look, ``source`` those looked at.
+    ``weights`` (target, source) float32; ``target`` labels the rows and ``source`` the columns. In
+    self-attention both are tokens of one side: queries in ``target``, keys in ``source``.
 
-    ``kind`` is ``cross``, ``encoder`` or ``decoder``; of ``attribution`` the weights are nats, which may be
-    below 0 and above 1 (:func:`uwaga.inspection.attribution`). ``layer`` is the layer's number, from 1,
-    where one was chosen, and ``head`` the head's; None is the mean over the heads.
+    ``kind`` is ``cross``, ``encoder``, ``decoder``, or ``attribution``, whose weights are nats and may be
+    below 0 and above 1 (:func:`uwaga.inspection.contributions`). ``layer`` and ``head`` are numbers from 1;
+    they are None where no layer was selected, and where the weights are the mean over the heads.
     """
 
     source: tuple[str, ...]
@@ -46,14 +46,15 @@ class Alignment(JsonRecord):
 
     @property
     def shades(self) -> Floats:
-        """``weights`` between -1 and 1, as pictures shade them: nats over the largest of the matrix."""
+        """``weights`` scaled for drawing, between -1 and 1: nats are divided by the largest of the matrix."""
         largest = float(np.abs(self.weights).max(initial=0.0))
         return self.weights / largest if self.kind == "attribution" and largest else self.weights
 
     def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it, under the same names; weights to six decimals.
+        """Return the matrix as JSON values, weights to six decimals.
 
-        Where a layer was chosen there are ``kind``, ``layer`` and ``head`` too, a number or ``mean``.
+        Where a layer was selected, the keys ``kind``, ``layer`` and ``head`` (a number or ``mean``) are
+        added.
         """
         chosen: dict[str, object] = {"kind": self.kind, "layer": self.layer, "head": self.head or "mean"}
         return {
@@ -67,18 +68,18 @@ class Alignment(JsonRecord):
 
 
 def align(translation: Translation, *, words: bool = False, title: str = "") -> Alignment:
-    """The alignment of a translation made with ``attention=True`` or by ``Translator.attend``.
+    """Return the alignment of a translation made with ``attention=True`` or by ``Translator.attend``.
 
-    The end symbols of both sides have labels of their own. With ``words``, the pieces of a word are joined:
-    what a target word gives a source word is the sum over the source word's pieces, averaged over the
-    target word's, so that rows that sum to 1 still do.
+    The end symbols of both sides have their own labels. With ``words``, the pieces of words are merged:
+    weights are summed over the pieces of a source word and averaged over those of a target word, so that
+    rows that sum to 1 still do.
 
     Raises:
         SettingsError: the translation has no attention.
     """
     if translation.attention is None:
         raise SettingsError(
-            "this translation holds no attention: make it with attention=True and a model that has any"
+            "this translation has no attention: translate with attention=True and a model that has attention"
         )
     rows, columns = translation.attention.shape
     source, target = ended(translation.source_tokens, columns), ended(translation.tokens, rows)
@@ -86,7 +87,7 @@ def align(translation: Translation, *, words: bool = False, title: str = "") -> 
 
 
 def ended(pieces: Sequence[str], length: int) -> tuple[str, ...]:
-    """The pieces of a side as labels, with the end symbols that belong to it behind."""
+    """Return the pieces of one side, padded with end symbols to ``length`` labels."""
     return (*pieces, *[END] * (length - len(pieces)))
 
 
@@ -101,7 +102,7 @@ def label(
     layer: int | None = None,
     head: int | None = None,
 ) -> Alignment:
-    """Weights (target, source) of pieces with their labels; pieces of words joined as :func:`align` says."""
+    """Label weights (target, source) of pieces; with ``words``, merge pieces as :func:`align` does."""
     if words:
         columns, rows = word_spans(source), word_spans(target)
         weights = weights @ _membership(columns)  # (pieces, source words)
@@ -115,7 +116,7 @@ def label(
 
 
 def _membership(words: Sequence[tuple[int, int]]) -> Floats:
-    """(pieces, words): 1 where a piece belongs to a word."""
+    """Return (pieces, words) the indicator matrix of which piece belongs to which word."""
     table = np.zeros((words[-1][1], len(words)), dtype=np.float32)
     for number, (start, stop) in enumerate(words):
         table[start:stop, number] = 1.0
@@ -123,25 +124,25 @@ def _membership(words: Sequence[tuple[int, int]]) -> Floats:
 
 
 def _shown(piece: str) -> str:
-    """A piece as a label: a mark alone is a space, one in front is left out; what goes on has a hyphen."""
+    """Return a piece as a label without the marker of a word start; the marker alone is shown as a space."""
     bare = piece.removeprefix("▁").removeprefix("Ġ")
     return bare or "␣"
 
 
 KINDS = ("cross", "encoder", "decoder")
-"""Which rows look at which: target at source; source at source; target at itself."""
+"""Kinds of attention: cross-attention, encoder self-attention, decoder self-attention."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Some of a model's attention matrices.
+    """A selection of a model's attention matrices.
 
-    ``kinds`` are of :data:`KINDS`; none is the first of them that the model has. ``layers`` and ``heads``
-    count from 1, the lowest layer first; ``last`` is the last layer, ``mean`` the mean over the heads of a
-    layer.
+    ``kinds`` are names of :data:`KINDS`; none selects the first that the model has. ``layers`` and ``heads``
+    are numbers from 1, the lowest layer first, or ``all``; ``last`` is the last layer, ``mean`` the mean over
+    the heads of a layer.
 
     Raises:
-        SettingsError: there is no such kind, layer or head in any model.
+        SettingsError: an unknown kind, or an impossible number.
     """
 
     kinds: Sequence[str] = ()
@@ -162,38 +163,38 @@ class Selection:
 def matrices(
     seen: Translation | AttendedText, select: Selection | None = None, *, words: bool = False, title: str = ""
 ) -> list[Alignment]:
-    """Chosen matrices of a translation made with ``attention="all"`` or by ``attend``, or a text's.
+    """Return selected attention matrices of a translation or of a text that was only read.
 
-    A row of decoder self-attention is the token that a step predicts, a column what a step read: the start
-    symbol ``<s>``, then the tokens before. With ``words`` pieces are joined as by
-    :func:`uwaga.inspection.align`: added up where they are looked at, averaged where they look.
+    In decoder self-attention a row is the token that a step predicts, and a column the token that a step
+    reads: the start symbol ``<s>``, then the previous tokens.
 
     Args:
-        seen: what a model has recorded.
-        select: kinds, layers and heads; the mean over the heads of the last layer if None.
-        words: join the pieces of each word.
-        title: what the titles begin with.
+        seen: a translation made with ``attention="all"``, or the result of ``attend``.
+        select: kinds, layers and heads; None is the mean over the heads of the last layer.
+        words: merge the pieces of each word, as :func:`uwaga.inspection.align` does.
+        title: prefix of the titles.
 
     Raises:
-        SettingsError: nothing was recorded, or the model lacks a kind, layer or head; names those it has.
+        SettingsError: no attention was recorded, or the model lacks a kind, layer or head; names those it
+            has.
     """
-    select, there = select or Selection(), seen.attentions
-    if there is None or not there:
+    select, recorded = select or Selection(), seen.attentions
+    if recorded is None or not recorded:
         raise SettingsError(
-            "nothing was recorded here: translate with attention='all', and one model that has any attention"
+            "no attention was recorded: translate with attention='all' and a single model that has attention"
         )
-    kinds = select.kinds or [kind for kind in KINDS if getattr(there, kind) is not None][:1]
-    found = []
+    kinds = select.kinds or [kind for kind in KINDS if getattr(recorded, kind) is not None][:1]
+    selected = []
     for kind in kinds:
-        table: Floats | None = getattr(there, kind)
+        table: Floats | None = getattr(recorded, kind)
         if table is None:
-            raise SettingsError(f"the model has no {_called(kind)}; it has {_inventory(there)}")
+            raise SettingsError(f"the model has no {_kind_name(kind)}; it has {_inventory(recorded)}")
         rows, columns = _labels(seen, kind, table.shape[2], table.shape[3])
         for layer in _numbers(select.layers, "layer", kind, table):
             for head in _heads(select.heads, kind, table):
                 weights = table[layer - 1].mean(axis=0) if head is None else table[layer - 1, head - 1]
                 name = f"{kind}, layer {layer}, {'mean of heads' if head is None else f'head {head}'}"
-                found.append(
+                selected.append(
                     label(
                         weights,
                         rows,
@@ -205,13 +206,13 @@ def matrices(
                         head=head,
                     )
                 )
-    return found
+    return selected
 
 
 def _labels(
     seen: Translation | AttendedText, kind: str, queries: int, keys: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The pieces of rows and columns."""
+    """Return the labels of rows and columns."""
     if isinstance(seen, AttendedText):
         return seen.tokens, seen.tokens
     source, target = seen.source_tokens, seen.tokens
@@ -220,7 +221,7 @@ def _labels(
     rows = ended(target, queries)
     if kind == "cross":
         return rows, ended(source, keys)
-    before = chain([END], rows)  # behind a sentence's end another one starts
+    before = chain([END], rows)  # after the end of a sentence another one starts
     return rows, tuple(START if piece == END else piece for piece, _ in zip(before, rows, strict=False))
 
 
@@ -229,32 +230,32 @@ def _heads(chosen: Sequence[int] | str, kind: str, table: Floats) -> Sequence[in
 
 
 def _numbers(chosen: Sequence[int] | str, what: str, kind: str, table: Floats) -> list[int]:
-    """The numbers of layers or heads that are meant."""
-    there = table.shape[0 if what == "layer" else 1]
+    """Return the selected numbers of layers or heads."""
+    count = table.shape[0 if what == "layer" else 1]
     if chosen == "all":
-        return list(range(1, there + 1))
+        return list(range(1, count + 1))
     if isinstance(chosen, str):
-        return [there]  # the last
+        return [count]  # the last
     for number in chosen:
-        if number > there:
-            most = f"1 to {there}" if there > 1 else "1"
+        if number > count:
+            most = f"1 to {count}" if count > 1 else "1"
             words = "'last' or 'all'" if what == "layer" else "'mean' or 'all'"
             raise SettingsError(f"{what} {number}: the model has {_size(kind, table)}; give {most}, {words}")
     return list(chosen)
 
 
 def _size(kind: str, table: Floats) -> str:
-    """Such as ``4 encoder layers of 8 heads``."""
+    """Return the size of a kind of attention, such as ``4 encoder layers with 8 heads``."""
     layers, heads = table.shape[:2]
     where = {"cross": "layers with cross-attention", "encoder": "encoder layers", "decoder": "decoder layers"}
-    said = where[kind] if layers > 1 else where[kind].replace("layers", "layer")
-    return f"{layers} {said} of {heads} head{'s' if heads > 1 else ''}"
+    noun = where[kind] if layers > 1 else where[kind].replace("layers", "layer")
+    return f"{layers} {noun} with {heads} head{'s' if heads > 1 else ''}"
 
 
-def _called(kind: str) -> str:
+def _kind_name(kind: str) -> str:
     return "cross-attention" if kind == "cross" else f"{kind} self-attention"
 
 
-def _inventory(there: Attentions) -> str:
-    tables = {kind: getattr(there, kind) for kind in KINDS}
-    return ", ".join(f"{kind}: {_size(kind, one)}" for kind, one in tables.items() if one is not None)
+def _inventory(recorded: Attentions) -> str:
+    tables = {kind: getattr(recorded, kind) for kind in KINDS}
+    return ", ".join(f"{kind}: {_size(kind, table)}" for kind, table in tables.items() if table is not None)

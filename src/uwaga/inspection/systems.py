@@ -1,4 +1,4 @@
-"""Several models on the same text: what each makes of it, and where each looks."""
+"""Translations and attention of several models on the same text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uwaga.inspection.matrices import Alignment, Selection, align, matrices
 from uwaga.translator import MaskFiller, Request, TextGenerator, Translator, load
 
 Models = Mapping[str, str | Path | None]
-"""Folders or Hugging Face names, by the names that tables and figures show; None is the bundled model."""
+"""Model folders or Hugging Face names, by the names to show; None is the bundled model."""
 
 
 def translate_systems(
@@ -24,22 +24,22 @@ def translate_systems(
     threads: int = 0,
     on_lines: Callable[[int], None] = lambda done: None,
 ) -> dict[str, list[str]]:
-    """The translations of a text by each model, as :func:`uwaga.inspection.by_length` takes them.
+    """Translate lines with each model, as input of :func:`uwaga.inspection.by_length`.
 
     One model is in memory at a time.
 
     Args:
-        models: the models by their names.
-        sources: one line per sentence.
-        beam: hypotheses searched; each model's own number if None.
-        device: as :meth:`uwaga.translator.Translator.load` takes it.
-        dtype: likewise.
-        threads: likewise.
-        on_lines: called with the number of lines done, those of all models counted.
+        models: the models by name.
+        sources: one sentence per line.
+        beam: beam size; None for each model's own.
+        device: as in :meth:`uwaga.translator.Translator.load`.
+        dtype: as in :meth:`uwaga.translator.Translator.load`.
+        threads: as in :meth:`uwaga.translator.Translator.load`.
+        on_lines: called with the number of lines done by all models together.
 
     Raises:
-        ModelError, SettingsError, MissingExtraError: a model cannot be loaded so.
-        TextTooLongError: a line is longer than a model can take.
+        ModelError, SettingsError, MissingExtraError: a model cannot be loaded.
+        TextTooLongError: a line is too long for a model.
     """
     found: dict[str, list[str]] = {}
     done = 0
@@ -66,24 +66,24 @@ def align_systems(
     dtype: str = "auto",
     threads: int = 0,
 ) -> list[Alignment]:
-    """Where each model looks while it translates a text; the titles begin with the models' names.
+    """Return the attention of each model on a text; titles begin with the models' names.
 
-    A model may also be one that reads the text alone: BERT's, or GPT-2's.
+    Encoder-only and decoder-only models, such as BERT and GPT-2, read the text and do not translate.
 
     Args:
-        models: the models by their names.
-        source: the text to translate, or to read.
-        target: a translation to lead all of them along; each model's own if None.
-        words: join the pieces of each word.
-        select: the matrices to show; None is the one of :func:`uwaga.inspection.align`, of a model that reads
-            alone the mean over the heads of its last layer.
-        device: as :meth:`uwaga.translator.Translator.load` takes it.
-        dtype: likewise.
-        threads: likewise.
+        models: the models by name.
+        source: the text to translate or to read.
+        target: a translation that all models force-decode; None for each model's own.
+        words: merge the pieces of each word.
+        select: the matrices to return; None is that of :func:`uwaga.inspection.align`, and for a model that
+            does not translate the mean over the heads of its last layer.
+        device: as in :meth:`uwaga.translator.Translator.load`.
+        dtype: as in :meth:`uwaga.translator.Translator.load`.
+        threads: as in :meth:`uwaga.translator.Translator.load`.
 
     Raises:
-        SettingsError: a model has no attention, or none of what is selected, which names it; it cannot be
-            loaded so, or it only reads and a translation is given.
+        SettingsError: a model lacks the selected attention, cannot be loaded with these options, or does not
+            translate although ``target`` is given; names the model.
         ModelError, MissingExtraError, TextTooLongError, DataError: as ``Translator.load`` and
             :meth:`uwaga.translator.Translator.attend`.
     """
@@ -91,18 +91,18 @@ def align_systems(
     for name, place in models.items():
         model = load(place, device=device, dtype=dtype, threads=threads)
         try:
-            found += _looking(model, source, target, words, select, name)
+            found += _attention_of(model, source, target, words, select, name)
         except SettingsError as error:
             raise SettingsError(f"{name}: {error}") from None
     return found
 
 
-def _looking(
+def _attention_of(
     model: Any, source: str, target: str | None, words: bool, select: Selection | None, name: str
 ) -> list[Alignment]:
     if isinstance(model, MaskFiller | TextGenerator):
         if target is not None:
-            raise SettingsError("the model reads a text and translates none: leave out the target")
+            raise SettingsError("this model only reads text and does not translate: leave out the target")
         return matrices(model.attend(source), select or Selection(), words=words, title=name)
     translation = model.attend(source, target)
     if select is None:
