@@ -86,7 +86,7 @@ def test_exporting_writes_what_the_writer_below_it_writes(tmp_path):
         loaded.source,
         loaded.target,
         loaded.decoding,
-        loaded.model.text,
+        loaded.text,
         loaded.languages,
     )
     assert notes == expected
