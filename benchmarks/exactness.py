@@ -114,7 +114,7 @@ def run_uwaga(given: Folders, precision: str, job: dict[str, Any]) -> dict[str, 
     from uwaga.checkpoints.to_engine import to_engine
     from uwaga.decoder import Choice
     from uwaga.search import SearchOptions, search
-    from uwaga.translator.scoring import in_batches, step_scorer
+    from uwaga.translator.score import in_batches, step_scorer
 
     place = given.ours_int8 if precision == "int8" else given.ours
     asked: Any = precision

@@ -53,7 +53,7 @@ def main() -> None:
         print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
     loaded = Translator.load(arguments.model, threads=arguments.threads, dtype=arguments.dtype)
     options = loaded.options(beam=arguments.beam, max_length=arguments.max_length)
-    translator = Translator(replace(loaded.model, decoding=options, usual=None))
+    translator = Translator(replace(loaded.model, decoding=options, score_stats=None))
     print(f"model    {translator!r}, beam {translator.decoding.beam}")
     measure(translator, texts, arguments)
 

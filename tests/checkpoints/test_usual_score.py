@@ -8,7 +8,7 @@ import tiny_models as tiny
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.int8 import read_quantised
 from uwaga.checkpoints.formats.uwaga.read import read_folder
-from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.conversion.quantise import quantise
 from uwaga.data.corpus import Pair
 from uwaga.errors import ModelError
@@ -18,7 +18,7 @@ from uwaga.translator import Model, Translator
 
 
 def test_I11_7_the_usual_score_is_kept_and_older_folders_load(tmp_path):
-    usual = UsualScore(mean=-0.5, low=-1.5, sentences=200)
+    usual = ScoreStats(mean=-0.5, low=-1.5, sentences=200)
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
     parts = (model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "# Card\n")
@@ -29,7 +29,7 @@ def test_I11_7_the_usual_score_is_kept_and_older_folders_load(tmp_path):
     assert "usual_score" not in found["old"]
     assert read_folder(tmp_path / "old").usual is None
     assert read_folder(tmp_path / "new").usual == usual
-    assert Translator.load(tmp_path / "new", device="cpu").model.usual == usual
+    assert Translator.load(tmp_path / "new", device="cpu").model.score_stats == usual
     quantise(tmp_path / "new", tmp_path / "int8")
     assert json.loads((tmp_path / "int8" / "config.json").read_text())["version"] == 3
     assert read_quantised(tmp_path / "int8").usual == usual

@@ -36,7 +36,7 @@ from uwaga.models.build import build_model
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, search
 from uwaga.translator import Model, Translator
-from uwaga.translator.forced_decoding import force
+from uwaga.translator.score import force
 
 JOINT = tiny.tokeniser()
 TEXT = "The dog sees the cat."

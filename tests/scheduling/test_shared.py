@@ -161,9 +161,9 @@ def test_a_stream_comes_in_pieces(translator: Translator) -> None:
 
 def test_what_else_a_translator_holds_stays(translator: Translator, models: ModelBatches) -> None:
     here = translator.searched_by(models.decoder_for(CallContext()))
-    assert (here.languages, here.model.usual, here.decoding) == (
+    assert (here.languages, here.model.score_stats, here.decoding) == (
         translator.languages,
-        translator.model.usual,
+        translator.model.score_stats,
         translator.decoding,
     )
     pairs = [("A dog.", "Ein Hund.")]

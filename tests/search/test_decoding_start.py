@@ -12,9 +12,7 @@ from toy_decoders import JoiningToy, RecurrentToy
 from uwaga.errors import SettingsError
 from uwaga.search import SearchOptions, search, stream, to_generation_config
 from uwaga.translator import Model, Translator
-from uwaga.translator.forced_decoding import force
-from uwaga.translator.parallel_scoring import parallel_scorer
-from uwaga.translator.scoring import step_scorer
+from uwaga.translator.score import force, parallel_scorer, step_scorer
 
 SOURCES = [[5, 9, 2], [2], [7, 7, 4, 30, 2]]
 OTHER = 6

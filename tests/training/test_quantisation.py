@@ -12,7 +12,7 @@ from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.to_engine import to_engine
 from uwaga.settings import Settings, parse
 from uwaga.training.train import train
-from uwaga.translator.scoring import step_scorer
+from uwaga.translator.score import step_scorer
 
 
 def gap(model: Path, dev: Path) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from uwaga.models.build import build_model
 from uwaga.models.ensemble import Ensemble
 from uwaga.results.attention import Attentions
 from uwaga.translator import Model, Translator
-from uwaga.translator.recording import mean_of_heads
+from uwaga.translator.attention import mean_of_heads
 
 pytestmark = pytest.mark.numerical
 

@@ -3,7 +3,7 @@ import pytest
 from uwaga.checkpoints.languages import LanguagePair
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.detection import detect_language
-from uwaga.translator.detected import known_source
+from uwaga.translator.plan import known_source
 
 ENGLISH = "The weather is nice today, and we will walk along the river to the old town."
 TEXTS = {

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import uwaga
-from uwaga.checkpoints.score_stats import UsualScore, usual_score
+from uwaga.checkpoints.score_stats import ScoreStats, usual_score
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
-from uwaga.translator import Model, Request, Translator, guards
-from uwaga.translator.cutting import cut_to_fit
+from uwaga.translator import Model, Request, Translator, checks
 from uwaga.translator.search_sentences import WIDENINGS
+from uwaga.translator.split import cut_to_fit
 
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
@@ -27,7 +27,7 @@ CLAUSES = "The dog sees the cat, and the cat sees the dog, and she has read the 
 
 def make(languages=("en", "de"), usual=None, **decoding):
     search, text = from_settings(tiny.DECODING.model_copy(update=decoding))
-    return Translator(Model(MODEL, JOINT, JOINT, search, languages, text=text, usual=usual))
+    return Translator(Model(MODEL, JOINT, JOINT, search, languages, text=text, score_stats=usual))
 
 
 def test_I11_3_a_sentence_beyond_the_limit_is_cut_at_commas_and_says_so():
@@ -171,10 +171,10 @@ def test_I11_7_what_has_no_letters_is_copied(text):
     st.integers(12, 20),
 )
 def test_I11_7_a_loop_is_found_wherever_it_stands(before, cycle, turns):
-    assert guards.loops([*before, *cycle * turns])
-    assert guards.loops([*cycle * turns, *before])
-    assert not guards.loops(list(range(100)))
-    assert not guards.loops([1, 2, 3] * 3)
+    assert checks.loops([*before, *cycle * turns])
+    assert checks.loops([*cycle * turns, *before])
+    assert not checks.loops(list(range(100)))
+    assert not checks.loops([1, 2, 3] * 3)
 
 
 @given(st.lists(st.integers(0, 3), max_size=40))
@@ -187,13 +187,13 @@ def test_I11_7_loops_are_found_by_comparing_everything(tokens):
     wanted = any(
         repeated(period) >= max(4 * period, 12) for period in range(1, min(12, len(tokens) // 4) + 1)
     )
-    assert guards.loops(tokens) == wanted
+    assert checks.loops(tokens) == wanted
 
 
 def test_I11_7_a_translation_that_loops_is_marked():
     looping = Hypothesis((5, 6) * 10, -1.0, -20.0, (-1.0,) * 21)
-    assert "repeats itself" in guards.warnings_of([(1, 2, 3)], [looping], None)[0]
-    assert guards.warnings_of([(7, 8) * 10], [looping], None) == []  # as its source does
+    assert "repeats itself" in checks.quality_warnings([(1, 2, 3)], [looping], None)[0]
+    assert checks.quality_warnings([(7, 8) * 10], [looping], None) == []  # as its source does
 
 
 @pytest.mark.parametrize(
@@ -212,23 +212,23 @@ def test_I11_7_a_translation_that_loops_is_marked():
     ],
 )
 def test_I11_7_letters_of_another_script_are_doubted(text, language, strange):
-    found = guards.unlike_language(text, language)
+    found = checks.unlike_language(text, language)
     assert (found is None) == (strange is None)
-    assert found is None or (strange in found and found.startswith(guards.UNLIKE))
+    assert found is None or (strange in found and found.startswith(checks.UNLIKE))
 
 
 def test_I11_7_scores_far_below_the_usual_are_doubted():
     text = "I want to buy a car."
     made = make().translate(text)
     mean = made.log_prob / len(made.token_scores)
-    low = make(usual=UsualScore(mean=0.0, low=mean / 2, sentences=100)).translate(text)
-    assert low.warnings[0].startswith(guards.UNLIKE)
+    low = make(usual=ScoreStats(mean=0.0, low=mean / 2, sentences=100)).translate(text)
+    assert low.warnings[0].startswith(checks.UNLIKE)
     assert low.to_dict()["warnings"] == list(low.warnings)
-    assert make(usual=UsualScore(mean=0.0, low=2 * mean, sentences=100)).translate(text).warnings == ()
+    assert make(usual=ScoreStats(mean=0.0, low=2 * mean, sentences=100)).translate(text).warnings == ()
     assert "warnings" not in made.to_dict()
 
 
 def test_I11_7_usual_scores_by_hand():
     made = [Hypothesis((1,), 0.0, -float(number), (0.0, 0.0)) for number in range(200)]
-    assert usual_score(made) == UsualScore(mean=-199 / 4, low=-197 / 2, sentences=200)
+    assert usual_score(made) == ScoreStats(mean=-199 / 4, low=-197 / 2, sentences=200)
     assert usual_score(made[:99]) is None

@@ -12,9 +12,9 @@ from chained_models import chained
 from uwaga import Request
 from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.tokenizers.text import split_sentences
-from uwaga.translator.guards import UNLIKE
+from uwaga.translator.checks import UNLIKE
 from uwaga.translator.plan import search_options
-from uwaga.translator.segmentation import LINE_BREAK
+from uwaga.translator.split import LINE_BREAK
 
 TEXTS = [
     "I want to buy a car.",

@@ -15,7 +15,7 @@ from uwaga import Translator
 from uwaga.results.translation import TermUse
 from uwaga.terms import Glossary
 from uwaga.translator import Model, Request
-from uwaga.translator.cutting import share_out
+from uwaga.translator.split import share_out
 
 FIRST, SECOND, THIRD = chained("pt", "en", 1), chained("en", "de", 2), chained("de", "pt", 3)
 SHORT = chained("en", "de", 2, longest=8)

@@ -203,7 +203,7 @@ def test_what_cannot_be_aligned_is_refused(bundled):
 
 def test_what_was_not_kept_is_encoded_again(bundled, monkeypatch):
     wanted = [one.alignment for one in bundled["float32"].translate(TEXTS * 3, alignment=True)]
-    monkeypatch.setattr(engine_model, "MOST_KEPT", 1)
+    monkeypatch.setattr(engine_model, "MAX_CACHE_BYTES", 1)
     monkeypatch.setattr(engine_model, "TOGETHER", 2)
     assert [one.alignment for one in bundled["float32"].translate(TEXTS * 3, alignment=True)] == wanted
 

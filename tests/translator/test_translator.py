@@ -20,8 +20,8 @@ from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError
 from uwaga.library import hub
 from uwaga.search import SearchOptions
 from uwaga.translator import Model, Request, Translator
-from uwaga.translator.guards import is_copied
-from uwaga.translator.segmentation import LINE_BREAK
+from uwaga.translator.checks import is_copied
+from uwaga.translator.split import LINE_BREAK
 
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})

@@ -8,7 +8,7 @@ import torch
 from uwaga.errors import TextTooLongError
 from uwaga.search import SearchOptions, search
 from uwaga.translator import Model, Translator
-from uwaga.translator.parallel_scoring import parallel_scorer
+from uwaga.translator.score import parallel_scorer
 
 SOURCE, TARGET = tiny.tokeniser("source", size=330), tiny.tokeniser("target", size=335)
 SHAPE = tiny.TINY.model_copy(update={"tie": "none", "norm": "pre"})

@@ -16,8 +16,7 @@ from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.registry import describe
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
-from uwaga.translator.parallel_scoring import parallel_scorer
-from uwaga.translator.scoring import in_batches, step_scorer
+from uwaga.translator.score import in_batches, parallel_scorer, step_scorer
 
 pytestmark = pytest.mark.numerical
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from uwaga.checkpoints.card import Card
-from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.decoder import Symbols
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead, DecoderOnlySettings, EncoderOnlySettings
@@ -110,7 +110,7 @@ class Checkpoint:
     card: Card = field(default=Card())
     weights: Weights | None = None
     packed: Packed | None = None
-    usual: UsualScore | None = None
+    usual: ScoreStats | None = None
     precision: Precision | None = None
     shortlist: Callable[[], Shortlist] | None = None
     alignment_head: AlignmentHead | None = None

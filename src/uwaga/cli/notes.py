@@ -46,7 +46,7 @@ class Notes:
 
     def doubt(self, number: int, warnings: tuple[str, ...]) -> None:
         """Say the warnings of line ``number``."""
-        from uwaga.translator.guards import UNLIKE
+        from uwaga.translator.checks import UNLIKE
 
         if not warnings:
             return

@@ -18,7 +18,7 @@ import numpy as np
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.formats.uwaga.int8 import write_quantised
 from uwaga.checkpoints.registry import read
-from uwaga.checkpoints.score_stats import UsualScore, usual_score
+from uwaga.checkpoints.score_stats import ScoreStats, usual_score
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.engine import NativeModel
 from uwaga.errors import ModelError
@@ -26,7 +26,7 @@ from uwaga.languages.codes import base_language
 from uwaga.search import SearchOptions, search
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.scoring import in_batches, step_scorer
+from uwaga.translator.score import in_batches, step_scorer
 
 DRAWN, SHORTEST, LONGEST = 32, 6, 20
 """Number of sources drawn from the vocabulary where there are no sentences, and their tokens."""
@@ -261,7 +261,7 @@ def quantise(
 
 def measure_usual(
     checkpoint: Checkpoint, model: NativeModel, sources: Sequence[Sequence[int]]
-) -> UsualScore | None:
+) -> ScoreStats | None:
     """Measure the score statistics of a model's own translations of a sample.
 
     Args:

@@ -20,9 +20,9 @@ from uwaga.files.lines import text_lines
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.search.length_batching import length_batches
-from uwaga.translator.forced_decoding import forced_steps
 from uwaga.translator.loading import native_of
 from uwaga.translator.request import Request
+from uwaga.translator.score import forced_steps
 from uwaga.translator.translator import Translator
 
 CHUNK = 2048

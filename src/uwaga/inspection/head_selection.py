@@ -33,8 +33,8 @@ from uwaga.errors import DataError, SettingsError
 from uwaga.results.attention import Floats, select_head
 from uwaga.settings import AlignmentHead, LinkModel, WordLexicon
 from uwaga.translator import Translator
-from uwaga.translator.aligning import TOGETHER, token_alignments
-from uwaga.translator.recording import all_attentions
+from uwaga.translator.align import TOGETHER, token_alignments
+from uwaga.translator.attention import all_attentions
 
 Links = AbstractSet[tuple[int, int]]
 PART = 32

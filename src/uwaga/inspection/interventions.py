@@ -45,7 +45,7 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
     """
     from uwaga.models.interventions import with_interventions
     from uwaga.translator.loading import with_threads
-    from uwaga.translator.parallel_scoring import parallel_scorer
+    from uwaga.translator.score import parallel_scorer
 
     given = torch_transformer(translator)
     model = with_interventions(given, interventions)

@@ -13,13 +13,39 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from uwaga.data.tmx import XmlItems
 from uwaga.errors import DataError, shown
 from uwaga.files.lines import text_lines
 from uwaga.languages.codes import same_language
-from uwaga.terms.term import Term, forms
+
+SEPARATOR = "|"
+"""Between the forms that a target may take."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term and the forms that its translation may take, the first one the usual; ``where`` it was written.
+
+    ``kept``: it is not translated, and stays as it stands in the text.
+    """
+
+    source: str
+    targets: tuple[str, ...]
+    where: str
+
+    @property
+    def kept(self) -> bool:
+        """Whether it stays as it is."""
+        return self.targets == (self.source,)
+
+
+def forms(target: str) -> tuple[str, ...]:
+    """The forms of a target as files write them, ``|`` between; a form twice counts once."""
+    return tuple(dict.fromkeys(" ".join(form.split()) for form in target.split(SEPARATOR) if form.strip()))
+
 
 PACKED = {".gz", ".zst", ".xz", ".bz2"}
 HEADER = ("source", "target")

@@ -11,8 +11,7 @@ from typing import Any
 
 from uwaga.errors import DataError, SettingsError, shown
 from uwaga.settings.options import check_flag
-from uwaga.terms.files import read_terms
-from uwaga.terms.term import SEPARATOR, Term, forms
+from uwaga.terms.files import SEPARATOR, Term, forms, read_terms
 
 UNSPACED = r"\u0e00-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 """Characters of scripts without spaces between words: each stands for itself."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from uwaga.checkpoints.adapter import Adapter, write_adapter
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.rewrite import rewrite
-from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.errors import CheckpointError, SettingsError
 from uwaga.models.adapters import adapters_of
 from uwaga.models.base import Seq2Seq
@@ -162,7 +162,7 @@ def write_final_model(
     model: Seq2Seq,
     sides: tuple[TrainingSubwords, TrainingSubwords],
     card: str,
-    usual: UsualScore | None = None,
+    usual: ScoreStats | None = None,
 ) -> None:
     """Write a run's model, or with ``adapt.lora`` its adapter, to ``folder``.
 

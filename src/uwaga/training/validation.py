@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from uwaga.checkpoints.score_stats import UsualScore, usual_score
+from uwaga.checkpoints.score_stats import ScoreStats, usual_score
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
 from uwaga.evaluation import MetricScore, evaluate
@@ -98,7 +98,7 @@ class Validation:
     loss: float
     bleu: MetricScore | None = None
     chrf: MetricScore | None = None
-    usual: UsualScore | None = None
+    usual: ScoreStats | None = None
     samples: tuple[Sample, ...] = ()
     by_length: tuple[LengthScore, ...] = ()
 

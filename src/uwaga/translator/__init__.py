@@ -1,13 +1,13 @@
 """Text in, translations out: the face of uwaga."""
 
-from uwaga.translator.attended import AttendedText
+from uwaga.translator.attention import AttendedText
+from uwaga.translator.fill import Encoding, Filling, MaskFiller
+from uwaga.translator.generate import Continuation, TextGenerator
 from uwaga.translator.load import load
 from uwaga.translator.loading import LoadOptions
-from uwaga.translator.mask_filler import Encoding, Filling, MaskFiller
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request
-from uwaga.translator.scoring import Score
-from uwaga.translator.text_generator import Continuation, TextGenerator
+from uwaga.translator.score import Score
 from uwaga.translator.translator import Translator
 
 __all__ = [

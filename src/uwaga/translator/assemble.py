@@ -12,10 +12,10 @@ import numpy as np
 from uwaga.results.attention import Attentions, Floats
 from uwaga.results.translation import Hypothesis, Span, Translation
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.guards import warnings_of
+from uwaga.translator.checks import quality_warnings
 from uwaga.translator.plan import Stage
 from uwaga.translator.search_sentences import COPIED, SearchedPassage, sentence_text
-from uwaga.translator.segmentation import Passage, TranslatedPassage
+from uwaga.translator.split import Passage, TranslatedPassage
 
 if TYPE_CHECKING:
     from uwaga.alignment.piece_alignment import PieceAlignment
@@ -36,8 +36,8 @@ def assemble(stage: Stage, searched: SearchedPassage) -> TranslatedPassage:
         links = None if model.alignment_head is None else model.alignment_head.links
         made, pieces = with_word_alignment(made, passage, lists, model.source, model.target, links)
     best = [nbest[0] for nbest in lists]
-    doubts = warnings_of([sentence.ids for sentence in passage.sentences], best, model.usual)
-    made = replace(made, warnings=(*made.warnings, *doubts)) if doubts else made
+    found = quality_warnings([sentence.ids for sentence in passage.sentences], best, model.score_stats)
+    made = replace(made, warnings=(*made.warnings, *found)) if found else made
     texts = tuple(
         (sentence.copy or "") if hypothesis is COPIED else sentence_text(hypothesis.tokens, model.target)
         for sentence, hypothesis in zip(passage.sentences, best, strict=True)

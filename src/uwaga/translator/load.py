@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, overload
 
 from uwaga.errors import SettingsError
+from uwaga.translator.fill import MaskFiller
+from uwaga.translator.generate import TextGenerator
 from uwaga.translator.loading import (
     LoadOptions,
     load_filler,
@@ -16,9 +18,7 @@ from uwaga.translator.loading import (
     named_by,
     read_model,
 )
-from uwaga.translator.mask_filler import MaskFiller
 from uwaga.translator.model_selection import choose_for
-from uwaga.translator.text_generator import TextGenerator
 from uwaga.translator.translator import Translator
 
 

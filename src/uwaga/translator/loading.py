@@ -24,7 +24,7 @@ from uwaga.settings.options import check_one_of, check_options, given_options, o
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Model
-from uwaga.translator.scoring import step_scorer
+from uwaga.translator.score import step_scorer
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -253,7 +253,7 @@ def load_model(name: Name, wanted: LoadOptions) -> Model:
     elif wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
         raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
     else:
-        from uwaga.translator.parallel_scoring import parallel_scorer
+        from uwaga.translator.score import parallel_scorer
 
         model = cast("Seq2Seq", _on_torch(checkpoint, wanted))
         decoder, scorer = model, parallel_scorer(model)

@@ -9,14 +9,14 @@ from typing import Protocol, runtime_checkable
 
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, Languages
-from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.decoder import Decoder
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import TextOptions
-from uwaga.translator.scoring import Scorer, step_scorer
-from uwaga.translator.segmentation import Segmenter, within
+from uwaga.translator.score import Scorer, step_scorer
+from uwaga.translator.split import Segmenter, within
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Model:
         scorer: scores known targets; by default step by step with ``decoder``.
         text: how the model expects its texts.
         known: the languages that a request may choose from; None for a model of the one pair.
-        usual: statistics of the model's own scores, if they have been measured.
+        score_stats: statistics of the model's own scores, if they have been measured.
         alignment_head: the attention head that aligns words; None for the mean of the last layer but one.
     """
 
@@ -44,7 +44,7 @@ class Model:
     scorer: Scorer | None = None
     text: TextOptions = field(default_factory=TextOptions)
     known: Languages | None = None
-    usual: UsualScore | None = None
+    score_stats: ScoreStats | None = None
     alignment_head: AlignmentHead | None = None
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class Model:
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
         """Return the same model over another decoder of the same vocabularies, by default scored by steps."""
-        return replace(self, decoder=decoder, usual=None, scorer=scorer)
+        return replace(self, decoder=decoder, score_stats=None, scorer=scorer)
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Model:
         """Return the same model, searched through the decoder that ``wrap`` returns; its scorer stays."""

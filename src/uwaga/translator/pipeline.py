@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from uwaga.errors import DataError
 from uwaga.results.translation import Translation
 from uwaga.translator.assemble import assemble
+from uwaga.translator.generate import grow
 from uwaga.translator.plan import Plan, Stage
 from uwaga.translator.request import OnError, Request, failed
 from uwaga.translator.search_sentences import search_sentences, sentence_text
-from uwaga.translator.segmentation import Passage, TranslatedPassage, prefix_ids
-from uwaga.translator.streaming import grow
+from uwaga.translator.split import Passage, TranslatedPassage, prefix_ids
 
 if TYPE_CHECKING:
     from uwaga.markup import Inline
@@ -93,9 +93,8 @@ def translate_inlines(
         DataError, SettingsError: as :func:`translate_requests`.
     """
     from uwaga.markup.strip_tags import strip_tags
-    from uwaga.translator.keep import translate_kept
     from uwaga.translator.read import Messages, has_inner_tags, is_kept, with_placeholders
-    from uwaga.translator.write import put_tags_back
+    from uwaga.translator.write import put_tags_back, translate_kept
 
     found = with_placeholders(inlines, plan.placeholders, prefixes)
     messages = Messages(plan.placeholders)

@@ -8,15 +8,50 @@ from typing import TYPE_CHECKING
 
 from uwaga.checkpoints.languages import LanguagePair, resolve_languages
 from uwaga.errors import DataError, SettingsError
+from uwaga.languages.codes import same_language
+from uwaga.languages.detection import AUTO, detect_language
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
 from uwaga.search import SearchOptions, SearchOverrides
-from uwaga.translator.detected import known_source
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request, Split
-from uwaga.translator.segmentation import Passage, Segmenter, TranslatedPassage
+from uwaga.translator.split import Passage, Segmenter, TranslatedPassage
 
 if TYPE_CHECKING:
     from uwaga.terms.apply import TermFinder
+
+
+MOST_SHOWN = 8
+
+
+def known_source(source: str | None, text: str | Sequence[str], languages: LanguagePair) -> str | None:
+    """The source language as a model calls it; ``auto`` is that of the texts, which are taken to be of one.
+
+    Args:
+        source: as the call has it.
+        text: what is to be translated: one text, or several.
+        languages: those of the model.
+
+    Raises:
+        SettingsError: the texts are of a language that the model does not translate from, or it states none.
+        DataError: there is no letter in the texts.
+        MissingExtraError: py3langid is not installed.
+    """
+    if not isinstance(source, str) or source != AUTO:
+        return source
+    if not languages.sources:
+        raise SettingsError("source 'auto' needs a model that states its languages; name the language")
+    found = detect_language([text] if isinstance(text, str) else text)
+    for code in languages.sources:
+        if same_language(code, found.language):
+            return code
+    some = ", ".join(languages.sources[:MOST_SHOWN]) + (
+        ", ..." if len(languages.sources) > MOST_SHOWN else ""
+    )
+    raise SettingsError(
+        f"the text is in {found.language!r} (probability {found.probability:.2f}), and this model translates "
+        f"from {some}: choose a model for it, or name the language if that is wrong"
+    )
+
 
 LAST_ONLY = ("nbest", "min_length", "max_length", "start", "first", "banned")
 """Search options about the translation returned, or about one vocabulary: for a chain's last model alone."""

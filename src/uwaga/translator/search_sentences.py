@@ -15,9 +15,9 @@ from uwaga.search.constraints import start_token
 from uwaga.search.entropy import with_entropies
 from uwaga.search.phrases import Phrases
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.attention import recorder, with_attentions
 from uwaga.translator.plan import Stage
-from uwaga.translator.recording import recorder, with_attentions
-from uwaga.translator.segmentation import Passage, prefix_ids
+from uwaga.translator.split import Passage, prefix_ids
 
 if TYPE_CHECKING:
     from uwaga.terms.apply import SentenceTerms
@@ -92,7 +92,7 @@ def search_sentences(
     if every:
         found = with_attentions(decoder, ids, found, options.start)
     if options.alignment:
-        from uwaga.translator.aligning import with_alignments
+        from uwaga.translator.align import with_alignments
 
         found = with_alignments(decoder, model.alignment_head, ids, found, options.start)
     lists: list[Sequence[Hypothesis]] = [[COPIED]] * len(sentences)

@@ -25,7 +25,7 @@ from uwaga.translator.request import Request, Split, build_requests
 if TYPE_CHECKING:
     from uwaga.alignment.words import WordKind
     from uwaga.results.translation import WordAlignment
-    from uwaga.translator.scoring import Score, Scorer
+    from uwaga.translator.score import Score, Scorer
     from uwaga.translator.write import TranslatedInline
 
 WINDOW = 1024
@@ -377,7 +377,7 @@ class Translator:
             DataError: a text is not valid Unicode.
             SettingsError: this is a chain of several models.
         """
-        from uwaga.translator.scoring import as_score, in_batches
+        from uwaga.translator.score import as_score, in_batches
 
         model, pairs = self.model.between(source, target), list(pairs)
         sources, targets = model.pair_ids(pairs, first)
@@ -409,7 +409,7 @@ class Translator:
             SettingsError: the model has no attention to a source, there is no such kind of words, or this is
                 a chain of several models.
         """
-        from uwaga.translator.aligning import align_pairs
+        from uwaga.translator.align import align_pairs
 
         model, pairs = self.model.between(source, target), list(pairs)
         ids, sides = model.pair_ids(pairs, first), (model.source, model.target)
@@ -436,9 +436,9 @@ class Translator:
             DataError: there is nothing to read in ``source``, or a text is not valid Unicode.
         """
         from uwaga.translator.assemble import join_sentences
-        from uwaga.translator.forced_decoding import no_attention
-        from uwaga.translator.recording import force_recorded
-        from uwaga.translator.segmentation import Passage, Sentence
+        from uwaga.translator.attention import force_recorded
+        from uwaga.translator.score import no_attention
+        from uwaga.translator.split import Passage, Sentence
 
         model = self.model.between()
         if not model.segmenter().ids(source):

@@ -16,7 +16,7 @@ from uwaga.server.dialects.v1 import ERRORS, NOT_FOUND
 from uwaga.server.http import json_response, read_json
 from uwaga.server.routing import Routes
 from uwaga.server.store.glossary import Dictionary, GlossaryEntry, StoredGlossary, check_entries
-from uwaga.terms.term import SEPARATOR, forms
+from uwaga.terms.files import SEPARATOR, forms
 
 MOST_ENTRIES = 100_000
 LanguageCode = Annotated[str, Field(min_length=2, max_length=16, examples=["en"])]

@@ -16,7 +16,7 @@ from uwaga.errors import DataError, shown
 from uwaga.languages.codes import base_language, same_language
 from uwaga.server.api_errors import NotStoredError, StorageError
 from uwaga.terms import Glossary, Term
-from uwaga.terms.term import SEPARATOR
+from uwaga.terms.files import SEPARATOR
 
 EntriesFormat = Literal["tsv", "csv"]
 LONGEST_SIDE = 1024

@@ -20,7 +20,7 @@ from uwaga.checkpoints.formats.uwaga import schema
 from uwaga.checkpoints.formats.uwaga.checks import check_tokenisers
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FILES, FORMAT, SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.formats.uwaga.schema import FolderConfig
-from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.checkpoints.storage.json_file import peek
 from uwaga.checkpoints.to_torch import DTYPES, distinct_tensors, skip_init
 from uwaga.errors import ModelError
@@ -40,7 +40,7 @@ def save_model(
     languages: tuple[str, str],
     card: str,
     dtype: Dtype = "float32",
-    usual: UsualScore | None = None,
+    usual: ScoreStats | None = None,
     alignment_head: AlignmentHead | None = None,
 ) -> None:
     """Write a model folder in one step, replacing an older model of the same name.
@@ -92,7 +92,7 @@ def save_model(
     write_folder(folder, files)
 
 
-def _version(settings: StrictModel, usual: UsualScore | None) -> int:
+def _version(settings: StrictModel, usual: ScoreStats | None) -> int:
     """The oldest version that can say what this model is."""
     if not schema.has_self_attention(settings):
         return schema.VERSION

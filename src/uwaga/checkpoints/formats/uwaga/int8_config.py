@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from uwaga.checkpoints.formats.uwaga.names import CONFIG
 from uwaga.checkpoints.formats.uwaga.names import INT8_FORMAT as FORMAT
 from uwaga.checkpoints.formats.uwaga.schema import Language, SymbolIds, TokenId, Vocabulary
-from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, layer_count
 from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
 from uwaga.errors import ModelError, SettingsError, shown
@@ -65,7 +65,7 @@ class QuantisedConfig(StrictModel):
     decoding: DecodingSettings | None = None
     search: dict[str, Any] | None = None
     weights: WeightFile
-    usual_score: UsualScore | None = None
+    usual_score: ScoreStats | None = None
 
     @model_validator(mode="after")
     def _one_way_to_decode(self) -> QuantisedConfig:

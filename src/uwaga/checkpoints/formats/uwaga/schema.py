@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from uwaga.checkpoints.checkpoint import Dtype
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FORMAT
-from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, SettingsError, shown
@@ -80,7 +80,7 @@ class FolderConfig(StrictModel):
     symbols: SymbolIds
     model: ModelSettings
     decoding: DecodingSettings
-    usual_score: UsualScore | None = None
+    usual_score: ScoreStats | None = None
 
     @model_validator(mode="after")
     def _symbols_fit(self) -> FolderConfig:

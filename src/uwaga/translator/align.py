@@ -1,8 +1,4 @@
-"""Where the words of a translation come from: the attention of the head that aligns best, and texts linked by
-it.
-
-A pass of its own behind the search, as for :mod:`uwaga.translator.recording`: what was found stays as it was.
-"""
+"""Word alignment by the attention of a model."""
 
 from __future__ import annotations
 

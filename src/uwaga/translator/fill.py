@@ -1,4 +1,4 @@
-"""Fill the gaps of texts with an encoder that predicts masked tokens."""
+"""Fill gaps in texts with an encoder that predicts masked tokens."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from uwaga.results.attention import Floats
 from uwaga.results.translation import JsonRecord, equal_fields, json_number, shortened
 from uwaga.search.length_batching import length_batches
 from uwaga.tokenizers.framed import FramedTokeniser
-from uwaga.translator.attended import AttendedText
+from uwaga.translator.attention import AttendedText
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from uwaga.models.masked import MaskedEncoder
+
 
 MASK = "[MASK]"
 INSIDE = "##"

@@ -1,11 +1,11 @@
-"""What a model should not be asked to translate, and how a translation shows that it is none."""
+"""Checks of texts before they are translated, and of the quality of translations."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from uwaga.checkpoints.score_stats import UsualScore
+from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.languages.codes import LATIN, base_language, script_of, scripts_of
 from uwaga.results.translation import Hypothesis
 
@@ -68,24 +68,24 @@ def _longest_run(tokens: Sequence[int], period: int) -> int:
     return longest
 
 
-def warnings_of(
-    sources: Sequence[Sequence[int]], hypotheses: Sequence[Hypothesis], usual: UsualScore | None
+def quality_warnings(
+    sources: Sequence[Sequence[int]], hypotheses: Sequence[Hypothesis], stats: ScoreStats | None
 ) -> list[str]:
     """What makes the translations of a text's sentences doubtful, each once.
 
     Args:
         sources: tokens of each sentence.
         hypotheses: its translation.
-        usual: what the model's scores usually are.
+        stats: what the model's scores usually are.
     """
     found = []
     if any(loops(one.tokens) and not loops(ids) for ids, one in zip(sources, hypotheses, strict=True)):
         found.append("the translation repeats itself again and again; no_repeat_ngram 3 would forbid it")
     means = [mean_score(one) for one in hypotheses if one.token_scores]
-    if usual is not None and means and min(means) < usual.low:
+    if stats is not None and means and min(means) < stats.low:
         found.append(
-            f"{UNLIKE}: {min(means):.2f} per token, where its translations usually have {usual.mean:.2f} "
-            f"and 99 of 100 at least {usual.low:.2f}"
+            f"{UNLIKE}: {min(means):.2f} per token, where its translations usually have {stats.mean:.2f} "
+            f"and 99 of 100 at least {stats.low:.2f}"
         )
     return found
 

@@ -1,21 +1,49 @@
-"""Every attention matrix of targets that are known: what a search has found, or what a user gives.
-
-A pass of its own behind the search: each hypothesis is fed to the model as a whole. The steps of a decoder
-equal that pass (the law of every model), so that it shows where the search looked and leaves it as it was.
-"""
+"""Attention matrices of given targets, and of texts read by a single model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Attentions, Floats
-from uwaga.results.translation import Hypothesis
-from uwaga.translator.forced_decoding import force
+from uwaga.results.translation import Hypothesis, JsonRecord, equal_fields, shortened
+from uwaga.translator.score import force
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttendedText(JsonRecord):
+    """Where a model without a second side looks: of an encoder's text, or a decoder's.
+
+    ``tokens`` are the pieces of ``text``, special ones included: what rows and columns of ``attentions`` are.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    attentions: Attentions
+
+    def __repr__(self) -> str:
+        return f"AttendedText({shortened(self.text)!r}, {len(self.tokens)} tokens, {self.attentions})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AttendedText) and equal_fields(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.tokens))
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: lines between tokens, heat maps, every head."""
+        from uwaga.results.views import attention_view
+
+        alone = self.attentions.encoder is None  # a decoder, which has no source
+        return attention_view(self.attentions, () if alone else self.tokens, self.tokens if alone else ())
+
+    def to_dict(self) -> dict[str, object]:
+        """What JSON can hold of it, under the same names."""
+        return {"text": self.text, "tokens": list(self.tokens), "attentions": self.attentions.to_dict()}
 
 
 def with_attentions(
@@ -78,7 +106,7 @@ def all_attentions(
 def force_recorded(
     decoder: Decoder, source: Sequence[int], target: Sequence[int], start: int | None = None
 ) -> Hypothesis:
-    """As :func:`uwaga.translator.forced_decoding.force`, with ``attentions`` too where a decoder can tell."""
+    """As :func:`uwaga.translator.score.force`, with ``attentions`` too where a decoder can tell."""
     led = force(decoder, source, target, start)
     return led if decoder.attentions is None else with_attentions(decoder, [source], [[led]], start)[0][0]
 

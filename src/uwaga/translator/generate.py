@@ -1,8 +1,8 @@
-"""Continue texts with a decoder that has no source."""
+"""Continue texts with a decoder that has no source, and stream text as it grows."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, overload
@@ -10,12 +10,76 @@ from typing import Any, overload
 from uwaga.decoder import Decoder
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis, JsonRecord, json_number, shortened
-from uwaga.search import SearchOptions, search
+from uwaga.search import SearchOptions, search, stream
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.attended import AttendedText
+from uwaga.translator.attention import AttendedText, all_attentions
 from uwaga.translator.model import summary
-from uwaga.translator.recording import all_attentions
-from uwaga.translator.streaming import grow
+
+UNFINISHED = "\ufffd"
+"""What a character decodes to while some of its bytes are missing."""
+
+
+class GrowingText:
+    """Turns a growing list of tokens into pieces of text that are never taken back.
+
+    Joined, the pieces are ``decode`` of all tokens: a character spelt in several byte tokens is held back
+    until it is whole.
+    """
+
+    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
+        self._decode = decode
+        self._tokens: list[int] = []
+        self._given = 0
+
+    def add(self, token: int) -> str:
+        """The text that is certain with this token, which may be none yet."""
+        self._tokens.append(token)
+        text = self._decode(self._tokens)
+        return self._give(text[: len(text.rstrip(UNFINISHED))])
+
+    def finish(self, tokens: Sequence[int]) -> str:
+        """The rest, once all tokens are known."""
+        return self._give(self._decode(tokens))
+
+    def _give(self, text: str) -> str:
+        piece = text[self._given :]
+        self._given = max(self._given, len(text))
+        return piece
+
+
+def grow(
+    decoder: Decoder,
+    source: Sequence[int],
+    options: SearchOptions,
+    decode: Callable[[Sequence[int]], str],
+    prefix: Sequence[int] = (),
+) -> Generator[str, None, bool]:
+    """Search one target and give out its text as it grows; no piece is empty.
+
+    Args:
+        decoder: the model.
+        source: token ids with their end symbol, or a prompt.
+        options: of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
+        decode: from the target's tokens to text.
+        prefix: tokens that the target begins with.
+
+    Returns:
+        whether a limit cut the target.
+
+    Raises:
+        SettingsError: the options ask for more than one hypothesis.
+    """
+    growing, truncated = GrowingText(decode), False
+    for event in stream(decoder, [source], options, prefixes=[prefix]):
+        if event.hypothesis is not None:
+            piece = growing.finish(event.hypothesis.tokens)
+            truncated = event.hypothesis.truncated
+        else:
+            assert event.token is not None  # a stream gives a token or, last, the hypothesis
+            piece = growing.add(event.token)
+        if piece:
+            yield piece
+    return truncated
 
 
 @dataclass(frozen=True, repr=False)

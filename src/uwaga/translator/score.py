@@ -1,0 +1,261 @@
+"""Scores of given targets: forced decoding, step by step or all positions at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from uwaga.decoder import Choice, Decoder, Ids, LogProbs
+from uwaga.errors import SettingsError
+from uwaga.results.attention import Floats
+from uwaga.results.confidence import Word, words_of
+from uwaga.results.translation import Hypothesis, JsonRecord, json_number, shortened
+from uwaga.search.length_batching import length_batches
+from uwaga.settings.options import check_whole
+from uwaga.tokenizers.subwords import Subwords
+
+if TYPE_CHECKING:
+    from uwaga.models.base import Seq2Seq
+
+
+@dataclass(frozen=True)
+class ForcedStep:
+    """One position of all targets that are so long.
+
+    ``indices`` (running,) says which targets these are, the longest first; ``tokens`` and ``log_probs``
+    (running,) are theirs at this position; ``attention`` (running, source) where asked for, padding 0.
+    """
+
+    indices: Ids
+    tokens: Ids
+    log_probs: LogProbs
+    attention: Floats | None
+
+
+def forced_steps(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int] | Ids],
+    start: int | None = None,
+    attention: bool = False,
+) -> Iterator[ForcedStep]:
+    """Feed known targets token by token, all together; a target that is done is taken out.
+
+    Args:
+        decoder: the model.
+        sources: token ids with their end symbols.
+        targets: token ids with their end symbols, one or more of each source's.
+        start: token that decoding starts from, None for the decoder's own.
+        attention: whether to ask for the attention.
+
+    Raises:
+        SettingsError: the attention of a model that has none is asked for.
+    """
+    order = np.array(sorted(range(len(targets)), key=lambda index: -len(targets[index])), dtype=np.int64)
+    lengths = np.array([len(targets[index]) for index in order])  # (sentences,) falling
+    wanted: Ids = np.zeros((len(order), int(lengths[0])), dtype=np.int64)  # (sentences, target)
+    for row, index in enumerate(order):
+        wanted[row, : lengths[row]] = targets[index]
+    state = decoder.start(decoder.encode([sources[index] for index in order]), 1)
+    first = decoder.symbols.start if start is None else start
+    tokens: Ids = np.full(len(order), first, dtype=np.int64)  # (running,)
+    for position in range(wanted.shape[1]):
+        running = int((lengths > position).sum())
+        if running < len(tokens):
+            state, tokens = state.select(np.arange(running)), tokens[:running]
+        forced = wanted[:running, position]
+        step = decoder.step(tokens, state, Choice(count=1, forced=forced, attention=attention))
+        if attention and step.attention is None:
+            raise no_attention()
+        yield ForcedStep(order[:running], forced, step.log_probs[:, 0], step.attention)
+        state, tokens = step.state, forced
+
+
+def force(
+    decoder: Decoder, source: Sequence[int], target: Sequence[int], start: int | None = None
+) -> Hypothesis:
+    """Feed a known target step by step and keep each step's attention.
+
+    Args:
+        decoder: the model.
+        source: token ids with their end symbol.
+        target: token ids with their end symbol.
+        start: token that decoding starts from, None for the decoder's own.
+
+    Returns:
+        the target as a hypothesis whose ``attention`` is (target, source); its score is its log-probability.
+
+    Raises:
+        SettingsError: the model has no attention.
+    """
+    scores, rows = list[float](), list[Floats]()
+    for step in forced_steps(decoder, [source], [target], start, attention=True):
+        assert step.attention is not None
+        scores.append(float(step.log_probs[0]))
+        rows.append(step.attention[0, : len(source)])
+    total = sum(scores)
+    return Hypothesis(tuple(target[:-1]), total, total, tuple(scores), attention=np.stack(rows))
+
+
+def no_attention() -> SettingsError:
+    """What to say to a user who wants to see the attention of a model that has none."""
+    return SettingsError(
+        "the model has no attention to look at: its decoder gets one vector for the whole sentence, as in "
+        "Cho 2014 and Sutskever 2014; choose one with attention, such as Bahdanau, Luong or a Transformer"
+    )
+
+
+LARGEST_EXPONENT = 709.0
+
+
+class Scorer(Protocol):
+    """From sources and targets, all with their end symbols, to the log-probability of each target token.
+
+    ``start`` is the token that decoding starts from, None for the model's own.
+    """
+
+    def __call__(
+        self,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        start: int | None = None,
+    ) -> list[list[float]]: ...
+
+
+@dataclass(frozen=True, repr=False)
+class Score(JsonRecord):
+    """What a model thinks of a given target: ``p(Y | X) = Π_i p(y_i | Y_<i, X)``.
+
+    ``token_scores`` are the natural log-probabilities of ``tokens`` and, last, of the end symbol;
+    ``log_prob`` is their sum. ``source`` and ``target`` are the texts.
+    """
+
+    log_prob: float
+    tokens: tuple[str, ...]
+    token_scores: tuple[float, ...]
+    source_tokens: tuple[str, ...]
+    source: str = ""
+    target: str = ""
+
+    def __repr__(self) -> str:
+        numbers = f"log_prob={self.log_prob:.4g}, perplexity={self.perplexity:.4g}, {len(self.tokens)} tokens"
+        return f"Score({shortened(self.target)!r}, {numbers})"
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The words of ``target``, each with its probability, the end of the sentence included."""
+        return words_of(self.target, self.tokens, self.token_scores)
+
+    @property
+    def mean(self) -> float:
+        """``log_prob`` per token, end symbol counted."""
+        return self.log_prob / len(self.token_scores)
+
+    @property
+    def perplexity(self) -> float:
+        """``exp(-mean)``, infinite where a float cannot hold it."""
+        return math.exp(-self.mean) if -self.mean < LARGEST_EXPONENT else math.inf
+
+    def to_dict(self) -> dict[str, object]:
+        """What JSON can hold of it, under the same names, with ``mean`` and ``perplexity``.
+
+        Numbers are rounded to six decimals; an infinite one is None.
+        """
+        return {
+            "source": self.source,
+            "target": self.target,
+            "log_prob": json_number(self.log_prob),
+            "mean": json_number(self.mean),
+            "perplexity": json_number(self.perplexity),
+            "tokens": list(self.tokens),
+            "token_scores": [json_number(score) for score in self.token_scores],
+            "source_tokens": list(self.source_tokens),
+        }
+
+
+def as_score(
+    texts: tuple[str, str],
+    given: Sequence[int],
+    wanted: Sequence[int],
+    scores: Sequence[float],
+    source: Subwords,
+    target: Subwords,
+) -> Score:
+    """The score of a pair of texts from the ids of both sides and the log-probabilities of the target's."""
+    pieces, source_pieces = tuple(target.pieces(wanted[:-1])), tuple(source.pieces(given[:-1]))
+    return Score(sum(scores), pieces, tuple(scores), source_pieces, *texts)
+
+
+def in_batches(
+    scorer: Scorer,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    batch_tokens: int,
+    start: int | None = None,
+) -> list[list[float]]:
+    """Score pairs of like length together, at most ``batch_tokens`` of the longer side at a time.
+
+    Raises:
+        SettingsError: ``batch_tokens`` is no number of tokens.
+    """
+    check_whole("batch_tokens", batch_tokens, 1)
+    results: list[list[float]] = [[] for _ in sources]
+    lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+    for indices in length_batches(lengths, 1, batch_tokens):
+        scored = scorer([sources[index] for index in indices], [targets[index] for index in indices], start)
+        for index, scores in zip(indices, scored, strict=True):
+            results[index] = scores
+    return results
+
+
+def step_scorer(decoder: Decoder) -> Scorer:
+    """Scoring with any decoder: each step is forced to take the target's next token."""
+
+    def score(
+        sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], start: int | None = None
+    ) -> list[list[float]]:
+        scores: list[list[float]] = [[] for _ in targets]
+        for step in forced_steps(decoder, sources, targets, start):
+            for index, log_prob in zip(step.indices.tolist(), step.log_probs.tolist(), strict=True):
+                scores[index].append(log_prob)
+        return scores
+
+    return score
+
+
+ROWS = 256
+"""Target positions whose log-probabilities over the whole vocabulary exist at one time."""
+
+
+def parallel_scorer(model: Seq2Seq) -> Scorer:
+    """Scoring by the training path; equals :func:`uwaga.translator.score.step_scorer` of the model."""
+    import torch
+
+    from uwaga.models.base import pad
+
+    @torch.inference_mode()
+    def score(
+        sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], start: int | None = None
+    ) -> list[list[float]]:
+        symbols = model.symbols
+        first = symbols.start if start is None else start
+        source = pad(sources, symbols.pad, model.device)  # (sentences, source)
+        shifted = [[first, *target[:-1]] for target in targets]
+        features = model.features(source, pad(shifted, symbols.pad, model.device))
+        lengths = torch.tensor([len(target) for target in targets], device=model.device)
+        real = torch.arange(features.shape[1], device=model.device) < lengths[:, None]  # (sentences, target)
+        rows = features[real]  # (tokens, width)
+        wanted = torch.tensor([token for target in targets for token in target], device=model.device)
+        scores = []
+        for row in range(0, len(rows), ROWS):
+            log_probs = torch.log_softmax(model.logits(rows[row : row + ROWS]), dim=-1)
+            scores.append(log_probs.gather(1, wanted[row : row + ROWS, None])[:, 0])  # (rows,)
+        flat = iter(torch.cat(scores).tolist())
+        return [list(islice(flat, len(target))) for target in targets]
+
+    return score
