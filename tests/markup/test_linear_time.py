@@ -24,9 +24,8 @@ from uwaga.markup.formats import Format, read_fragment
 from uwaga.markup.inline import joined
 from uwaga.markup.insert_tags import insert_tags
 from uwaga.markup.placeholders import kept_placeholders
-from uwaga.markup.realign import realign
 from uwaga.markup.strip_tags import strip_tags
-from uwaga.markup.symbols import choose_symbols, missing, restore, substitute
+from uwaga.markup.symbols import choose_symbols, missing, realign, restore, substitute
 from uwaga.markup.units import Piece, written
 from uwaga.results.translation import WordAlignment
 from uwaga.translator.read import Messages, with_placeholders
@@ -151,9 +150,10 @@ SUBTITLES = [
     times(" ", "0:0:0,0 --> 0:0:0,0\n"), times("a\r ", "0:0:0,0 --> 0:0:0,0\n"),
 ]  # fmt: skip
 YAML = [
-    *all_of("k#: v w\n", "- a b\n", "---\na b\n", "k#:\n  one: a b\n  other: c d\n", "k#: |\n  a b\n\n", "[", "- "),
+    *all_of("k#: v w\n", "- a b\n", "---\na b\n", "k#:\n  one: a b\n  other: c d\n", "k#: |\n  a b\n\n", "- "),
     times("k", "? ", "\n: v w\n"), times("a b, ", "[", "]"), times("  word\n", "a: |\n"), times("\\n", 'a: "', '"'),
     times("word ", "a: "), times("\n", "a: |\n  b\n", "c: d\n"), times(" a#: b c\n", "k" * 900 + ":\n"),
+    times("[", "[" * 1100),  # PyYAML looks 1,024 characters ahead
     lambda size: "".join(" " * at + "k" * (size // 200) + ":\n" for at in range(90))
     + "".join(" " * 95 + f"a{at}: b c\n" for at in range(size // 200)),
 ]  # fmt: skip
@@ -221,13 +221,10 @@ SYNTAXES: dict[str, tuple[Callable[[str], None], list[Make]]] = {
     "html": (string("html"), HTML),
     "xml": (string("xml"), XML),
     "markdown": (string("markdown"), MARKDOWN),
-    ".html": (document("a.html"), HTML),
-    ".md": (document("a.md"), MARKDOWN),
     ".srt": (document("a.srt"), SUBTITLES),
-    ".vtt": (document("a.vtt"), [as_vtt(make) for make in SUBTITLES]),
+    ".vtt": (document("a.vtt"), [as_vtt(make) for make in SUBTITLES[::3]]),
     ".yaml": (document("a.yaml", keys=KEYS), YAML),
     ".json": (document("a.json", keys=KEYS), JSON),
-    ".arb": (document("a.arb"), JSON),
     ".po": (document("a.po"), PO),
     ".csv": (document("a.csv", columns=("a",)), CSV),
     ".strings": (document("a.strings"), STRINGS),
@@ -238,14 +235,15 @@ SYNTAXES: dict[str, tuple[Callable[[str], None], list[Make]]] = {
     ".docx": (lambda text: write_all(paragraphs(text, WORD)), DOCX),
     ".odt": (lambda text: write_all(odt_pieces(text)), ODT),
 }
+SLOW = ("markdown", ".yaml")
+"""Syntaxes whose libraries take long for each character."""
 FLOOR = 0.03
 """Seconds that are no growth: what a busy machine adds."""
 
 
-def seconds(run: Callable[[str], None], text: str, attempts: int = 2) -> float:
+def seconds(run: Callable[[str], None], text: str, attempts: int = 1) -> float:
     best = float("inf")
     for _ in range(attempts):
-        gc.collect()
         started = time.process_time()
         with contextlib.suppress(UwagaError):  # a text that is refused must be refused in linear time
             run(text)
@@ -255,16 +253,19 @@ def seconds(run: Callable[[str], None], text: str, attempts: int = 2) -> float:
 
 def check(syntax: str, sizes: tuple[int, ...]) -> None:
     run, makes = SYNTAXES[syntax]
+    gc.collect()
     gc.disable()
     try:
         for make in makes:
             texts = [make(size) for size in sizes]
-            before = seconds(run, texts[0], 3)
+            seconds(run, texts[0])
+            before = seconds(run, texts[0])
             for small, large in pairwise(texts):
                 allowed = 1.5 * before * len(large) / len(small) + FLOOR
                 before = seconds(run, large)
                 if before > allowed:  # perhaps the machine was busy
-                    before = min(before, seconds(run, large, 5))
+                    allowed = 1.5 * seconds(run, small, 5) * len(large) / len(small) + FLOOR
+                    before = seconds(run, large, 5)
                 assert before <= allowed, f"{large[:60]!r}: {before:.2f} s, allowed {allowed:.2f}"
     finally:
         gc.enable()
@@ -272,7 +273,7 @@ def check(syntax: str, sizes: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("syntax", SYNTAXES)
 def test_ten_times_the_text_takes_ten_times_the_time(syntax):
-    check(syntax, (1_000, 10_000))
+    check(syntax, (200, 2_000) if syntax in SLOW else (500, 5_000))
 
 
 @pytest.mark.slow

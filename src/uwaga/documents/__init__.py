@@ -1,6 +1,13 @@
 """Documents of many formats: taken apart into texts, translated, and put together with all else as it was."""
 
-from uwaga.documents.document import DocumentOptions, DocumentSource, Reading
+from uwaga.documents.document import (
+    DocumentFormat,
+    DocumentOptions,
+    DocumentSource,
+    Reading,
+    find_format,
+    formats,
+)
 from uwaga.documents.job import (
     DocumentJob,
     DocumentReport,
@@ -9,7 +16,6 @@ from uwaga.documents.job import (
     job_texts,
     run_document_job,
 )
-from uwaga.documents.registry import DocumentFormat, find_format, formats
 from uwaga.documents.translating import inline_translator, translate_file
 from uwaga.markup.units import Piece, Unit
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable, Iterator
 from xml.parsers import expat
 
-from uwaga.documents.document import DocumentSource
+from uwaga.documents.document import DocumentSource, Reader, Reading
 from uwaga.errors import DataError, SettingsError, shown
+from uwaga.markup.units import Piece
 
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -178,3 +180,13 @@ def _check(source: DocumentSource) -> None:
         ) from None
     except (LookupError, ValueError) as error:
         raise DataError(f"{source.name}: cannot be read: {shown(str(error))}") from None
+
+
+def xml_reader(pieces: Callable[[str], Iterator[Piece]]) -> Reader:
+    """A reader of members in XML, of what takes their text apart."""
+
+    def read(source: DocumentSource) -> Reading:
+        text, encoding, mark = xml_text(source)
+        return Reading(pieces(text), encoding, "xmlcharrefreplace", mark)
+
+    return read

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from uwaga.documents.archive import open_document
-from uwaga.documents.document import DocumentOptions, DocumentSource, Reader, Reading
-from uwaga.documents.registry import DocumentFormat, find_format
+from uwaga.documents.document import (
+    DocumentFormat,
+    DocumentOptions,
+    DocumentSource,
+    Reader,
+    Reading,
+    find_format,
+)
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.files.atomic import new_file
 from uwaga.files.regular import read_regular

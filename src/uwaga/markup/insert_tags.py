@@ -7,8 +7,7 @@ from itertools import groupby
 
 from uwaga.alignment.words import word_spans
 from uwaga.markup.inline import Inline, Tag
-from uwaga.markup.strip_tags import Mark, StrippedText
-from uwaga.markup.tag_tree import in_order, tag_tree
+from uwaga.markup.strip_tags import Mark, StrippedText, in_order, tag_tree
 from uwaga.markup.word_ranges import Words, choose_places
 from uwaga.markup.words import is_unspaced, word_links
 from uwaga.results.translation import WordAlignment

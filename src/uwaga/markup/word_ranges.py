@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from uwaga.markup.strip_tags import Mark
-from uwaga.markup.tag_tree import Node
+from uwaga.markup.strip_tags import Mark, Node
 from uwaga.markup.words import LINKED, Links, overlapping
 from uwaga.results.translation import Span
 
@@ -105,7 +104,7 @@ def choose_places(root: Node, marks: Sequence[Mark], words: Words) -> None:
     """Set ``low`` and ``high`` of every node.
 
     Args:
-        root: of the tags, from :func:`uwaga.markup.tag_tree.tag_tree`.
+        root: of the tags, from :func:`uwaga.markup.strip_tags.tag_tree`.
         marks: the tags.
         words: of the text and its translation.
     """

@@ -10,9 +10,17 @@ from uwaga.errors import DataError, shown
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.inline import joined
 from uwaga.markup.insert_tags import insert_tags
-from uwaga.markup.realign import realign
 from uwaga.markup.strip_tags import StrippedText, strip_tags
-from uwaga.markup.symbols import ATTEMPTS, Symbol, choose_symbols, find_symbols, missing, restore, substitute
+from uwaga.markup.symbols import (
+    ATTEMPTS,
+    Symbol,
+    choose_symbols,
+    find_symbols,
+    missing,
+    realign,
+    restore,
+    substitute,
+)
 from uwaga.markup.units import Fragment
 from uwaga.results.translation import Translation, WordAlignment
 from uwaga.translator.request import OnError, failed

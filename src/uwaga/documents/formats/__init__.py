@@ -1,1 +1,1 @@
-"""One file a format; :mod:`uwaga.documents.registry` finds them."""
+"""One file a format; :mod:`uwaga.documents.document` finds them."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import DocumentSource, Reading
+from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import xml_text
 from uwaga.documents.plurals import plural_categories
-from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import joined

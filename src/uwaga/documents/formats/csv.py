@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import DocumentOptions, DocumentSource, Reading
+from uwaga.documents.document import DocumentFormat, DocumentOptions, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
-from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError, SettingsError, shown
 from uwaga.markup import Inline, plain_text
 from uwaga.markup.units import Piece, text_unit

@@ -1,17 +1,70 @@
-"""HTML: whole pages, soup too, byte-equal outside the texts."""
+"""HTML pages, malformed ones included, and EPUB books."""
 
 from __future__ import annotations
 
-from uwaga.documents.document import DocumentSource, Reading
-from uwaga.documents.encodings import html_text
-from uwaga.documents.registry import DocumentFormat
+import re
+from collections.abc import Iterator, Mapping
+
+from uwaga.documents.document import DocumentFormat, DocumentSource, Reader, Reading
+from uwaga.documents.encodings import html_text, xml_reader
+from uwaga.errors import DataError
+from uwaga.files.zip import Archive
 from uwaga.markup.html import html_pieces
+from uwaga.markup.units import Piece, text_unit
+from uwaga.markup.xml import elements, unescape, write_xml
 
 
-def read(source: DocumentSource) -> Reading:
+def read_html(source: DocumentSource) -> Reading:
     """Take a page apart into the texts of its blocks and of the attributes that are read."""
     text, encoding, mark = html_text(source)
     return Reading(html_pieces(text), encoding, "xmlcharrefreplace", mark)
 
 
-FORMAT = DocumentFormat("html", (".html", ".htm", ".xhtml"), read)
+HTML = DocumentFormat("html", (".html", ".htm", ".xhtml"), read_html)
+
+
+PAGES = (".xhtml", ".html", ".htm")
+CONTAINER = "META-INF/container.xml"
+ENCRYPTED = re.compile(rb"<(?:\w+:)?CipherReference\b[^>]*URI=[\"'][^\"']*\.x?html?[\"']")
+
+
+def members(archive: Archive) -> Mapping[str, Reader]:
+    """The members of a book that hold text.
+
+    Raises:
+        DataError: it is no EPUB, or its pages are encrypted.
+    """
+    if CONTAINER not in archive:
+        raise DataError(f"{archive.path}: is an archive but no EPUB: it lacks {CONTAINER}")
+    encryption = "META-INF/encryption.xml"
+    if encryption in archive and ENCRYPTED.search(archive.read(encryption)):
+        raise DataError(f"{archive.path}: its pages are encrypted (DRM), so nobody can read them here")
+    found: dict[str, Reader] = {}
+    for name in archive.names:
+        if name.lower().endswith(PAGES):
+            found[name] = _page
+        elif name.lower().endswith(".ncx"):
+            found[name] = xml_reader(lambda text: _elements(text, ("text",)))
+        elif name.lower().endswith(".opf"):
+            found[name] = xml_reader(lambda text: _elements(text, ("dc:title", "dc:description")))
+    return found
+
+
+def _page(source: DocumentSource) -> Reading:
+    if b"<!ENTITY" in source.content:
+        raise DataError(f"{source.name}: declares entities, which are never followed; write the text itself")
+    text, encoding, mark = html_text(source)
+    return Reading(html_pieces(text), encoding, "xmlcharrefreplace", mark)
+
+
+def _elements(text: str, names: tuple[str, ...]) -> Iterator[Piece]:
+    at = 0
+    for one in elements(text, names):
+        yield text[at : one.inner]
+        raw = one.content(text)
+        yield raw if "<" in raw else text_unit(raw, (unescape(raw),), write_xml)
+        at = one.inner_end
+    yield text[at:]
+
+
+EPUB = DocumentFormat("epub", (".epub",), members=members)

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from uwaga.documents.document import DocumentSource, Reading
+from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces
-from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
 from uwaga.markup import Inline, plain_text
 from uwaga.markup.units import Piece

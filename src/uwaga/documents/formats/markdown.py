@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import DocumentSource, Reading
+from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.formats.yaml import yaml_pieces
 from uwaga.documents.messages import KeyChoice
-from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
 from uwaga.markup.markdown import markdown_pieces
 from uwaga.markup.units import Piece

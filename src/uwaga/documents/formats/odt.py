@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.document import DocumentSource, Reader, Reading
+from uwaga.documents.document import DocumentFormat, DocumentSource, Reader, Reading
 from uwaga.documents.encodings import xml_text
-from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
 from uwaga.markup import Inline, Tag

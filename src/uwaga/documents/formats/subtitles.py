@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from uwaga.documents.document import DocumentSource, Reading
+from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
-from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.inline import joined

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from uwaga.documents.document import DocumentSource, Reading
+from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import xml_text
-from uwaga.documents.registry import DocumentFormat
 from uwaga.errors import DataError
 from uwaga.markup import Inline
 from uwaga.markup.inline import joined
